@@ -1,0 +1,69 @@
+// Writes src/redis/scripts.generated.ts from lua/*.lua. With --check, only says whether it is current.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+
+const LUA = new URL('../lua/', import.meta.url);
+const OUT = new URL('../src/redis/scripts.generated.ts', import.meta.url);
+const REPLIES: Record<string, string> = { integer: 'number' };
+
+function header(text: string, name: string, file: string): string {
+  const line = new RegExp(`^-- ${name} +(.+)$`, 'm').exec(text)?.[1];
+  if (line === undefined) throw new Error(`lua/${file}: the header has no line "-- ${name} …"`);
+  return line;
+}
+
+/** What is sent: the script without comments and blank lines. */
+function body(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.trimStart().startsWith('--'))
+    .join('\n');
+}
+
+/** The header must tell the truth: as many KEYS and ARGV as the script uses. */
+function checkCount(text: string, table: 'KEYS' | 'ARGV', names: string[], file: string): void {
+  const used = [...body(text).matchAll(new RegExp(`${table}\\[(\\d+)\\]`, 'g'))].map((match) => Number(match[1]));
+  if (Math.max(0, ...used) !== names.length) {
+    throw new Error(`lua/${file}: the header names ${names.length} ${table}, the script uses ${Math.max(0, ...used)}`);
+  }
+}
+
+const tuple = (names: string[]) => `[${names.map((name) => `${name}: string`).join(', ')}]`;
+
+const scripts = readdirSync(LUA)
+  .filter((file) => file.endsWith('.lua'))
+  .sort()
+  .map((file) => {
+    const text = readFileSync(new URL(file, LUA), 'utf8');
+    const name = file.slice(0, -'.lua'.length);
+    const keys = header(text, 'KEYS', file).split(/\s+/);
+    const args = header(text, 'ARGV', file).split(/\s+/);
+    const reply = REPLIES[header(text, 'REPLY', file).split(':')[0] ?? ''];
+    if (reply === undefined) throw new Error(`lua/${file}: REPLY must begin with one of ${Object.keys(REPLIES)}`);
+    checkCount(text, 'KEYS', keys, file);
+    checkCount(text, 'ARGV', args, file);
+    const lua = body(text);
+    const sha1 = createHash('sha1').update(lua).digest('hex');
+    const literal = lua.replaceAll('\\', '\\\\').replaceAll('`', '\\`').replaceAll('${', '\\${');
+    return `export const ${name}: Script<${tuple(keys)}, ${tuple(args)}, ${reply}> = {
+  name: '${name}',
+  keys: ${keys.length},
+  sha1: '${sha1}',
+  lua: \`${literal}\`,
+};
+`;
+  });
+
+const generated = `// DO NOT EDIT: made from lua/*.lua by \`npm run generate\`.
+import type { Script } from './script.js';
+
+${scripts.join('\n')}`;
+
+if (process.argv.includes('--check')) {
+  if (readFileSync(OUT, 'utf8') !== generated) {
+    console.error('src/redis/scripts.generated.ts is not what lua/ says: run `npm run generate`.');
+    process.exit(1);
+  }
+} else {
+  writeFileSync(OUT, generated);
+}

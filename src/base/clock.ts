@@ -1,0 +1,88 @@
+// Taken once, at import: users run fake timers, and a wall clock can be set back. Every deadline here is
+// monotonic; none is ever compared with another machine's.
+const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+const monotonic = performance.now.bind(performance);
+
+/** The longest delay that a Node timer takes (2^31 - 1 ms, 24.8 days); a longer one would fire at once. */
+export const LONGEST_TIME = 2 ** 31 - 1;
+
+/** Milliseconds on a clock that never goes back. */
+export function now(): number {
+  return monotonic();
+}
+
+export interface Timer {
+  stop(): void;
+  /** Lets the process end while this timer is all that is left. */
+  unref(): Timer;
+}
+
+/** Calls `action` once, after `ms`. */
+export function after(ms: number, action: () => void): Timer {
+  const handle = startTimer(action, Math.min(Math.max(0, ms), LONGEST_TIME));
+  const timer: Timer = {
+    stop: () => stopTimer(handle),
+    unref: () => {
+      handle.unref();
+      return timer;
+    },
+  };
+  return timer;
+}
+
+/** A point in time, from now on. */
+export class Deadline {
+  readonly #at: number;
+
+  constructor(ms: number) {
+    this.#at = now() + ms;
+  }
+
+  /** Milliseconds left, never below 0. */
+  get remaining(): number {
+    return Math.max(0, this.#at - now());
+  }
+
+  get passed(): boolean {
+    return this.remaining === 0;
+  }
+}
+
+/** Resolves after `ms`. */
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    after(ms, resolve);
+  });
+}
+
+/** What `within` resolves to when the time ran out first. */
+export const OVERDUE = Symbol('overdue');
+
+/** The promise's result, or `OVERDUE` after `ms`. A later rejection of the promise is nobody's any more. */
+export async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof OVERDUE> {
+  let timer: Timer | undefined;
+  const overdue = new Promise<typeof OVERDUE>((resolve) => {
+    timer = after(ms, () => resolve(OVERDUE));
+  });
+  try {
+    return await Promise.race([promise, overdue]);
+  } finally {
+    timer?.stop();
+  }
+}
+
+/** The promise's result, or a rejection with `signal.reason` as soon as the signal aborts. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  let listener: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    listener = () => reject(signal.reason);
+    if (signal.aborted) listener();
+    else signal.addEventListener('abort', listener, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    if (listener) signal.removeEventListener('abort', listener);
+  }
+}

@@ -1,0 +1,178 @@
+/** Where each error has a section of its own, by its code; the file is part of the package. */
+const DOCS = 'docs/errors.md#';
+
+/** Stable names of everything that can go wrong; compare these, not messages. */
+export type FencedLockErrorCode =
+  | 'LOCK_TIMEOUT'
+  | 'LOCK_LOST'
+  | 'STALE_TOKEN'
+  | 'LOCK_UNAVAILABLE'
+  | 'COMMIT_UNKNOWN'
+  | 'TRANSACTION_ABORTED'
+  | 'INSIDE_TRANSACTION'
+  | 'REENTRY'
+  | 'NESTED'
+  | 'NOT_INSTALLED'
+  | 'INVALID_OPTION'
+  | 'CLOSED';
+
+export interface ErrorDetails {
+  /** The key of the lock that the error is about. */
+  readonly key?: string | undefined;
+  /** The error beneath this one. */
+  readonly cause?: unknown;
+}
+
+/** The base of every error that this package makes. The caller's own errors are never wrapped in one. */
+export class FencedLockError extends Error {
+  readonly code: FencedLockErrorCode;
+  /** The key of the lock, or `undefined` where the error is about none. */
+  readonly key: string | undefined;
+
+  constructor(code: FencedLockErrorCode, message: string, details: ErrorDetails = {}) {
+    super(`${message} (see ${DOCS}${code.toLowerCase()})`, details.cause === undefined ? {} : { cause: details.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.key = details.key;
+  }
+}
+
+/** The key was not free within the wait time. Nothing was done; trying again later is safe. */
+export class LockTimeoutError extends FencedLockError {
+  constructor(key: string, waited: string, cause?: unknown) {
+    super(
+      'LOCK_TIMEOUT',
+      `The lock ${quoted(key)} was not free within ${waited}. Nothing was done: try again later, or raise waitTime.`,
+      { key, cause },
+    );
+  }
+}
+
+/** How a lease came to an end before its work did. */
+export type LossReason = 'expired' | 'gone';
+
+/** The lease ended before the work did, so the transaction was rolled back. */
+export class LockLostError extends FencedLockError {
+  /** `expired`: it could not be renewed in time. `gone`: Redis no longer has it, or somebody else has. */
+  readonly reason: LossReason;
+
+  constructor(key: string, reason: LossReason, cause?: unknown) {
+    const why =
+      reason === 'expired'
+        ? 'it could not be renewed in time (Redis did not answer, or this process stood still)'
+        : 'Redis no longer has it for this holder';
+    super(
+      'LOCK_LOST',
+      `The lease of the lock ${quoted(key)} was lost: ${why}. The transaction was rolled back: run it again, ` +
+        'with a longer leaseTime if this repeats.',
+      { key, cause },
+    );
+    this.reason = reason;
+  }
+}
+
+/** A row had been written with a higher fencing token than ours, so the write was refused. */
+export class StaleTokenError extends FencedLockError {
+  /** `superseded`: our key has a newer holder. `other-key`: the row was written under another key. */
+  readonly reason: 'superseded' | 'other-key';
+  /** Our token. */
+  readonly token: bigint;
+  /** The model whose row was fresher. */
+  readonly model: string;
+
+  constructor(key: string, token: bigint, model: string) {
+    super(
+      'STALE_TOKEN',
+      `A row of ${model} carries a higher fencing token than ${token}, the token of the lock ${quoted(key)}: it was ` +
+        'written under another key. The transaction was rolled back: run it again, and lock all writers of a row ' +
+        'by the same key.',
+      { key },
+    );
+    this.reason = 'other-key';
+    this.token = token;
+    this.model = model;
+  }
+}
+
+/** Redis did not answer within the wait time, so nobody can say whether the key is free. */
+export class LockUnavailableError extends FencedLockError {
+  constructor(key: string, cause: unknown) {
+    super(
+      'LOCK_UNAVAILABLE',
+      `Redis gave no answer about the lock ${quoted(key)} in time. Nothing was done: see the cause, and check the ` +
+        'connection of the client given as `redis`.',
+      { key, cause },
+    );
+  }
+}
+
+/** The answer to COMMIT was lost and nobody can say any more whether it held. */
+export class CommitUnknownError extends FencedLockError {
+  /** The transaction's id in Postgres, for an administrator. */
+  readonly xid: string;
+
+  constructor(key: string, xid: string, cause: unknown) {
+    super(
+      'COMMIT_UNKNOWN',
+      `The answer to COMMIT was lost under the lock ${quoted(key)} (transaction ${xid}), and Postgres could not tell ` +
+        'its outcome. Read the rows to see whether the work is there before you run it again.',
+      { key, cause },
+    );
+    this.xid = xid;
+  }
+}
+
+/** The transaction was rolled back although the function did not say so. */
+export class TransactionAbortedError extends FencedLockError {
+  constructor(key: string, why: string, cause?: unknown) {
+    super('TRANSACTION_ABORTED', `The transaction under the lock ${quoted(key)} was rolled back: ${why}`, {
+      key,
+      cause,
+    });
+  }
+}
+
+/** The call would leave the transaction that it stands in. */
+export class InsideTransactionError extends FencedLockError {
+  constructor(what: string, details: ErrorDetails = {}) {
+    super('INSIDE_TRANSACTION', what, details);
+  }
+}
+
+/** The transaction, or the client, has ended: what was asked for was not sent. */
+export class ClosedError extends FencedLockError {
+  constructor(what: string, details: ErrorDetails = {}) {
+    super('CLOSED', what, details);
+  }
+}
+
+/** The database objects of this package are missing, or this role may not use them. */
+export class NotInstalledError extends FencedLockError {
+  constructor(cause: unknown) {
+    super(
+      'NOT_INSTALLED',
+      'The schema `fenced_lock` is missing in this database, or this role may not use it. Copy the folder ' +
+        '`node_modules/prisma-extension-fenced-lock/prisma/migrations/20261101000000_fenced_lock` into ' +
+        '`prisma/migrations` and run `npx prisma migrate deploy`; a role needs USAGE on the schema and EXECUTE on ' +
+        'its functions.',
+      { cause },
+    );
+  }
+}
+
+/** An option or a key cannot be used. The message names it and says what would do. */
+export class InvalidOptionError extends FencedLockError {
+  /** The option's name, or `key`. */
+  readonly option: string;
+
+  constructor(option: string, problem: string) {
+    super('INVALID_OPTION', `\`${option}\` ${problem}`);
+    this.option = option;
+  }
+}
+
+/** A key as a message shows it: escaped, and never longer than a line. */
+function quoted(key: string): string {
+  const text = JSON.stringify(key);
+  return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
+}

@@ -1,0 +1,29 @@
+/**
+ * What happens beside the caller's way and would otherwise go unseen. None of it changes a result: a failed
+ * release, for one, costs the next holder the rest of the lease and nothing else.
+ */
+export type FencedLockEvent =
+  /** A release did not reach Redis; the lease ends by itself. */
+  | { readonly type: 'release-failed'; readonly key: string; readonly error: unknown }
+  /** A lease ended before its work did. */
+  | { readonly type: 'lease-lost'; readonly key: string; readonly error: unknown }
+  /** Wake-ups cannot be heard at the moment: waiting callers look again at intervals instead. */
+  | { readonly type: 'subscriber-down'; readonly error: unknown }
+  /** A backend of Postgres was ended, because it stood in the way or its transaction had to be decided. */
+  | { readonly type: 'backend-ended'; readonly key: string; readonly pid: number }
+  /** COMMIT was not answered, and its outcome was found out by other means. */
+  | { readonly type: 'commit-resolved'; readonly key: string; readonly outcome: 'committed' | 'aborted' | 'unknown' };
+
+export type Emit = (event: FencedLockEvent) => void;
+
+/** A listener that throws must not decide the fate of a transaction. */
+export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
+  if (listener === undefined) return () => {};
+  return (event) => {
+    try {
+      listener(event);
+    } catch (error) {
+      process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
+    }
+  };
+}

@@ -1,0 +1,144 @@
+import { Prisma } from '@prisma/client/extension';
+import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
+import { toEmit } from './base/events.js';
+import type { Fencing } from './fence/attempt.js';
+import type { Database } from './fence/database.js';
+import { LocalQueue } from './lease/queue.js';
+import { Renewal } from './lease/renewal.js';
+import {
+  checkKey,
+  checkWork,
+  type FencedLockOptions,
+  type LockOptions,
+  type ResolvedLockOptions,
+  type ResolvedOptions,
+  resolveLockOptions,
+  resolveOptions,
+} from './options.js';
+import {
+  checkClient,
+  isTransactionClient,
+  modelsOf,
+  type NOT_ON_TX,
+  type PrismaInternals,
+  prismaDatabase,
+} from './prisma/client.js';
+import { Rescue, rescueFactory } from './prisma/rescue.js';
+import type { RedisClient } from './redis/client.js';
+import { RedisStore } from './redis/store.js';
+import { type Lock, type Parts, type TryResult, tryWithLock, type Work, withLock } from './with-lock.js';
+
+/** The client of a lock's transaction: the caller's own, extensions included, without what would leave it. */
+export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;
+
+/** `$tryWithLock` does not wait, so it takes no `waitTime`. */
+export type TryLockOptions = Omit<LockOptions, 'waitTime'>;
+
+/**
+ * The Prisma client extension: adds `$withLock` and `$tryWithLock`.
+ *
+ * @throws InvalidOptionError for an option that cannot be used, when it is made and when it is applied.
+ */
+export function fencedLock(options: FencedLockOptions) {
+  const resolved = resolveOptions(options);
+  return Prisma.defineExtension((client) => {
+    const { parts, databaseOf } = assemble(client as unknown as PrismaInternals, resolved);
+    return client.$extends({
+      name: 'fenced-lock',
+      client: {
+        /**
+         * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost.
+         *
+         * @returns what `fn` returned, and only if its transaction has committed.
+         * @throws LockTimeoutError, LockUnavailableError: the lock was not had, nothing was done.
+         * @throws LockLostError, StaleTokenError, TransactionAbortedError: it was rolled back.
+         * @throws CommitUnknownError where neither can be found out.
+         * @throws whatever `fn` threw, untouched: it was rolled back.
+         */
+        async $withLock<T, R>(
+          this: T,
+          key: string,
+          fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
+          options: LockOptions = {},
+        ): Promise<R> {
+          const call = check(this, '$withLock', key, fn, options, resolved.defaults);
+          return await withLock(parts, databaseOf(call.client), call.key, fn as Work<object, R>, call.options);
+        },
+
+        /**
+         * `$withLock` that does not wait: `{ acquired: false }` if somebody else has the key now.
+         *
+         * @throws as `$withLock`, except LockTimeoutError.
+         */
+        async $tryWithLock<T, R>(
+          this: T,
+          key: string,
+          fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
+          options: TryLockOptions = {},
+        ): Promise<TryResult<R>> {
+          const call = check(this, '$tryWithLock', key, fn, options, resolved.defaults);
+          if ('waitTime' in options) {
+            throw new InvalidOptionError('waitTime', 'has no place in $tryWithLock, which does not wait.');
+          }
+          return await tryWithLock(parts, databaseOf(call.client), call.key, fn as Work<object, R>, call.options);
+        },
+      },
+    });
+  });
+}
+
+/** What the calls of one extended client share. Nothing here opens a connection. */
+function assemble(client: PrismaInternals, options: ResolvedOptions) {
+  const emit = toEmit(options.onEvent);
+  const adapter = checkClient(client);
+  const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
+  const { keyPrefix, commandTimeout } = options;
+  const store = new RedisStore(options.redis as unknown as RedisClient, { keyPrefix, commandTimeout }, emit);
+  const parts: Parts = {
+    store,
+    queue: new LocalQueue(),
+    renewal: new Renewal(store),
+    fencing: fencingOf(client, options),
+    emit,
+  };
+  const databaseOf = (outermost: PrismaInternals): Database<object> => prismaDatabase(outermost, rescue.query);
+  return { parts, databaseOf };
+}
+
+function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {
+  const fieldsOf = modelsOf(client);
+  const has = (model: string) =>
+    fieldsOf.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
+  for (const model of models ?? []) {
+    if (!fieldsOf.has(model)) throw new InvalidOptionError('models', `names ${model}, which the schema does not have.`);
+    if (!has(model)) {
+      throw new InvalidOptionError(
+        'models',
+        `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: add it, in a migration too.`,
+      );
+    }
+  }
+  const fenced = new Set(models ?? [...fieldsOf.keys()].filter(has));
+  return { field: fenceField, isFenced: (model) => fenced.has(model) };
+}
+
+function check(
+  self: unknown,
+  method: string,
+  key: unknown,
+  fn: unknown,
+  options: LockOptions,
+  defaults: ResolvedLockOptions,
+) {
+  const client = Prisma.getExtensionContext(self) as unknown as PrismaInternals;
+  const checked = checkKey(key);
+  checkWork(fn);
+  if (isTransactionClient(client)) {
+    throw new InsideTransactionError(
+      `\`${method}\` was called on the client of a transaction, which would wait for the lock while it holds a ` +
+        'connection and rows. Call it on the client itself, and work in the transaction that it gives.',
+      { key: checked },
+    );
+  }
+  return { client, key: checked, options: resolveLockOptions(options, defaults) };
+}

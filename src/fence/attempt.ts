@@ -1,0 +1,314 @@
+import { after, Deadline, OVERDUE, type Timer, unlessAborted, within } from '../base/clock.js';
+import {
+  ClosedError,
+  CommitUnknownError,
+  InsideTransactionError,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import { type Admission, admit } from './admission.js';
+import type { Database, Operation, Query, TransactionOptions } from './database.js';
+import { Gate } from './gate.js';
+import { resolveOutcome } from './outcome.js';
+import { transactionControl } from './raw-sql.js';
+import { END_BACKEND, END_BLOCKERS, OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
+import { sendFenced } from './writes.js';
+
+/** The right to a key, as far as the fence needs to know it. */
+export interface Grant {
+  readonly key: string;
+  readonly holder: string;
+  readonly leaseTime: number;
+  /** For how long it has been held; milliseconds. */
+  readonly age: number;
+  /** Why it is lost, or `undefined` while it is held. */
+  readonly loss: Error | undefined;
+}
+
+export interface Limits extends TransactionOptions {
+  /** Of the work, from its admission to COMMIT; milliseconds. */
+  readonly timeout: number;
+  /** What is left of the wait time is left for the admission. */
+  readonly wait: { readonly deadline: Deadline; readonly waitTime: number };
+}
+
+/** Which models are fenced, and by which field. */
+export interface Fencing {
+  readonly field: string;
+  isFenced(model: string): boolean;
+}
+
+/** Everything that one call's transactions are made of. */
+export interface Call<Tx, R> {
+  readonly database: Database<Tx>;
+  readonly fencing: Fencing;
+  readonly grant: Grant;
+  readonly limits: Limits;
+  /** Ends the work before its time: lease lost, caller's signal, timeout. Its signal is the caller's. */
+  readonly strike: AbortController;
+  readonly work: (tx: Tx, token: bigint) => R | Promise<R>;
+  /** Has `beat` called now and then while the lease is held. */
+  onBeat(beat: () => void): void;
+  readonly emit: Emit;
+}
+
+/** How long an admission waits for the key's row before it asks who is in its way. */
+const PATIENCE = 500;
+/** How long who is in its way gets to end by itself once it has asked. */
+const BLOCKED_FOR = 50;
+/** How long Postgres may take to answer, beyond what it was asked to wait. */
+const ANSWER_TIME = 2_000;
+/** COMMIT gets the rest of the work's time, and at least so much. */
+const LEAST_COMMIT_TIME = 1_000;
+/** How long to look for the outcome of a COMMIT that was not answered. */
+const OUTCOME_TIME = 15_000;
+/** Classes of SQLSTATE that a server also sends when it goes down, whatever becomes of the transaction. */
+const TELLS_NOTHING: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
+
+/** How a transaction of the database client ended. */
+type End = { readonly error: unknown } | 'committed' | typeof OVERDUE;
+
+/**
+ * One attempt at the transaction: opening → working → (gate shut, drained, probed) → committing → settled.
+ *
+ * Before `committing` it can only have been rolled back: the database client sends COMMIT when the body resolves
+ * and never otherwise. From then on only the answer to COMMIT tells, or the evidence in Postgres.
+ */
+export class Attempt<Tx, R> {
+  readonly #call: Call<Tx, R>;
+  readonly #blocked: boolean;
+  readonly #gate = new Gate();
+  #phase: 'opening' | 'working' | 'committing' = 'opening';
+  #admission: Admission | undefined;
+  #query: Query | undefined;
+  #value: R | undefined;
+  #stale: StaleTokenError | undefined;
+  #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
+  #timers: Timer[] = [];
+
+  /** `blocked`: an earlier attempt found somebody in the key's row, although we hold the lease. */
+  constructor(call: Call<Tx, R>, blocked: boolean) {
+    this.#call = call;
+    this.#blocked = blocked;
+  }
+
+  get admitted(): boolean {
+    return this.#admission !== undefined;
+  }
+
+  async run(): Promise<R> {
+    const { database, grant, limits, strike, onBeat } = this.#call;
+    const { signal } = strike;
+    signal.throwIfAborted();
+    // A connection that went silent leaves the database client pending for ever, so it is never all we wait for.
+    let giveUp: () => void = () => {};
+    const overdue = new Promise<typeof OVERDUE>((resolve) => {
+      giveUp = () => resolve(OVERDUE);
+    });
+    const onStrike = () => {
+      this.#gate.shut(signal.reason);
+      if (this.#phase !== 'committing') this.#after(ANSWER_TIME, giveUp);
+    };
+    signal.addEventListener('abort', onStrike, { once: true });
+    onBeat(() => this.#beat());
+    const settled = database.transaction(
+      limits,
+      (operation) => this.#onOperation(operation),
+      async (tx, query) => {
+        await this.#body(tx, query);
+        this.#phase = 'committing';
+        this.#after(Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME), giveUp);
+      },
+    );
+    try {
+      const end = await Promise.race<End>([
+        settled.then(
+          () => 'committed',
+          (error: unknown) => ({ error }),
+        ),
+        overdue,
+      ]);
+      if (end === 'committed') return this.#value as R;
+      if (this.#phase !== 'committing') throw end === OVERDUE ? signal.reason : end.error;
+      if (end !== OVERDUE && this.#isRefusal(end.error)) throw end.error;
+      return await this.#findOutcome(end === OVERDUE ? undefined : end.error);
+    } finally {
+      for (const timer of this.#timers) timer.stop();
+      signal.removeEventListener('abort', onStrike);
+      this.#gate.shut(closed(grant.key));
+    }
+  }
+
+  /** Resolves if the transaction may commit. */
+  async #body(tx: Tx, query: Query): Promise<void> {
+    const { grant, limits, strike, work, database } = this.#call;
+    this.#query = query;
+    const admission = await this.#admit(query);
+    this.#admission = admission;
+    // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
+    if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
+    strike.signal.throwIfAborted();
+    this.#phase = 'working';
+    this.#workDeadline = new Deadline(limits.timeout);
+    this.#after(limits.timeout, () => {
+      strike.abort(
+        new TransactionAbortedError(grant.key, `it had not ended within its timeout of ${limits.timeout} ms.`),
+      );
+    });
+    try {
+      const value = (async () => work(tx, admission.token))();
+      this.#value = await unlessAborted(value, strike.signal);
+    } finally {
+      // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
+      this.#gate.shut(closed(grant.key));
+      await this.#drain(admission);
+    }
+    this.#mayCommit();
+    if (this.#gate.failure) {
+      await this.#probe(admission, query, this.#gate.failure.error);
+      this.#mayCommit();
+    }
+  }
+
+  async #admit(query: Query): Promise<Admission> {
+    const { grant, limits, strike } = this.#call;
+    const waitTime = Math.min(PATIENCE, Math.max(10, limits.wait.deadline.remaining));
+    let help: Timer | undefined;
+    if (this.#blocked) {
+      const [own] = await query(OWN_PID, []);
+      help = after(BLOCKED_FOR, () => void this.#endBlockers(Number(own?.['pid'])));
+    }
+    const { key, holder, leaseTime } = grant;
+    try {
+      const admitted = admit(query, { key, holder, leaseTime, workTime: limits.timeout, waitTime });
+      const answer = await within(admitted, waitTime + ANSWER_TIME);
+      if (answer !== OVERDUE) return answer;
+      strike.abort(new TransactionAbortedError(key, 'Postgres did not answer its first statement.'));
+      throw strike.signal.reason;
+    } finally {
+      help?.stop();
+    }
+  }
+
+  /** Throws what forbids a commit. */
+  #mayCommit(): void {
+    this.#call.strike.signal.throwIfAborted();
+    if (this.#call.grant.loss) throw this.#call.grant.loss;
+    if (this.#stale) throw this.#stale;
+  }
+
+  /** Waits for what is in flight: Postgres bounds it by `statement_timeout`, and a strike ends its backend. */
+  async #drain(admission: Admission): Promise<void> {
+    const { signal } = this.#call.strike;
+    await unlessAborted(this.#gate.idle(), signal).catch(() => {});
+    if (!this.#gate.busy) return;
+    await this.#endBackend(admission);
+    await this.#gate.idle();
+  }
+
+  /** COMMIT of a transaction that a failed statement has aborted is a ROLLBACK that reports success. */
+  async #probe(admission: Admission, query: Query, failure: unknown): Promise<void> {
+    const { key } = this.#call.grant;
+    const [row] = await query(OWN_XID, []).catch(() => {
+      throw new TransactionAbortedError(
+        key,
+        'a statement in it had failed, which aborts the whole transaction in Postgres, and its function did not ' +
+          'pass that error on. See the cause.',
+        failure,
+      );
+    });
+    if (row?.['xid'] !== admission.xid) {
+      throw new TransactionAbortedError(key, 'it had been ended before its function returned.', failure);
+    }
+  }
+
+  async #onOperation(operation: Operation): Promise<unknown> {
+    const { database, fencing, grant } = this.#call;
+    const { model, args } = operation;
+    const control = model === undefined ? transactionControl(textOf(args)) : undefined;
+    if (control !== undefined) {
+      throw new InsideTransactionError(
+        `Raw SQL under the lock must not end its transaction, and this begins with ${control.split(/\s/)[0]}. ` +
+          'Return from the function to commit, or throw to roll back.',
+        { key: grant.key },
+      );
+    }
+    return await this.#gate.pass(async () => {
+      if (model === undefined || !fencing.isFenced(model) || this.#admission === undefined) {
+        return await operation.send(args);
+      }
+      const { token } = this.#admission;
+      try {
+        const isNoMatch = (error: unknown) => database.isNoMatch(error);
+        return await sendFenced(operation, { key: grant.key, token, field: fencing.field, isNoMatch });
+      } catch (error) {
+        // Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write.
+        if (error instanceof StaleTokenError) this.#stale ??= error;
+        throw error;
+      }
+    });
+  }
+
+  /** At each renewal: a holder that is well but awaits something else must not be ended as idle. */
+  #beat(): void {
+    const query = this.#query;
+    if (query === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
+    void this.#gate.pass(() => query(STILL_HERE, [])).catch(() => {});
+  }
+
+  async #endBackend({ pid, xid, epoch }: Admission): Promise<void> {
+    const { database, emit, grant } = this.#call;
+    try {
+      const ended = await database.rescue(END_BACKEND, [pid, xid, epoch ?? null]);
+      if (ended.length > 0) emit({ type: 'backend-ended', key: grant.key, pid });
+    } catch {
+      // Postgres cannot be reached: what is in flight ends by its own timeouts.
+    }
+  }
+
+  /** Ends the transactions that stand in the key's row since before our lease. */
+  async #endBlockers(ownPid: number): Promise<void> {
+    const { database, emit, grant } = this.#call;
+    try {
+      const ended = await database.rescue(END_BLOCKERS, [ownPid, grant.age]);
+      for (const row of ended) emit({ type: 'backend-ended', key: grant.key, pid: Number(row['pid']) });
+    } catch {
+      // No right to end them, or no connection: they end by their own idle timeout, and we try again.
+    }
+  }
+
+  /** Whether the server itself refused the COMMIT, so that it is known to have been rolled back. */
+  #isRefusal(error: unknown): boolean {
+    const code = this.#call.database.sqlState(error);
+    return code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2));
+  }
+
+  async #findOutcome(error: unknown): Promise<R> {
+    const { database, emit, grant } = this.#call;
+    const admission = this.#admission as Admission;
+    const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
+    emit({ type: 'commit-resolved', key: grant.key, outcome });
+    if (outcome === 'committed') return this.#value as R;
+    if (outcome === 'unknown') throw new CommitUnknownError(grant.key, admission.xid, error);
+    throw new TransactionAbortedError(grant.key, 'the connection failed at COMMIT, which did not hold.', error);
+  }
+
+  #after(ms: number, action: () => void): void {
+    this.#timers.push(after(ms, action));
+  }
+}
+
+function closed(key: string): ClosedError {
+  return new ClosedError(
+    'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
+    { key },
+  );
+}
+
+/** The text of a raw operation, as Prisma passes it: a tagged template's parts, or text and values. */
+function textOf(args: unknown): string {
+  if (Array.isArray(args)) return String(args[0]);
+  const { strings, sql } = args as { strings?: readonly string[]; sql?: string };
+  return strings ? strings.join('?') : (sql ?? '');
+}

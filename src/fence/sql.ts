@@ -1,0 +1,37 @@
+// Every statement that this package sends. Values are bound; a name that a user chose stands in none of them.
+
+/** First statement of a fenced transaction. $6: how long to wait for the key's row. */
+export const ADMIT = `SELECT token::text, turn::text, xid, pid, epoch::text, isolation
+FROM fenced_lock.admit($1::text[], $2::uuid, $3::uuid, $4::integer, $5::integer, $6::integer)`;
+
+/** The backend that a retried admission is about to wait in, so that it can be asked what it waits for. */
+export const OWN_PID = 'SELECT pg_backend_pid() AS pid';
+
+/** Keeps the transaction of a holder that is well, and awaits something else, from being ended as idle. */
+export const STILL_HERE = 'SELECT 1';
+
+/** Answers with our xid; fails where an earlier failure has aborted the transaction. */
+export const OWN_XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
+
+/**
+ * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
+ * our lease, so their holders have lost theirs.
+ */
+export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
+FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
+JOIN pg_stat_activity AS a ON a.pid = b.pid
+WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;
+
+/**
+ * Ends backend $1 while it is in transaction $2, of the crash epoch $3. After a crash both numbers are given out
+ * again, also together: the epoch keeps us from ending somebody else's work.
+ */
+export const END_BACKEND = `SELECT pg_terminate_backend(a.pid) AS ended
+FROM pg_stat_activity AS a
+WHERE a.pid = $1::integer AND a.backend_xid = $2::text::xid8::xid
+  AND ($3::uuid IS NULL OR $3::uuid = (SELECT epoch FROM fenced_lock.evidence('', $2::text)))`;
+
+export const EVIDENCE = `SELECT status, epoch::text, born::text, turns::text, attempts
+FROM fenced_lock.evidence($1::text, $2::text)`;
+
+export const START_EPOCH = 'SELECT 1 AS started FROM (SELECT fenced_lock.start_epoch()) AS s';

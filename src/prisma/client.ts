@@ -1,0 +1,192 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { LONGEST_TIME } from '../base/clock.js';
+import { InsideTransactionError, InvalidOptionError } from '../base/errors.js';
+import type { Database, Hook, Operation, Query, Row, TransactionOptions } from '../fence/database.js';
+
+/** What is used of a Prisma 7 client's inside. This file is the only one that knows any of it. */
+export interface PrismaInternals {
+  readonly _activeProvider: string;
+  readonly _engineConfig: { readonly adapter?: AdapterFactory };
+  readonly _runtimeDataModel: { readonly models: Readonly<Record<string, { readonly fields: readonly Field[] }>> };
+  $extends(extension: unknown): PrismaInternals;
+  $transaction(body: (tx: TransactionClient) => Promise<unknown>, options: Record<string, unknown>): Promise<unknown>;
+}
+
+interface Field {
+  readonly name: string;
+  readonly type: string;
+}
+
+/** A driver adapter, such as `new PrismaPg({ connectionString })`. */
+export interface AdapterFactory {
+  readonly provider: string;
+  readonly adapterName: string;
+  connect(): Promise<unknown>;
+}
+
+type TransactionClient = Record<string, Record<string, (args: unknown) => Promise<unknown>>> & {
+  $queryRawUnsafe(text: string, ...values: unknown[]): Promise<readonly Row[]>;
+};
+
+interface HookParams {
+  readonly model?: string;
+  readonly operation: string;
+  readonly args: unknown;
+  readonly query: (args: unknown) => Promise<unknown>;
+  readonly __internalParams: { readonly transaction?: { readonly kind: string; readonly id: unknown } };
+}
+
+/** The transaction of one call. Operations of any other, or of none, do not belong under its lock. */
+interface OwnTransaction {
+  tx: TransactionClient | undefined;
+  id: unknown;
+}
+
+/** What leaves the transaction, or its connection: not to be had on the client of a lock. */
+export const NOT_ON_TX = [
+  '$connect',
+  '$disconnect',
+  '$on',
+  '$extends',
+  '$transaction',
+  '$withLock',
+  '$tryWithLock',
+] as const;
+
+/** Set while we send a statement of our own: the hook lets it pass. */
+const ours = new AsyncLocalStorage<true>();
+
+/** Refuses what cannot work: another database, a shared connection that loses its place. */
+export function checkClient(client: PrismaInternals): AdapterFactory {
+  if (client._activeProvider !== 'postgresql') {
+    throw new InvalidOptionError(
+      'datasource',
+      `must be PostgreSQL, and this client's is ${client._activeProvider}: the fence lives in Postgres.`,
+    );
+  }
+  const adapter = client._engineConfig.adapter;
+  if (adapter === undefined) {
+    throw new InvalidOptionError(
+      'adapter',
+      'must be a driver adapter such as PrismaPg; Accelerate cannot hold a lock.',
+    );
+  }
+  const config = (adapter as { config?: { query_timeout?: unknown } }).config;
+  if (config?.query_timeout) {
+    throw new InvalidOptionError(
+      'query_timeout',
+      'of the pg pool must not be set: it drops a queued ROLLBACK and gives the connection back inside the open ' +
+        'transaction, whose writes the next one then commits. Use statement_timeout, or the `timeout` of the lock.',
+    );
+  }
+  return adapter;
+}
+
+/** The fields of each model, by its name. */
+export function modelsOf(client: PrismaInternals): ReadonlyMap<string, readonly Field[]> {
+  return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
+}
+
+export function isTransactionClient(client: object): boolean {
+  return typeof (client as { $extends?: unknown }).$extends !== 'function';
+}
+
+/** The transactions of `client`, as the fence needs them. */
+export function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
+  return {
+    rescue,
+    sqlState,
+    isNoMatch: (error) => (error as { code?: unknown } | null)?.code === 'P2025',
+    async transaction(options, hook, body) {
+      const own: OwnTransaction = { tx: undefined, id: undefined };
+      // A hook of a `$extends` of this call is the innermost of all: it also sees what other extensions swallow
+      // or repeat, and it is there for this transaction alone.
+      const hooked = client.$extends({
+        name: 'fenced-lock transaction',
+        query: { $allOperations: (params: HookParams) => onOperation(params, own, hook) },
+      });
+      await hooked.$transaction((tx) => {
+        own.tx = tx;
+        return body(withoutExits(tx), statements(tx));
+      }, prismaOptions(options));
+    },
+  };
+}
+
+function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<string, unknown> {
+  return {
+    // Prisma's own time limit must never fire: it lets the rest of a running operation go on outside the
+    // transaction (prisma/orm#29762). Ours shuts the gate and ends the backend.
+    timeout: LONGEST_TIME,
+    ...(maxWait === undefined ? {} : { maxWait }),
+    ...(isolationLevel === undefined ? {} : { isolationLevel }),
+  };
+}
+
+function statements(tx: TransactionClient): Query {
+  return (text, values) => ours.run(true, async () => await tx.$queryRawUnsafe(text, ...values));
+}
+
+async function onOperation(params: HookParams, own: OwnTransaction, hook: Hook): Promise<unknown> {
+  const { model, operation: name, args, query } = params;
+  const { transaction } = params.__internalParams;
+  if (ours.getStore()) {
+    // The admission comes first, so its transaction is ours.
+    own.id ??= transaction?.id;
+    return await query(args);
+  }
+  const { tx } = own;
+  if (tx === undefined || transaction?.kind !== 'itx' || transaction.id !== own.id) {
+    throw new InsideTransactionError(
+      `${model === undefined ? name : `${model}.${name}`} would run outside the transaction of the lock. Use the ` +
+        'client that the function is given, and no `$transaction` on it.',
+    );
+  }
+  const operation: Operation = {
+    model,
+    name,
+    args,
+    send: async (sent) => await query(sent),
+    sibling: (other, sent) => ours.run(true, async () => await sibling(tx, model ?? '', other, sent)),
+  };
+  return await hook(operation);
+}
+
+async function sibling(tx: TransactionClient, model: string, name: string, args: unknown): Promise<unknown> {
+  const delegate = tx[model.charAt(0).toLowerCase() + model.slice(1)];
+  return await delegate?.[name]?.(args);
+}
+
+/** The transaction's client without what leaves it; the array form of `$transaction` does so silently. */
+function withoutExits(tx: object): object {
+  return new Proxy(tx, {
+    get(target, property, receiver) {
+      if ((NOT_ON_TX as readonly unknown[]).includes(property)) return exit(String(property));
+      return Reflect.get(target, property, receiver) as unknown;
+    },
+    has: (target, property) => !(NOT_ON_TX as readonly unknown[]).includes(property) && Reflect.has(target, property),
+  });
+}
+
+/** `$extends` stays undefined: that is how an extension tells that it is inside a transaction. */
+function exit(name: string): unknown {
+  if (name === '$extends') return undefined;
+  return () => {
+    throw new InsideTransactionError(
+      `\`${name}\` was called on the client of a lock's transaction, which it would leave. Call it on the client ` +
+        'itself, outside the function.',
+    );
+  };
+}
+
+/** The SQLSTATE of an error, which Prisma wraps in three ways. */
+function sqlState(error: unknown): string | undefined {
+  const { code, meta, cause } = (error ?? {}) as {
+    code?: unknown;
+    meta?: { driverAdapterError?: { cause?: { originalCode?: unknown } } };
+    cause?: { originalCode?: unknown };
+  };
+  const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode;
+  if (typeof state === 'string') return state;
+  return code === 'P2034' ? '40001' : undefined;
+}

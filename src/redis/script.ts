@@ -1,0 +1,30 @@
+import type { RedisClient } from './client.js';
+
+/** A Lua script with the types of its border, made from the header lines of its file in lua/. */
+export interface Script<Keys extends string[], Args extends string[], Reply> {
+  readonly name: string;
+  readonly keys: Keys['length'];
+  readonly sha1: string;
+  readonly lua: string;
+  /** Only for the compiler: what the script takes and answers. */
+  readonly border?: { keys: Keys; args: Args; reply: Reply };
+}
+
+/** Runs a script by its hash; a server that has not seen it yet (or was restarted) is sent the text once. */
+export async function run<Keys extends string[], Args extends string[], Reply>(
+  redis: RedisClient,
+  script: Script<Keys, Args, Reply>,
+  keys: NoInfer<Keys>,
+  args: NoInfer<Args>,
+): Promise<Reply> {
+  try {
+    return (await redis.evalsha(script.sha1, script.keys, ...keys, ...args)) as Reply;
+  } catch (error) {
+    if (!isUnknownScript(error)) throw error;
+    return (await redis.eval(script.lua, script.keys, ...keys, ...args)) as Reply;
+  }
+}
+
+export function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}

@@ -1,0 +1,99 @@
+import type { Socket } from 'node:net';
+
+export type Direction = 'toServer' | 'toClient';
+export type Verdict = 'forward' | 'cut' | 'cut-after' | 'hold';
+
+/** What a lane has still to pass on: bytes, or the news that the sender has ended or broken the connection. */
+type Item = { readonly due: number } & ({ readonly data: Buffer } | { readonly news: 'ended' | 'broken' | 'cut' });
+
+/** The sender is stopped beyond this, as a full TCP window would. */
+const HELD_BYTES = 64 * 1024;
+
+/** One direction of one connection: everything in order, delayed or held back, the end of the connection included. */
+export class Lane {
+  readonly #from: Socket;
+  readonly #to: Socket;
+  #items: Item[] = [];
+  #heldBytes = 0;
+  #silent = false;
+  #ended = false;
+  #timer: NodeJS.Timeout | undefined;
+  latency = 0;
+
+  constructor(from: Socket, to: Socket, judge: (data: Buffer) => Verdict, cut: () => void) {
+    this.#from = from;
+    this.#to = to;
+    from.on('data', (data: Buffer) => {
+      const verdict = judge(data);
+      if (verdict === 'cut') return cut();
+      if (verdict === 'hold') this.silence();
+      this.#push({ data, due: this.#due() }, data.length);
+      if (verdict === 'cut-after') this.#push({ news: 'cut', due: this.#due() });
+    });
+    from.on('end', () => {
+      this.#ended = true;
+      this.#push({ news: 'ended', due: this.#due() });
+    });
+    from.on('close', () => {
+      if (!this.#ended) this.#push({ news: 'broken', due: this.#due() });
+    });
+    to.on('drain', () => from.resume());
+  }
+
+  silence(): void {
+    this.#silent = true;
+  }
+
+  resume(): void {
+    this.#silent = false;
+    this.#flush();
+  }
+
+  discard(): void {
+    this.#silent = true;
+    this.#items = [];
+    clearTimeout(this.#timer);
+  }
+
+  #due(): number {
+    return performance.now() + this.latency;
+  }
+
+  #push(item: Item, bytes = 0): void {
+    this.#items.push(item);
+    this.#heldBytes += bytes;
+    this.#flush();
+    if (this.#heldBytes > HELD_BYTES) this.#from.pause();
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    for (let item = this.#items[0]; item !== undefined && !this.#silent; item = this.#items[0]) {
+      const wait = item.due - performance.now();
+      if (wait > 0) {
+        this.#timer = setTimeout(() => this.#flush(), Math.ceil(wait));
+        return;
+      }
+      this.#items.shift();
+      this.#deliver(item);
+    }
+  }
+
+  #deliver(item: Item): void {
+    if ('news' in item) return this.#announce(item.news);
+    if (this.#to.destroyed) return;
+    this.#heldBytes -= item.data.length;
+    // Either the receiver is slow, and 'drain' goes on, or what was held is gone.
+    if (!this.#to.write(item.data)) this.#from.pause();
+    else if (this.#heldBytes <= HELD_BYTES) this.#from.resume();
+  }
+
+  #announce(news: 'ended' | 'broken' | 'cut'): void {
+    if (news === 'broken') this.#to.resetAndDestroy();
+    // An orderly end also after a cut: a reset would make the receiver drop bytes it has not read yet.
+    else if (!this.#to.destroyed) this.#to.end();
+    if (news !== 'cut') return;
+    this.#ended = true;
+    this.#from.resetAndDestroy();
+  }
+}

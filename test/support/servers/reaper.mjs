@@ -1,0 +1,42 @@
+// Outlives the process that started it and ends what that one leaves behind. However the parent dies, SIGKILL
+// included, the kernel closes its end of our stdin: that is the only message that cannot get lost.
+import { rmSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { membersOf, signal } from './process-members.mjs';
+
+const guarded = new Map();
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { verb, id, ...group } = JSON.parse(line);
+  if (verb === 'guard') guarded.set(id, group);
+  else guarded.delete(id);
+}
+// One that cannot be ended must not keep the others alive.
+await Promise.allSettled([...guarded.values()].map(reap));
+
+async function reap({ dir, pid, endSignal }) {
+  const group = { dir, pid };
+  // A frozen process takes no other signal. Postgres gets the chance to end by itself because only then it gives its
+  // System V shared memory back, of which a machine has few.
+  signal(membersOf(group), 'SIGCONT');
+  if (endSignal !== undefined) signal(membersOf(group), endSignal);
+  for (let tries = 0; endSignal !== undefined && tries < 30 && membersOf(group).length > 0; tries++) await sleep(50);
+
+  // Several rounds, because the parent may have died in the middle of starting something.
+  for (let round = 0, quiet = 0; round < 50 && quiet < 5; round++) {
+    const left = membersOf(group)
+    signal(left, 'SIGKILL')
+    quiet = left.length === 0 && removed(dir) ? quiet + 1 : 0
+    await sleep(50)
+  }
+}
+
+function removed(dir) {
+  try {
+    if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
+    return true
+  } catch {
+    return false // somebody who is just ending has written to it
+  }
+}

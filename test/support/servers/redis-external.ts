@@ -1,0 +1,29 @@
+import { NotSupervised } from './errors.js';
+import { versionOf } from './redis-ping.js';
+import type { RedisServer } from './redis-server.js';
+
+/** A server that is not ours, and that may have other users: nothing in it is emptied, so tests need keys of their own. */
+export async function useExternalRedis(
+  kind: 'REDIS_URL' | 'testcontainers',
+  url: string,
+  stop: () => Promise<void> = async () => {},
+): Promise<RedisServer> {
+  const refuse = (verb: string) => {
+    throw new NotSupervised(verb, kind);
+  };
+  return {
+    kind,
+    supervised: false,
+    version: await versionOf(url),
+    url,
+    host: new URL(url).hostname,
+    port: Number(new URL(url).port || 6379),
+    dir: undefined,
+    pid: undefined,
+    freeze: () => refuse('freeze'),
+    thaw: () => refuse('thaw'),
+    killHard: async () => refuse('killHard'),
+    start: async () => refuse('start'),
+    stop,
+  };
+}

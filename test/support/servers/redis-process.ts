@@ -1,0 +1,85 @@
+import { accessSync, constants } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+import { guardedDir } from './guard.js';
+import { answersFromProcess, answersPing, versionOf } from './redis-ping.js';
+import type { RedisServer } from './redis-server.js';
+import { Supervised } from './supervised.js';
+
+const HOST = '127.0.0.1';
+
+export interface RedisProgram {
+  readonly kind: 'redis-server' | 'valkey-server' | 'emulator';
+  readonly command: string;
+  args(port: number, dir: string): string[];
+}
+
+export function redisOnPath(): RedisProgram | undefined {
+  for (const kind of ['redis-server', 'valkey-server'] as const) {
+    const command = onPath(kind);
+    if (command === undefined) continue;
+    return {
+      kind,
+      command,
+      args: (port, dir) => ['--port', `${port}`, '--bind', HOST, '--save', '', '--appendonly', 'no', '--dir', dir],
+    };
+  }
+  return undefined;
+}
+
+/** A process of its own, so that it can be frozen and killed like the real one. */
+export function emulator(): RedisProgram {
+  const main = createRequire(import.meta.url).resolve('js-redis-server');
+  return {
+    kind: 'emulator',
+    command: process.execPath,
+    args: (port) => [join(dirname(main), 'cli.js'), '--port', `${port}`],
+  };
+}
+
+export async function startProgram(
+  { kind, command, args }: RedisProgram,
+  more: readonly string[],
+): Promise<RedisServer> {
+  const dir = guardedDir('redis', { endSignal: 'SIGTERM' });
+  const server = await Supervised.start({
+    dir,
+    command,
+    args: (port) => [...args(port, dir.path), ...more],
+    // The emulator invents its process id.
+    ready: kind === 'emulator' ? answersPing : answersFromProcess,
+    endSignal: 'SIGTERM',
+  });
+  const url = `redis://${HOST}:${server.port}`;
+  return {
+    kind,
+    supervised: true,
+    version: await versionOf(url),
+    url,
+    host: HOST,
+    port: server.port,
+    dir: dir.path,
+    get pid() {
+      return server.pid;
+    },
+    freeze: () => server.freeze(),
+    thaw: () => server.thaw(),
+    killHard: () => server.killHard(),
+    start: () => server.start(),
+    stop: () => server.stop(),
+  };
+}
+
+function onPath(name: string): string | undefined {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((dir) => join(dir, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}

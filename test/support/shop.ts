@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterAll, inject } from 'vitest';
+import { type FencedLockEvent, type FencedLockOptions, fencedLock } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+
+/** Why the tests that need a real Redis cannot run here, or `undefined`. For `describe.skipIf` and its name. */
+export const withoutRedis = inject('redis').url === undefined ? inject('redis').reason : undefined;
+
+export interface Urls {
+  readonly postgres: string;
+  readonly redis: string;
+  /** For what the application's role may not do. */
+  readonly admin: string;
+}
+
+export type ShopOptions = Partial<FencedLockOptions> & {
+  /** Settings of the pg pool, such as `max`. */
+  readonly pool?: pg.PoolConfig;
+};
+
+/**
+ * What the actors of a test work with. Every client is an actor of its own: its own connections, its own queue, as
+ * if it were another process. All are closed after the suite.
+ */
+export class Shop {
+  readonly #urls: () => Urls;
+  readonly #closing: Array<() => Promise<unknown> | unknown> = [];
+  #admin: pg.Pool | undefined;
+
+  constructor(urls: () => Urls = sharedUrls) {
+    this.#urls = urls;
+    afterAll(() => this.close());
+  }
+
+  /** A locking client for one actor, and the events that it saw. */
+  client({ pool, ...options }: ShopOptions = {}) {
+    const events: FencedLockEvent[] = [];
+    const redis = options.redis ?? this.redis();
+    const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...pool });
+    const plain = new PrismaClient({ adapter });
+    this.#closing.push(() => plain.$disconnect());
+    const prisma = plain.$extends(fencedLock({ onEvent: (event) => events.push(event), ...options, redis }));
+    return { prisma, plain, events };
+  }
+
+  redis(): Redis {
+    const redis = new Redis(this.#urls().redis);
+    // Servers are killed on purpose; the commands that fail by it say so themselves.
+    redis.on('error', () => {});
+    this.#closing.push(() => redis.disconnect());
+    return redis;
+  }
+
+  /** As a superuser, past every lock. */
+  get admin(): pg.Pool {
+    if (this.#admin === undefined) {
+      const admin = new pg.Pool({ connectionString: this.#urls().admin });
+      admin.on('error', () => {});
+      this.#closing.push(() => admin.end());
+      this.#admin = admin;
+    }
+    return this.#admin;
+  }
+
+  /** A new product: its row, and a key that no other test has. */
+  async product(quantity: number): Promise<{ id: number; key: string }> {
+    const name = randomUUID();
+    const { rows } = await this.admin.query<{ id: number }>(
+      'INSERT INTO "Stock" (product, quantity) VALUES ($1, $2) RETURNING id',
+      [name, quantity],
+    );
+    const id = rows[0]?.id as number;
+    return { id, key: `stock:${id}:${name}` };
+  }
+
+  async row(id: number): Promise<{ quantity: number; fence: bigint } | undefined> {
+    const { rows } = await this.admin.query('SELECT quantity, fence FROM "Stock" WHERE id = $1', [id]);
+    const row = rows[0] as { quantity: number; fence: string } | undefined;
+    return row && { quantity: row.quantity, fence: BigInt(row.fence) };
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closing.splice(0).reverse()) await close();
+  }
+}
+
+function sharedUrls(): Urls {
+  const { app, admin } = inject('postgres');
+  const { url } = inject('redis');
+  if (url === undefined) throw new Error(inject('redis').reason);
+  return { postgres: app, admin, redis: url };
+}
+
+/** A promise with its handles outside, so that a test says when something happens. */
+export function gate<T = void>(): { opened: Promise<T>; open: (value: T) => void } {
+  let open: (value: T) => void = () => {};
+  const opened = new Promise<T>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
