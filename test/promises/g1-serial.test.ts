@@ -1,22 +1,127 @@
-import { describe, expect, test } from 'vitest';
-import { Shop, withoutRedis } from '../support/shop.js';
+import pg from 'pg';
+import { describe, expect, inject, test } from 'vitest';
+import { applyMigrations } from '../support/servers/index.js';
+import { gate, Shop, type ShopClient, withoutRedis } from '../support/shop.js';
+
+/**
+ * The interleaving in which a condition on the written row alone loses an update: the contender has its turn
+ * although the holder's work goes on, because Redis has let both in (here: they do not even share their names).
+ */
+async function bothLetIn(shop: Shop, quantity: number, id: number, key: string): Promise<void> {
+  const holder = shop.client({ keyPrefix: 'one-side:' }).prisma;
+  const contender = shop.client({ keyPrefix: 'other-side:' }).prisma;
+  const read = gate();
+  const goOn = gate();
+  const sell = (client: ShopClient, afterRead: () => Promise<void>) =>
+    client.$withLock(key, async (tx) => {
+      const stock = await tx.stock.findUniqueOrThrow({ where: { id } });
+      await afterRead();
+      await tx.stock.update({ where: { id }, data: { quantity: stock.quantity - 1 } });
+    });
+
+  const held = sell(holder, async () => {
+    read.open();
+    await goOn.opened;
+  });
+  await read.opened;
+  const contenderRead = gate();
+  const contended = sell(contender, async () => {
+    contenderRead.open();
+    await held;
+  });
+  // Either it waits in its admission, or nothing keeps it out and it has read.
+  await Promise.race([shop.blocked('fenced_lock.admit'), contenderRead.opened]);
+  goOn.open();
+  await Promise.all([held, contended]);
+  expect((await shop.row(id))?.quantity).toBe(quantity - 2);
+}
 
 describe.skipIf(withoutRedis)('G1: committed transactions under one key are serial', () => {
   const shop = new Shop();
 
-  test('read-modify-write by 20 callers of two clients loses no update', async () => {
+  test('read-modify-write by 20 callers of two clients loses no update, and tokens rise', async () => {
     const { id, key } = await shop.product(100);
     const buyers = [shop.client().prisma, shop.client().prisma];
-    const tokens = await Promise.all(
+    const sales = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
-        (buyers[index % 2] as (typeof buyers)[0]).$withLock(key, async (tx, lock) => {
-          const stock = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await tx.stock.update({ where: { id }, data: { quantity: stock.quantity - 1 } });
-          return lock.token;
+        (buyers[index % 2] as ShopClient).$withLock(key, async (tx, lock) => {
+          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+          return { token: lock.token, left: quantity - 1 };
         }),
       ),
     );
-    expect(new Set(tokens).size).toBe(20);
-    expect(await shop.row(id)).toMatchObject({ quantity: 80, fence: tokens.reduce((a, b) => (a > b ? a : b)) });
+    const inTokenOrder = sales.toSorted((a, b) => (a.token < b.token ? -1 : 1));
+    expect(inTokenOrder.map(({ left }) => left)).toEqual(Array.from({ length: 20 }, (_, index) => 99 - index));
+    expect(await shop.row(id)).toEqual({ quantity: 80, fence: inTokenOrder.at(-1)?.token });
+  });
+
+  test('two holders that Redis let in at once lose no update', async () => {
+    const { id, key } = await shop.product(10);
+    await bothLetIn(shop, 10, id, key);
+  });
+
+  test('the same loses an update when the admission draws a token without taking the row (control)', async () => {
+    const { admin } = inject('postgres');
+    const database = new pg.Pool({ connectionString: admin, max: 1 });
+    shop.closeLater(() => database.end());
+    await database.query('DROP DATABASE IF EXISTS without_admission WITH (FORCE)');
+    await database.query('CREATE DATABASE without_admission');
+    const other = (url: string) => Object.assign(new URL(url), { pathname: '/without_admission' }).href;
+    await applyMigrations(other(admin));
+    const broken = new Shop(() => ({ postgres: other(admin), admin: other(admin), redis: inject('redis').url ?? '' }));
+    await broken.admin.query(`
+      CREATE OR REPLACE FUNCTION fenced_lock.admit(
+        keys text[], holder uuid, attempt uuid, lease_ms integer, work_ms integer, wait_ms integer,
+        OUT token bigint, OUT turn bigint, OUT xid text, OUT pid integer, OUT epoch uuid, OUT isolation text
+      ) LANGUAGE sql AS $$
+        SELECT nextval('fenced_lock.token'), 1::bigint, pg_current_xact_id()::text, pg_backend_pid(), NULL::uuid, ''
+      $$`);
+    const { id, key } = await broken.product(10);
+    await expect(bothLetIn(broken, 10, id, key)).rejects.toThrow('expected 9 to be 8');
+    await broken.close();
+  });
+
+  test.each(['RepeatableRead', 'Serializable'] as const)(
+    'under %s a snapshot older than the turn before is begun again, not read from',
+    async (isolationLevel) => {
+      const { id, key } = await shop.product(10);
+      const clients = [shop.client({ keyPrefix: 'one-side:' }), shop.client({ keyPrefix: 'other-side:' })];
+      await Promise.all(
+        clients.flatMap(({ prisma }) =>
+          Array.from({ length: 5 }, () =>
+            prisma.$withLock(
+              key,
+              async (tx) => {
+                const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+                await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+              },
+              { isolationLevel },
+            ),
+          ),
+        ),
+      );
+      expect((await shop.row(id))?.quantity).toBe(0);
+    },
+  );
+
+  test('a transaction of a former holder that stands in the key is ended by the next one', async () => {
+    const { id, key } = await shop.product(10);
+    const frozen = shop.client({ keyPrefix: 'one-side:' }).prisma;
+    const contender = shop.client({ keyPrefix: 'other-side:' });
+    const inside = gate();
+    const late = gate();
+    const held = frozen.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      inside.open();
+      await late.opened;
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+    });
+    await inside.opened;
+    await contender.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    late.open();
+    await expect(held).rejects.toThrow();
+    expect((await shop.row(id))?.quantity).toBe(9);
+    expect(contender.events.map(({ type }) => type)).toContain('backend-ended');
   });
 });

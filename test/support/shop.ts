@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, inject } from 'vitest';
 import { type FencedLockEvent, type FencedLockOptions, fencedLock } from '../../src/index.js';
+import { eventually } from './eventually.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 
 /** Why the tests that need a real Redis cannot run here, or `undefined`. For `describe.skipIf` and its name. */
@@ -20,6 +21,9 @@ export type ShopOptions = Partial<FencedLockOptions> & {
   /** Settings of the pg pool, such as `max`. */
   readonly pool?: pg.PoolConfig;
 };
+
+/** The extended client, as an application has it. */
+export type ShopClient = ReturnType<Shop['client']>['prisma'];
 
 /**
  * What the actors of a test work with. Every client is an actor of its own: its own connections, its own queue, as
@@ -80,6 +84,23 @@ export class Shop {
     const { rows } = await this.admin.query('SELECT quantity, fence FROM "Stock" WHERE id = $1', [id]);
     const row = rows[0] as { quantity: number; fence: string } | undefined;
     return row && { quantity: row.quantity, fence: BigInt(row.fence) };
+  }
+
+  /** Resolves when a session waits for a lock that somebody else has; `query` is part of its statement. */
+  blocked(query: string): Promise<number> {
+    return eventually(`a session waits in ${query}`, async () => {
+      const { rows } = await this.admin.query(
+        `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0
+         AND datname = current_database()`,
+        [query],
+      );
+      return (rows[0] as { pid: number } | undefined)?.pid;
+    });
+  }
+
+  /** Closes it after the suite, before the clients that were made earlier. */
+  closeLater(close: () => Promise<unknown> | unknown): void {
+    this.#closing.push(close);
   }
 
   async close(): Promise<void> {

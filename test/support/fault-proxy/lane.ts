@@ -80,11 +80,15 @@ export class Lane {
   }
 
   #deliver(item: Item): void {
-    if ('news' in item) return this.#announce(item.news);
+    if ('news' in item) this.#announce(item.news);
+    else this.#write(item.data);
+  }
+
+  #write(data: Buffer): void {
     if (this.#to.destroyed) return;
-    this.#heldBytes -= item.data.length;
+    this.#heldBytes -= data.length;
     // Either the receiver is slow, and 'drain' goes on, or what was held is gone.
-    if (!this.#to.write(item.data)) this.#from.pause();
+    if (!this.#to.write(data)) this.#from.pause();
     else if (this.#heldBytes <= HELD_BYTES) this.#from.resume();
   }
 

@@ -37,7 +37,8 @@ export async function cachedDir(name: string, owner: number, fill: (dir: string)
 /** In a shared temp directory anybody can have made a directory of this name. */
 function isTrusted(path: string, owner: number): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  return found !== undefined && found.isDirectory() && (found.uid === owner || found.uid === process.getuid?.());
+  if (!found?.isDirectory()) return false;
+  return found.uid === owner || found.uid === process.getuid?.();
 }
 
 /** The one of the last period stays: somebody may be copying it. */

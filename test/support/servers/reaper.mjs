@@ -25,18 +25,18 @@ async function reap({ dir, pid, endSignal }) {
 
   // Several rounds, because the parent may have died in the middle of starting something.
   for (let round = 0, quiet = 0; round < 50 && quiet < 5; round++) {
-    const left = membersOf(group)
-    signal(left, 'SIGKILL')
-    quiet = left.length === 0 && removed(dir) ? quiet + 1 : 0
-    await sleep(50)
+    const left = membersOf(group);
+    signal(left, 'SIGKILL');
+    quiet = left.length === 0 && removed(dir) ? quiet + 1 : 0;
+    await sleep(50);
   }
 }
 
 function removed(dir) {
   try {
-    if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
-    return true
+    if (dir !== undefined) rmSync(dir, { recursive: true, force: true });
+    return true;
   } catch {
-    return false // somebody who is just ending has written to it
+    return false; // somebody who is just ending has written to it
   }
 }

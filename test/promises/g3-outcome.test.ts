@@ -1,0 +1,238 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { describe, expect, inject, test } from 'vitest';
+import { CommitUnknownError, TransactionAbortedError } from '../../src/index.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { type PostgresServer, startPostgres } from '../support/servers/index.js';
+import { gate, Shop, withoutRedis } from '../support/shop.js';
+import { setUpShop } from '../support/shop-database.js';
+
+/** A client whose connections to Postgres, the rescue connection aside, go through a proxy. */
+async function proxied(shop: Shop, app: string) {
+  const { hostname: host, port } = new URL(app);
+  const proxy = await startFaultProxy({ host, port: Number(port) });
+  const rescue = new PrismaPg({ connectionString: app });
+  const client = shop.client({ pool: { connectionString: proxy.url(app) }, rescue });
+  // Before the client, which would wait for its hung connections.
+  shop.closeLater(() => proxy.close());
+  return { proxy, ...client };
+}
+
+describe.skipIf(withoutRedis)('G3: released only when the outcome is known', () => {
+  const shop = new Shop();
+  const app = () => inject('postgres').app;
+
+  test('nobody else gets the lock before the COMMIT has been answered', async () => {
+    const { id, key } = await shop.product(10);
+    const holder = await proxied(shop, app());
+    const contender = shop.client().prisma;
+    const onItsWay = gate();
+    const remove = holder.proxy.onData('toServer', (_, seen) => {
+      if (!seen.commit) return 'forward';
+      onItsWay.open();
+      remove();
+      return 'hold';
+    });
+    const held = holder.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    await onItsWay.opened;
+    expect(await contender.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    holder.proxy.resume();
+    await held;
+    const seen = await contender.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    expect(seen.quantity).toBe(9);
+  });
+
+  const ENDS: Record<string, (shop: Shop, id: number, key: string) => Promise<unknown>> = {
+    'a throw': (shop, id, key) =>
+      shop.client().prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        throw new Error('no sale');
+      }),
+    'a timeout': (shop, id, key) =>
+      shop.client().prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          await new Promise(() => {});
+        },
+        { timeout: 100 },
+      ),
+    'a timeout in a statement': (shop, id, key) =>
+      shop.client().prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          await tx.$queryRaw`SELECT pg_sleep(20)::text`;
+        },
+        { timeout: 100 },
+      ),
+    "the caller's signal": (shop, id, key) => {
+      const abort = new AbortController();
+      return shop.client().prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          abort.abort(new Error('no sale'));
+          await new Promise(() => {});
+        },
+        { signal: abort.signal },
+      );
+    },
+    'a killed backend': (shop, id, key) =>
+      shop.client().prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        const [own] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
+        await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [own.pid]);
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      }),
+    'a lost lease': (shop, id, key) => {
+      const redis = shop.redis();
+      return shop.client().prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          await redis.del(await redis.keys(`*${key}`));
+          await new Promise(() => {});
+        },
+        { leaseTime: 300 },
+      );
+    },
+  };
+
+  test.each(Object.entries(ENDS))('after %s it is rolled back, and the next one finds it so', async (_, end) => {
+    const { id, key } = await shop.product(10);
+    await expect(end(shop, id, key)).rejects.toThrow();
+    const after = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    expect(after.quantity).toBe(10);
+  });
+
+  test('a COMMIT that the server refuses is reported as it stands, and is rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const entry = { key, token: 0n, before: 0, after: 0, worker: '', once: key };
+    await shop.admin.query(`INSERT INTO "Ledger" (key, token, before, after, worker, once) VALUES ($1,0,0,0,'',$1)`, [key]);
+    const held = shop.client().prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await tx.ledger.create({ data: entry });
+    });
+    await expect(held).rejects.toMatchObject({ cause: { originalCode: '23505' } });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy, events } = await proxied(shop, app());
+    const cut = proxy.cutBeforeCommit();
+    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    await cut;
+    expect((await shop.row(id))?.quantity).toBe(10);
+    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
+  });
+
+  test('a connection cut after COMMIT was done resolves with the result', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy, events } = await proxied(shop, app());
+    const cut = proxy.cutAfterCommit();
+    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    await cut;
+    expect(sold.quantity).toBe(9);
+    expect((await shop.row(id))?.quantity).toBe(9);
+    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'committed' });
+  });
+
+  test('a COMMIT that is never answered resolves with the result', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, app());
+    const hung = proxy.holdCommitReply();
+    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
+      timeout: 500,
+    });
+    await hung;
+    expect(sold.quantity).toBe(9);
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('a COMMIT that never arrives is rolled back, although its connection stays open', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, app());
+    proxy.onData('toServer', (_, seen) => (seen.commit ? 'hold' : 'forward'));
+    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
+      timeout: 500,
+    });
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a connection that goes silent in mid-work is rolled back within its timeout', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, app());
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        proxy.silence();
+        await tx.stock.update({ where: { id }, data: { quantity: 8 } });
+      },
+      { timeout: 300 },
+    );
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    const next = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    expect(next.quantity).toBe(10);
+  });
+});
+
+describe.skipIf(withoutRedis)('G3 through a crash of Postgres', () => {
+  let server: PostgresServer;
+  let app = '';
+  const shop = new Shop(() => ({ postgres: app, admin: server.url, redis: inject('redis').url as string }));
+
+  test.beforeAll(async () => {
+    server = await startPostgres();
+    app = await setUpShop(server);
+    shop.closeLater(() => server.stop());
+  });
+
+  /** The key has had a turn, so its row is older than the token of the next. */
+  async function usedProduct() {
+    const product = await shop.product(10);
+    await shop.client().prisma.$withLock(product.key, () => {});
+    return product;
+  }
+
+  test('a COMMIT whose answer was lost is found by the history of its key after a crash', async () => {
+    const { id, key } = await usedProduct();
+    const { prisma, proxy } = await proxied(shop, app);
+    const crashed = proxy.cutAfterCommit().then(() => server.killHard());
+    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    await crashed;
+    await server.start();
+    expect((await held).quantity).toBe(9);
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('a transaction that was lost in a crash is reported as rolled back, though its xid is used again', async () => {
+    const { id, key } = await usedProduct();
+    const { prisma, proxy } = await proxied(shop, app);
+    const crashed = proxy.cutBeforeCommit().then(() => server.killHard());
+    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    const outcome = held.catch((error: unknown) => error);
+    await crashed;
+    await server.start();
+    // Others commit under the xids that were lost, ours among them.
+    for (let turn = 0; turn < 5; turn++) await shop.admin.query('UPDATE "Stock" SET product = product WHERE id = $1', [id]);
+    expect(await outcome).toBeInstanceOf(TransactionAbortedError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('where Postgres stays away the outcome is reported as unknown, with the id of the transaction', async () => {
+    const { id, key } = await usedProduct();
+    const { prisma, proxy } = await proxied(shop, app);
+    const crashed = proxy.cutAfterCommit().then(() => server.killHard());
+    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    const outcome = held.catch((error: unknown) => error);
+    await crashed;
+    const error = await outcome;
+    await server.start();
+    expect(error).toBeInstanceOf(CommitUnknownError);
+    expect(error).toMatchObject({ code: 'COMMIT_UNKNOWN', key, xid: expect.stringMatching(/^\d+$/) });
+  });
+});

@@ -1,0 +1,27 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { freePort } from '../support/servers/free-port.js';
+import { startPostgres, startRedis } from '../support/servers/index.js';
+
+vi.mock('../support/servers/free-port.js', async (original) => ({
+  freePort: vi.fn((await original<typeof import('../support/servers/free-port.js')>()).freePort),
+}));
+
+beforeEach(() => {
+  vi.stubEnv('DATABASE_URL', '');
+  vi.stubEnv('REDIS_URL', '');
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+test.each([
+  ['Postgres', startPostgres],
+  ['Redis', startRedis],
+])('%s takes another port if somebody was faster, and does not mistake them for itself', async (_, start) => {
+  const first = await start();
+  vi.mocked(freePort).mockResolvedValueOnce(first.port);
+  const second = await start();
+  expect(second.port).not.toBe(first.port);
+  expect(second.pid).not.toBe(first.pid);
+  await Promise.all([first.stop(), second.stop()]);
+});
