@@ -119,7 +119,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   checkNames('options', options, OPTION_NAMES);
   const { redis, rescue, keyPrefix, fenceField, models, commandTimeout, defaults, onEvent } = options;
   checkRedis(redis);
-  if (rescue !== undefined && typeof rescue.connect !== 'function') {
+  if (rescue !== undefined && typeof rescue?.connect !== 'function') {
     throw new InvalidOptionError('rescue', 'must be a driver adapter such as new PrismaPg({ connectionString }).');
   }
   if (models !== undefined && !(Array.isArray(models) && models.every((name) => typeof name === 'string'))) {
@@ -146,8 +146,8 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   const waitTime = time('waitTime', options.waitTime ?? defaults.waitTime, 0);
   const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);
   const timeout = time('timeout', options.timeout ?? defaults.timeout, 1);
-  const maxWait = options.maxWait ?? defaults.maxWait;
-  if (maxWait !== undefined) time('maxWait', maxWait, 0);
+  const givenWait = options.maxWait ?? defaults.maxWait;
+  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 0);
   const renew = options.renew ?? defaults.renew;
   if (typeof renew !== 'boolean') throw new InvalidOptionError('renew', 'must be true or false.');
   const signal = options.signal ?? defaults.signal;
@@ -217,6 +217,7 @@ function text(name: string, value: unknown): string {
 }
 
 function time(name: string, value: unknown, least: number): number {
-  if (typeof value === 'number' && value >= least && value <= LONGEST_TIME) return value;
+  // Whole, because Redis takes no fractions: what is left of a time is often computed from a clock that has them.
+  if (typeof value === 'number' && value >= least && value <= LONGEST_TIME) return Math.round(value);
   throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${LONGEST_TIME}.`);
 }

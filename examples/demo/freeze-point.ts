@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /**
  * The place between read and write where a worker can be frozen. The sale that is chosen waits there until it is told
  * to go on; those of this worker that come after it wait as well, and those before it have ended. Otherwise the
@@ -31,7 +33,12 @@ export class FreezePoint {
           await this.#quiet();
           this.#onReached();
         }
-        if (number >= this.#chosen) await this.#open;
+        if (number >= this.#chosen) {
+          await this.#open;
+          // The rest of the thinking. Timers that were overdue when the process was thawed, such as that of a lost
+          // lease, come before its end.
+          await sleep(5);
+        }
         writing = true;
         this.#writing++;
       },

@@ -15,7 +15,7 @@ export interface Open extends WorkerMessage {
 }
 
 /** To a worker: sell; the sale that waits may go on. */
-export interface Order extends WorkerMessage {
+export interface Command extends WorkerMessage {
   readonly type: 'sell' | 'go on';
 }
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { FreezePoint } from './freeze-point.js';
-import type { Open, Order, Report, StrategyName } from './messages.js';
+import type { Command, Open, Report, StrategyName } from './messages.js';
 import type { SaleResult } from './sale.js';
 import { noLock } from './strategies/no-lock.js';
 import { plainRedisLock } from './strategies/plain-redis-lock.js';
@@ -18,7 +18,7 @@ const STRATEGIES: Readonly<Record<StrategyName, (site: Site) => Strategy>> = {
 let start: () => void = () => {};
 let goOn: () => void = () => {};
 
-process.on('message', (message: Open | Order) => {
+process.on('message', (message: Open | Command) => {
   if (message.type === 'sell') start();
   else if (message.type === 'go on') goOn();
   else run(message as Open).catch((error: unknown) => report('failed', inspect(error)));
@@ -59,7 +59,7 @@ async function trySale(
 ): Promise<SaleResult | 'refused'> {
   const visitor = freezePoint.visitor();
   const inTheMiddle = async () => {
-    await sleep(2 + Math.random() * 4);
+    await sleep(1 + Math.random() * 2);
     await visitor.pass();
   };
   try {

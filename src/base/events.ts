@@ -19,11 +19,13 @@ export type Emit = (event: FencedLockEvent) => void;
 /** A listener that throws must not decide the fate of a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
   if (listener === undefined) return () => {};
+  const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
   return (event) => {
     try {
-      listener(event);
+      // An async function is a listener too, and its rejection would end the process.
+      Promise.resolve<unknown>(listener(event)).catch(warn);
     } catch (error) {
-      process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
+      warn(error);
     }
   };
 }

@@ -13,7 +13,6 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch, or `undefined` where none has been started since the last crash. */
   readonly epoch: string | undefined;
-  readonly isolation: string;
 }
 
 export interface AdmissionRequest {
@@ -40,6 +39,5 @@ export async function admit(query: Query, request: AdmissionRequest): Promise<Ad
     xid: row['xid'] as string,
     pid: Number(row['pid']),
     epoch: (row['epoch'] as string | null) ?? undefined,
-    isolation: row['isolation'] as string,
   };
 }

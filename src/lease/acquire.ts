@@ -3,7 +3,7 @@ import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import { Lease } from './lease.js';
 import type { LocalQueue, Turn } from './queue.js';
-import type { Claim, LeaseStore, Watch } from './store.js';
+import type { Answer, Claim, LeaseStore, Watch } from './store.js';
 
 /** First pause after a store that gave no answer; it doubles up to the longest. */
 const FIRST_PAUSE = 25;
@@ -55,8 +55,8 @@ export async function acquire(
 async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, bell: Bell): Promise<Lease> {
   let watch: Watch | undefined;
   let pause = FIRST_PAUSE;
-  // Whether the store may have the lease under our name without our knowing.
-  let inDoubt = false;
+  // The look after which the store may have the lease under our name without our knowing.
+  let inDoubt: Promise<Answer> | undefined;
   try {
     for (;;) {
       wait.signal?.throwIfAborted();
@@ -65,18 +65,18 @@ async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, 
       let unanswered: unknown;
       let nextLook: number;
       try {
-        inDoubt = true;
-        const answer = await unlessAborted(store.acquire(claim), wait.signal);
+        inDoubt = store.acquire(claim);
+        const answer = await unlessAborted(inDoubt, wait.signal);
         if (answer.taken) {
           const lease = new Lease(claim, sentAt);
           if (lease.loss === undefined) {
-            inDoubt = false;
+            inDoubt = undefined;
             return lease;
           }
           unanswered = lease.loss;
           nextLook = 0;
         } else {
-          inDoubt = false;
+          inDoubt = undefined;
           // One more, because the store rounds down: looking a moment early would only repeat the look.
           nextLook = answer.expiresIn + 1;
           pause = FIRST_PAUSE;
@@ -92,13 +92,16 @@ async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, 
         throw new LockTimeoutError(claim.key, `${wait.waitTime} ms`);
       }
       if (watch === undefined && unanswered === undefined) {
+        const watching = store.watch(claim.key, () => bell.ring());
         try {
-          watch = await unlessAborted(
-            store.watch(claim.key, () => bell.ring()),
-            wait.signal,
-          );
+          watch = await unlessAborted(watching, wait.signal);
           continue;
         } catch (error) {
+          // Where the signal came first, the subscription is still to come, and nobody else would end it.
+          void watching.then(
+            (late) => late.close(),
+            () => {},
+          );
           wait.signal?.throwIfAborted();
           emit({ type: 'subscriber-down', error });
           nextLook = Math.min(nextLook, DEAF_PAUSE);
@@ -108,8 +111,9 @@ async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, 
     }
   } finally {
     watch?.close();
-    // It cannot overtake the acquire that it undoes: the store sends in order.
-    if (inDoubt) void store.release(claim).catch(() => {});
+    // Behind the look that it undoes, and not beside it: the store may have to send that one's script again.
+    const undo = () => store.release(claim);
+    if (inDoubt) void inDoubt.then(undo, undo).catch(() => {});
   }
 }
 

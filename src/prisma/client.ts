@@ -53,8 +53,15 @@ export const NOT_ON_TX = [
   '$tryWithLock',
 ] as const;
 
-/** Set while we send a statement of our own: the hook lets it pass. */
-const ours = new AsyncLocalStorage<true>();
+/**
+ * What became of a statement of our own, as the innermost hook saw it. The hooks of other extensions stand in the
+ * way of it too, and may swallow its error or change its answer.
+ */
+interface Letter {
+  answer?: Promise<unknown>;
+}
+
+const ours = new AsyncLocalStorage<Letter>();
 
 /** Refuses what cannot work: another database, a shared connection that loses its place. */
 export function checkClient(client: PrismaInternals): AdapterFactory {
@@ -101,10 +108,13 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query): Database
       const own: OwnTransaction = { tx: undefined, id: undefined };
       // A hook of a `$extends` of this call is the innermost of all: it also sees what other extensions swallow
       // or repeat, and it is there for this transaction alone.
-      const hooked = client.$extends({
-        name: 'fenced-lock transaction',
-        query: { $allOperations: (params: HookParams) => onOperation(params, own, hook) },
-      });
+      const hooked = client
+        .$extends({
+          name: 'fenced-lock transaction',
+          query: { $allOperations: (params: HookParams) => onOperation(params, own, hook) },
+        })
+        // Once more, with nothing: `$parent`, as methods of model extensions see it, is then a client with the hook.
+        .$extends({ name: 'fenced-lock parent' });
       await hooked.$transaction((tx) => {
         own.tx = tx;
         return body(withoutExits(tx), statements(tx));
@@ -124,16 +134,25 @@ function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<
 }
 
 function statements(tx: TransactionClient): Query {
-  return (text, values) => ours.run(true, async () => await tx.$queryRawUnsafe(text, ...values));
+  return async (text, values) => (await sendOurs(() => tx.$queryRawUnsafe(text, ...values))) as readonly Row[];
+}
+
+async function sendOurs(send: () => Promise<unknown> | undefined): Promise<unknown> {
+  const letter: Letter = {};
+  await ours.run(letter, async () => await send()).catch(() => {});
+  if (letter.answer === undefined) throw new Error('another extension kept a statement of the lock from being sent');
+  return await letter.answer;
 }
 
 async function onOperation(params: HookParams, own: OwnTransaction, hook: Hook): Promise<unknown> {
   const { model, operation: name, args, query } = params;
   const { transaction } = params.__internalParams;
-  if (ours.getStore()) {
+  const letter = ours.getStore();
+  if (letter) {
     // The admission comes first, so its transaction is ours.
     own.id ??= transaction?.id;
-    return await query(args);
+    letter.answer = Promise.resolve(query(args));
+    return await letter.answer;
   }
   const { tx } = own;
   if (tx === undefined || transaction?.kind !== 'itx' || transaction.id !== own.id) {
@@ -147,14 +166,13 @@ async function onOperation(params: HookParams, own: OwnTransaction, hook: Hook):
     name,
     args,
     send: async (sent) => await query(sent),
-    sibling: (other, sent) => ours.run(true, async () => await sibling(tx, model ?? '', other, sent)),
+    sibling: (other, sent) => sendOurs(() => delegateOf(tx, model ?? '')?.[other]?.(sent)),
   };
   return await hook(operation);
 }
 
-async function sibling(tx: TransactionClient, model: string, name: string, args: unknown): Promise<unknown> {
-  const delegate = tx[model.charAt(0).toLowerCase() + model.slice(1)];
-  return await delegate?.[name]?.(args);
+function delegateOf(tx: TransactionClient, model: string) {
+  return tx[model.charAt(0).toLowerCase() + model.slice(1)];
 }
 
 /** The transaction's client without what leaves it; the array form of `$transaction` does so silently. */

@@ -3,7 +3,7 @@ import type { Emit } from '../base/events.js';
 import type { Answer, Claim, Extension, LeaseStore, Watch } from '../lease/store.js';
 import type { RedisClient } from './client.js';
 import { namesOf } from './keys.js';
-import { isUnknownScript, run } from './script.js';
+import { isUnknownScript, run, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber.js';
 
@@ -27,7 +27,7 @@ export class RedisStore implements LeaseStore {
 
   async acquire({ key, holder, leaseTime }: Claim): Promise<Answer> {
     const { lease } = this.#names(key);
-    const left = await this.#bounded(run(this.#redis, scripts.acquire, [lease], [holder, String(leaseTime)]));
+    const left = await this.#run(scripts.acquire, [lease], [holder, String(leaseTime)]);
     if (left === 0) return { taken: true };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left };
   }
@@ -48,7 +48,7 @@ export class RedisStore implements LeaseStore {
 
   async release({ key, holder }: Claim): Promise<void> {
     const { lease, channel } = this.#names(key);
-    await this.#bounded(run(this.#redis, scripts.release, [lease], [holder, channel]));
+    await this.#run(scripts.release, [lease], [holder, channel]);
   }
 
   async watch(key: string, wake: () => void): Promise<Watch> {
@@ -66,14 +66,28 @@ export class RedisStore implements LeaseStore {
   async #extension({ key, holder, leaseTime }: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
-    if (error === null) return extended === 1 ? 'extended' : 'gone';
+    if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     if (!isUnknownScript(error)) return error;
     try {
       const { lease } = this.#names(key);
-      const again = await this.#bounded(run(this.#redis, scripts.extend, [lease], [holder, String(leaseTime)]));
+      const again = await this.#run(scripts.extend, [lease], [holder, String(leaseTime)]);
       return again === 1 ? 'extended' : 'gone';
     } catch (failure) {
       return asError(failure);
+    }
+  }
+
+  /** A number also where the client's `stringNumbers` made a text of it: all our scripts answer with one. */
+  async #run<Keys extends string[], Args extends string[]>(
+    script: Script<Keys, Args, number>,
+    keys: NoInfer<Keys>,
+    args: NoInfer<Args>,
+  ): Promise<number> {
+    let wanted = true;
+    try {
+      return Number(await this.#bounded(run(this.#redis, script, keys, args, () => wanted)));
+    } finally {
+      wanted = false;
     }
   }
 

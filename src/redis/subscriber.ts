@@ -82,6 +82,8 @@ export class Subscriber {
     const connection = this.#redis.duplicate({
       // Ours is the only one that knows what to do after a reconnect: subscribe, have it confirmed, then look.
       autoResubscribe: false,
+      // The bounds here are our own. A ping that ioredis gave up would look like one of a closed connection.
+      commandTimeout: undefined,
       maxRetriesPerRequest: null,
       enableOfflineQueue: true,
       enableReadyCheck: false,

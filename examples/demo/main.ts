@@ -1,0 +1,76 @@
+// One hot product, three shop processes, one of them frozen in the middle of a sale: without a lock, with a plain
+// Redis lock, and with `$withLock`.
+import { inspect } from 'node:util';
+import type { StrategyName } from './messages.js';
+import { type DemoOptions, parseOptions, USAGE, UsageError } from './options.js';
+import { newProgress, type Progress } from './progress.js';
+import { conclusion, exitCode, table } from './report.js';
+import { run } from './run.js';
+import { type Scene, Stage } from './stage.js';
+import type { Tally } from './tally.js';
+import { colors, say } from './terminal.js';
+
+const STRATEGIES: readonly StrategyName[] = ['no lock', 'plain Redis lock', '$withLock'];
+const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
+
+async function main(options: DemoOptions): Promise<number> {
+  const stage = new Stage();
+  const progress = newProgress();
+  const ended = untilSignal();
+  try {
+    return await Promise.race([demo(options, stage, progress), ended]);
+  } finally {
+    progress.stop();
+    await stage.close();
+  }
+}
+
+async function demo(options: DemoOptions, stage: Stage, progress: Progress): Promise<number> {
+  const { units, buyers } = options;
+  say(`${buyers} buyers, ${units} units of one product, three shop processes. Starting the servers …`);
+  const scene = await stage.open();
+  introduce(scene);
+  const tallies: Tally[] = [];
+  for (const strategy of STRATEGIES) tallies.push(await run(scene, strategy, options, progress));
+  say(`\n${table(tallies)}\n\n${conclusion(tallies)}`);
+  if (scene.redis.kind === 'emulator') say(`\n${EMULATOR}`);
+  return exitCode(tallies);
+}
+
+const EMULATOR = colors.yellow(
+  colors.bold(
+    [
+      '!!!  REDIS IS ONLY AN EMULATOR HERE (js-redis-server).',
+      '!!!  It shows the idea and proves nothing. Install redis-server or set REDIS_URL for the real thing.',
+    ].join('\n'),
+  ),
+);
+
+function introduce({ postgres, redis }: Scene): void {
+  say(`PostgreSQL ${postgres.version} (${postgres.kind})`);
+  if (redis.kind === 'emulator') say(`\n${EMULATOR}`);
+  else say(`Redis ${redis.version} (${redis.kind})`);
+}
+
+/** Resolves to an exit code. A second signal ends the process at once; what it leaves is then cleaned up by a guard. */
+function untilSignal(): Promise<number> {
+  return new Promise((resolve) => {
+    for (const [signal, code] of Object.entries(SIGNALS)) process.once(signal, () => resolve(code));
+  });
+}
+
+async function start(): Promise<number> {
+  try {
+    const options = parseOptions(process.argv.slice(2));
+    if (options !== 'help') return await main(options);
+    say(USAGE);
+    return 0;
+  } catch (error) {
+    const isUsage = error instanceof UsageError;
+    process.stderr.write(isUsage ? `${error.message}\n\n${USAGE}\n` : `${inspect(error)}\n`);
+    return isUsage ? 2 : 1;
+  }
+}
+
+// The exit is not left to the event loop: after a signal the run that was interrupted is still in it.
+void start().then((code) => process.exit(code));

@@ -1,0 +1,319 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Prisma } from '@prisma/client/extension';
+import pg from 'pg';
+import { describe, expect, inject, test } from 'vitest';
+import {
+  ClosedError,
+  fencedLock,
+  InsideTransactionError,
+  LockLostError,
+  NotInstalledError,
+  TransactionAbortedError,
+} from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { gate, Shop, type ShopClient, withoutRedis } from '../support/shop.js';
+
+/** A transaction of a bystander that holds a product's row until it is told to let go. */
+async function holdRow(shop: Shop, id: number): Promise<() => Promise<void>> {
+  const bystander = await shop.admin.connect();
+  await bystander.query('BEGIN');
+  await bystander.query('SELECT 1 FROM "Stock" WHERE id = $1 FOR UPDATE', [id]);
+  return async () => {
+    await bystander.query('COMMIT');
+    bystander.release();
+  };
+}
+
+describe.skipIf(withoutRedis)('what Prisma and pg would do by themselves', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  async function ordersOf(buyer: string): Promise<number> {
+    const { rowCount } = await shop.admin.query('SELECT 1 FROM "Order" WHERE buyer = $1', [buyer]);
+    return rowCount ?? 0;
+  }
+
+  /** Two statements: the update of the row, which may have to wait, and then an order of its own. */
+  const nestedWrite = (tx: Pick<ShopClient, 'stock'>, id: number, buyer: string) =>
+    tx.stock.update({ where: { id }, data: { product: `by ${buyer}`, orders: { create: { buyer, quantity: 1 } } } });
+
+  test('a swallowed SQL error does not make an aborted transaction look committed', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
+      return 'sold';
+    });
+    const error = await held.catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(TransactionAbortedError);
+    expect((error as Error).cause).toMatchObject({
+      meta: { driverAdapterError: { cause: { originalCode: '22012' } } },
+    });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('an error that an extension further inside swallowed is seen all the same', async () => {
+    const { id, key } = await shop.product(10);
+    const forgiving = prisma.$extends({
+      query: {
+        $allOperations: ({ args, query }) => query(args).catch(() => null),
+      },
+    }) as unknown as ShopClient;
+    const held = forgiving.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      await tx.$queryRaw`SELECT 1 / 0`;
+    });
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+  });
+
+  test('a failure that leaves the transaction whole does not keep it from committing', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id: -1 }, data: { quantity: 0 } }).catch(() => {});
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('after a timeout no statement of a running operation lands outside the transaction', async () => {
+    const { id, key } = await shop.product(10);
+    const letGo = await holdRow(shop, id);
+    const held = prisma.$withLock(key, (tx) => nestedWrite(tx, id, key), { timeout: 200 });
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    await letGo();
+    // The pool's next users would meet what was left on the connection.
+    await prisma.$withLock(key, (tx) => tx.stock.count());
+    expect(await ordersOf(key)).toBe(0);
+  });
+
+  test('a part of a failed Promise.all does not land outside the transaction', async () => {
+    const { id, key } = await shop.product(10);
+    const letGo = await holdRow(shop, id);
+    const failed = gate();
+    const held = prisma.$withLock(key, async (tx) => {
+      const waits = shop.blocked('UPDATE "public"."Stock"');
+      await Promise.all([nestedWrite(tx, id, key), waits.then(() => Promise.reject(new Error('no sale')))]).finally(
+        failed.open,
+      );
+    });
+    const settled = held.catch((error: unknown) => error);
+    await failed.opened;
+    await letGo();
+    expect(await settled).toMatchObject({ message: 'no sale' });
+    await prisma.$withLock(key, (tx) => tx.stock.count());
+    expect(await ordersOf(key)).toBe(0);
+  });
+
+  test('a write that was not awaited lands inside the transaction', async () => {
+    const { id, key } = await shop.product(10);
+    const letGo = await holdRow(shop, id);
+    const returning = gate();
+    const held = prisma.$withLock(key, async (tx) => {
+      void nestedWrite(tx, id, key).then(() => {});
+      await shop.blocked('UPDATE "public"."Stock"');
+      returning.open();
+      return 'early';
+    });
+    await returning.opened;
+    expect(await ordersOf(key)).toBe(0);
+    await letGo();
+    expect(await held).toBe('early');
+    expect(await ordersOf(key)).toBe(1);
+  });
+
+  test('the array form of $transaction on tx is refused, and nothing of it lands', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(key, async (tx) => {
+      const all = (tx as unknown as ShopClient).$transaction;
+      await all([prisma.stock.update({ where: { id }, data: { quantity: 0 } })]);
+    });
+    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a method of a model extension that works through its $parent stays in the transaction, with its fence', async () => {
+    const { id, key } = await shop.product(10);
+    const extended = prisma.$extends({
+      model: {
+        stock: {
+          async sellByBatch() {
+            const { $parent } = Prisma.getExtensionContext(this) as unknown as { $parent: ShopClient };
+            await $parent.$transaction([$parent.stock.update({ where: { id }, data: { quantity: 0 } })]);
+          },
+        },
+      },
+    });
+    const held = extended.$withLock(key, async (tx) => {
+      await tx.stock.sellByBatch();
+      throw new Error('no sale');
+    });
+    await expect(held).rejects.toThrow('no sale');
+    expect((await shop.row(id))?.quantity).toBe(10);
+    const token = await extended.$withLock(key, async (tx, lock) => {
+      await tx.stock.sellByBatch();
+      return lock.token;
+    });
+    expect(await shop.row(id)).toEqual({ quantity: 0, fence: token });
+  });
+
+  test('$withLock on the client of a transaction is refused', async () => {
+    const { key } = await shop.product(10);
+    const inside = prisma.$transaction((tx) => (tx as unknown as ShopClient).$withLock(key, () => 'in'));
+    await expect(inside).rejects.toBeInstanceOf(InsideTransactionError);
+  });
+
+  test('an operation on tx after the end is refused and not sent', async () => {
+    const { id, key } = await shop.product(10);
+    const escaped = await prisma.$withLock(key, (tx) => ({
+      tx,
+      late: tx.stock.update({ where: { id }, data: { quantity: 0 } }),
+    }));
+    await expect(escaped.late).rejects.toBeInstanceOf(ClosedError);
+    await expect(escaped.tx.stock.delete({ where: { id } })).rejects.toBeInstanceOf(ClosedError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test.each(['COMMIT', 'rollback', 'SELECT 1; COMMIT; SELECT 2', '/* x */ END', 'BEGIN', "PREPARE TRANSACTION 'x'"])(
+    'raw SQL that would end the transaction is refused: %s',
+    async (text) => {
+      const { id, key } = await shop.product(10);
+      const held = prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await tx.$executeRawUnsafe(text);
+      });
+      await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
+
+  test('savepoints stay usable, and a failure behind one does not abort the transaction', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      await tx.$executeRaw`SAVEPOINT before`;
+      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
+      await tx.$executeRaw`ROLLBACK TO SAVEPOINT before`;
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test("the caller's own error comes through as it is", async () => {
+    const { key } = await shop.product(10);
+    const own = new Error('no sale');
+    await expect(prisma.$withLock(key, () => Promise.reject(own))).rejects.toBe(own);
+    await expect(
+      prisma.$withLock(key, () => {
+        throw own;
+      }),
+    ).rejects.toBe(own);
+  });
+
+  test("the caller's signal ends the work with its reason", async () => {
+    const { key } = await shop.product(10);
+    const abort = new AbortController();
+    const inside = gate();
+    const held = prisma.$withLock(
+      key,
+      (_, lock) => {
+        inside.open();
+        return new Promise((_, reject) => lock.signal.addEventListener('abort', () => reject(new Error('mine'))));
+      },
+      { signal: abort.signal },
+    );
+    await inside.opened;
+    abort.abort('closing time');
+    await expect(held).rejects.toBe('closing time');
+  });
+
+  test('a lease that somebody took away ends the work with LockLostError', async () => {
+    const { key } = await shop.product(10);
+    const redis = shop.redis();
+    const held = prisma.$withLock(
+      key,
+      async (_, lock) => {
+        await redis.del(await redis.keys(`*${key}`));
+        await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+      },
+      { leaseTime: 200 },
+    );
+    await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'gone', key });
+  });
+
+  test('an event loop that stood still past the lease commits nothing, before any timer has run', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        const until = performance.now() + 400;
+        while (performance.now() < until);
+      },
+      { leaseTime: 200 },
+    );
+    await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'expired' });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test("the role's own time limits are kept where they are smaller, and lock_timeout is put back", async () => {
+    const { key } = await shop.product(10);
+    const strict = shop.client({
+      pool: { options: '-c statement_timeout=700 -c lock_timeout=600 -c idle_in_transaction_session_timeout=50000' },
+    }).prisma;
+    const limits = await strict.$withLock(
+      key,
+      (tx) => tx.$queryRaw`
+        SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock,
+               current_setting('idle_in_transaction_session_timeout') AS idle,
+               current_setting('tcp_user_timeout') AS tcp`,
+      { leaseTime: 2_000, timeout: 5_000 },
+    );
+    expect(limits).toEqual([{ statement: '700ms', lock: '600ms', idle: '2s', tcp: '2000' }]);
+    // And nothing of it is left on the connection.
+    const after = await strict.$queryRaw`SELECT current_setting('idle_in_transaction_session_timeout') AS idle`;
+    expect(after).toEqual([{ idle: '50s' }]);
+  });
+});
+
+describe.skipIf(withoutRedis)('a database without our objects', () => {
+  const shop = new Shop();
+
+  test('gives NOT_INSTALLED with what to run, at the first use', async () => {
+    await shop.admin.query('DROP DATABASE IF EXISTS not_installed WITH (FORCE)');
+    await shop.admin.query('CREATE DATABASE not_installed');
+    const connectionString = Object.assign(new URL(inject('postgres').app), { pathname: '/not_installed' }).href;
+    const { prisma } = shop.client({ pool: { connectionString } });
+    const error = await prisma.$withLock('stock:1', () => {}).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(NotInstalledError);
+    expect((error as Error).message).toContain('npx prisma migrate deploy');
+  });
+
+  test('a role without USAGE gets the same', async () => {
+    const url = new URL(inject('postgres').app);
+    await shop.admin.query(
+      "DO $$ BEGIN CREATE ROLE stranger LOGIN PASSWORD 'x'; EXCEPTION WHEN duplicate_object THEN END $$",
+    );
+    await shop.admin.query('DROP DATABASE IF EXISTS closed_schema WITH (FORCE)');
+    await shop.admin.query('CREATE DATABASE closed_schema');
+    const admin = new pg.Client({
+      connectionString: Object.assign(new URL(inject('postgres').admin), { pathname: '/closed_schema' }).href,
+    });
+    await admin.connect();
+    await admin.query('CREATE SCHEMA fenced_lock');
+    await admin.end();
+    const connectionString = Object.assign(url, {
+      pathname: '/closed_schema',
+      username: 'stranger',
+      password: 'x',
+    }).href;
+    const { prisma } = shop.client({ pool: { connectionString } });
+    await expect(prisma.$withLock('stock:1', () => {})).rejects.toBeInstanceOf(NotInstalledError);
+  });
+
+  test('a pool with query_timeout is refused, because it can commit what was rolled back', () => {
+    const adapter = new PrismaPg({ connectionString: inject('postgres').app, query_timeout: 1_000 });
+    const redis = shop.redis();
+    expect(() => new PrismaClient({ adapter }).$extends(fencedLock({ redis }))).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', option: 'query_timeout' }),
+    );
+  });
+});
