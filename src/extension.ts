@@ -1,7 +1,7 @@
 import { Prisma } from '@prisma/client/extension';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
 import { toEmit } from './base/events.js';
-import type { Fencing } from './fence/attempt.js';
+import type { Fencing } from './fence/call.js';
 import type { Database } from './fence/database.js';
 import { LocalQueue } from './lease/queue.js';
 import { Renewal } from './lease/renewal.js';

@@ -9,7 +9,9 @@ export {
   LockTimeoutError,
   LockUnavailableError,
   type LossReason,
+  NestedError,
   NotInstalledError,
+  ReentryError,
   StaleTokenError,
   TransactionAbortedError,
 } from './base/errors.js';

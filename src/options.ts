@@ -51,6 +51,11 @@ export interface LockOptions {
   readonly timeout?: number;
   /** Ends the waiting or the work; the call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
+  /**
+   * What a call inside the function of another lock does: `throw` refuses it, because the outer one holds a
+   * connection while the inner one waits; `allow` leaves it to you that the pool has room. Default: `throw`.
+   */
+  readonly nested?: 'throw' | 'allow';
   /** Isolation level of the transaction. Default: the database's, READ COMMITTED if nobody changed it. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable';
   /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
@@ -64,6 +69,7 @@ export interface ResolvedLockOptions {
   readonly renew: boolean;
   readonly timeout: number;
   readonly signal: AbortSignal | undefined;
+  readonly nested: 'throw' | 'allow';
   readonly isolationLevel: string | undefined;
   readonly maxWait: number | undefined;
 }
@@ -87,6 +93,7 @@ export const DEFAULTS = {
   leaseTime: 30_000,
   renew: true,
   timeout: 30_000,
+  nested: 'throw',
 } as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;
 
 /** The shortest lease that a renewal at a third of its time can hold over a network. */
@@ -110,6 +117,7 @@ const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
   'renew',
   'timeout',
   'signal',
+  'nested',
   'isolationLevel',
   'maxWait',
 ];
@@ -158,7 +166,9 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   if (isolationLevel !== undefined && !ISOLATION_LEVELS.includes(isolationLevel)) {
     throw new InvalidOptionError('isolationLevel', `must be one of ${ISOLATION_LEVELS.join(', ')}.`);
   }
-  return { waitTime, leaseTime, renew, timeout, signal, isolationLevel, maxWait };
+  const nested = options.nested ?? defaults.nested;
+  if (nested !== 'throw' && nested !== 'allow') throw new InvalidOptionError('nested', "must be 'throw' or 'allow'.");
+  return { waitTime, leaseTime, renew, timeout, signal, nested, isolationLevel, maxWait };
 }
 
 const BUILT_IN: ResolvedLockOptions = {

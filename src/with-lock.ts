@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Deadline } from './base/clock.js';
 import { LockTimeoutError } from './base/errors.js';
 import type { Emit } from './base/events.js';
-import type { Fencing } from './fence/attempt.js';
+import { checkContext, holding } from './context.js';
+import type { Fencing } from './fence/call.js';
 import type { Database } from './fence/database.js';
 import { fencedTransaction } from './fence/transaction.js';
 import { acquire } from './lease/acquire.js';
@@ -50,6 +51,7 @@ export async function withLock<Tx, R>(
 ): Promise<R> {
   const { store, queue, renewal, fencing, emit } = parts;
   const { waitTime, leaseTime, signal } = options;
+  checkContext(key, options.nested);
   const wait = { deadline: new Deadline(waitTime), waitTime, signal };
   const held = await acquire(store, queue, { key, holder: randomUUID(), leaseTime }, wait, emit);
   const { lease } = held;
@@ -57,6 +59,7 @@ export async function withLock<Tx, R>(
   const strike = new AbortController();
   const onAbort = () => strike.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted) onAbort();
   lease.onLoss((loss) => {
     emit({ type: 'lease-lost', key, error: loss });
     strike.abort(loss);
@@ -70,7 +73,7 @@ export async function withLock<Tx, R>(
       grant: lease,
       limits: { ...options, wait },
       strike,
-      work: (tx, token) => work(tx, new HeldLock(key, token, strike.signal)),
+      work: (tx, token) => holding(key, () => work(tx, new HeldLock(key, token, strike.signal))),
       onBeat: (listener) => {
         beat = listener;
       },

@@ -8,44 +8,34 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export class FreezePoint {
   readonly #chosen: number;
   readonly #onReached: () => void;
+  readonly #thawed: Promise<void>;
+  #goOn: () => void = () => {};
   #passed = 0;
   #writing = 0;
-  #writesEnded: (() => void) | undefined;
-  #goOn: () => void = () => {};
-  readonly #open: Promise<void>;
+  #onQuiet: () => void = () => {};
 
   /** `chosen`: the number of the sale, from 1. */
   constructor(chosen: number, onReached: () => void) {
     this.#chosen = chosen;
     this.#onReached = onReached;
-    this.#open = new Promise((resolve) => {
+    this.#thawed = new Promise((resolve) => {
       this.#goOn = resolve;
     });
   }
 
-  /** For one sale; to be told when the sale has ended, however it did. */
+  /** For one try of one sale, which says when it has ended, however it did. */
   visitor(): { pass(): Promise<void>; ended(): void } {
     let writing = false;
     return {
       pass: async () => {
-        const number = ++this.#passed;
-        if (number === this.#chosen) {
-          await this.#quiet();
-          this.#onReached();
-        }
-        if (number >= this.#chosen) {
-          await this.#open;
-          // The rest of the thinking. Timers that were overdue when the process was thawed, such as that of a lost
-          // lease, come before its end.
-          await sleep(5);
-        }
+        await this.#pass(++this.#passed);
         writing = true;
         this.#writing++;
       },
       ended: () => {
         if (!writing) return;
         writing = false;
-        if (--this.#writing === 0) this.#writesEnded?.();
+        if (--this.#writing === 0) this.#onQuiet();
       },
     };
   }
@@ -54,10 +44,21 @@ export class FreezePoint {
     this.#goOn();
   }
 
+  async #pass(number: number): Promise<void> {
+    if (number < this.#chosen) return;
+    if (number > this.#chosen) return await this.#thawed;
+    await this.#quiet();
+    this.#onReached();
+    await this.#thawed;
+    // The rest of the thinking. Timers that were overdue when the process was thawed, such as that of a lost lease,
+    // come before its end.
+    await sleep(5);
+  }
+
   async #quiet(): Promise<void> {
     if (this.#writing === 0) return;
     await new Promise<void>((resolve) => {
-      this.#writesEnded = resolve;
+      this.#onQuiet = resolve;
     });
   }
 }

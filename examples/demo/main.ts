@@ -56,6 +56,8 @@ function introduce({ postgres, redis }: Scene): void {
 function untilSignal(): Promise<number> {
   return new Promise((resolve) => {
     for (const [signal, code] of Object.entries(SIGNALS)) process.once(signal, () => resolve(code));
+    // Whoever read the output has gone, such as `head`: as a signal, SIGPIPE, in other programs.
+    process.stdout.on('error', () => resolve(141));
   });
 }
 

@@ -1,7 +1,7 @@
 import logUpdate from 'log-update';
-import type { Audience, RunView, Shop } from './run.js';
 import { lost, type Tally } from './tally.js';
 import { colors, isLive, say } from './terminal.js';
+import type { Audience, RunView, Shop } from './view.js';
 
 const BAR_WIDTH = 40;
 const FRAME = 80;
@@ -22,7 +22,7 @@ class PlainProgress implements Progress {
 
   begins(view: RunView): void {
     say(`\n${view.strategy}:`);
-    this.#timer = setInterval(() => say(`  ${view.shops.map(inWords).join(', ')}`), SECOND);
+    this.#timer = setInterval(() => say(`  ${view.shops.map(inWords).join(' | ')}`), SECOND);
   }
 
   note(line: string): void {
@@ -83,17 +83,21 @@ class LiveProgress implements Progress {
 }
 
 function bar(shop: Shop, units: number): string {
-  const { name, sold, refused, frozen } = shop;
+  const { name, sold, soldOut, refused, frozen } = shop;
   // A worker that sells more than there is fills its bar and no more; the number tells the rest.
   const full = Math.min(BAR_WIDTH, Math.round((sold / units) * BAR_WIDTH));
   const paint = frozen ? colors.cyan : colors.green;
   const drawn = paint('█'.repeat(full)) + colors.dim('░'.repeat(BAR_WIDTH - full));
-  const count = `${String(sold).padStart(4)} sold${refused > 0 ? `, ${refused} refused` : ''}`;
+  const count = `${String(sold).padStart(4)} sold${some(soldOut, 'sent away')}${some(refused, 'refused')}`;
   return `${name} ${drawn} ${count}${frozen ? colors.cyan(colors.bold('  frozen')) : ''}`;
 }
 
-function inWords({ name, sold, frozen }: Shop): string {
-  return `${name} ${sold} sold${frozen ? ' (frozen)' : ''}`;
+function inWords({ name, sold, soldOut, frozen }: Shop): string {
+  return `${name}: ${sold} sold${some(soldOut, 'sent away')}${frozen ? ' (frozen)' : ''}`;
+}
+
+function some(count: number, what: string): string {
+  return count > 0 ? `, ${count} ${what}` : '';
 }
 
 function summary(tally: Tally): string {

@@ -53,8 +53,8 @@ function sentence(tally: Tally): string {
     strategy === 'no lock'
       ? 'writers who had read the same quantity overwrote each other'
       : 'the worker that was frozen past its lease came back and wrote beside the next holder';
-  const are = lost(tally) === 1 ? 'sale is' : 'sales are';
-  return `${strategy}: ${how}; ${lost(tally)} of ${sold} ${are} missing in the stock.`;
+  const missing = lost(tally) === 1 ? 'is' : 'are';
+  return `${strategy}: ${how}; ${lost(tally)} of ${sold} sales ${missing} missing in the stock.`;
 }
 
 function times(count: number): string {

@@ -1,7 +1,12 @@
 import pc from 'picocolors';
 
-/** Whether lines can be drawn over; elsewhere every line is written once, without control codes. */
-export const isLive = process.stdout.isTTY === true && process.env['TERM'] !== 'dumb';
+const { isTTY, rows } = process.stdout;
+
+/**
+ * Whether lines can be drawn over; elsewhere every line is written once, without control codes. Some terminals do not
+ * know their own height, and log-update would draw nothing on none.
+ */
+export const isLive = isTTY === true && rows > 0 && process.env['TERM'] !== 'dumb';
 
 const noColor = process.env['NO_COLOR'];
 

@@ -139,6 +139,30 @@ export class InsideTransactionError extends FencedLockError {
   }
 }
 
+/** The key is already held by the function that this call stands in, which would wait for itself. */
+export class ReentryError extends FencedLockError {
+  constructor(key: string) {
+    super(
+      'REENTRY',
+      `The lock ${quoted(key)} was asked for inside its own function, which would wait for itself. Work on the ` +
+        'client that the outer function was given, and pass it on.',
+      { key },
+    );
+  }
+}
+
+/** Another key is held by the function that this call stands in. */
+export class NestedError extends FencedLockError {
+  constructor(key: string, outer: string) {
+    super(
+      'NESTED',
+      `The lock ${quoted(key)} was asked for inside that of ${quoted(outer)}, which holds a connection and keeps ` +
+        "others waiting meanwhile. Take one key for both, or set `nested: 'allow'` and give the pool room for it.",
+      { key },
+    );
+  }
+}
+
 /** The transaction, or the client, has ended: what was asked for was not sent. */
 export class ClosedError extends FencedLockError {
   constructor(what: string, details: ErrorDetails = {}) {

@@ -6,52 +6,15 @@ import {
   StaleTokenError,
   TransactionAbortedError,
 } from '../base/errors.js';
-import type { Emit } from '../base/events.js';
 import { type Admission, admit } from './admission.js';
-import type { Database, Operation, Query, TransactionOptions } from './database.js';
+import { endBackend, endBlockers } from './backends.js';
+import type { Call } from './call.js';
+import type { Operation, Query } from './database.js';
 import { Gate } from './gate.js';
 import { resolveOutcome } from './outcome.js';
 import { transactionControl } from './raw-sql.js';
-import { END_BACKEND, END_BLOCKERS, OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
+import { OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
 import { sendFenced } from './writes.js';
-
-/** The right to a key, as far as the fence needs to know it. */
-export interface Grant {
-  readonly key: string;
-  readonly holder: string;
-  readonly leaseTime: number;
-  /** For how long it has been held; milliseconds. */
-  readonly age: number;
-  /** Why it is lost, or `undefined` while it is held. */
-  readonly loss: Error | undefined;
-}
-
-export interface Limits extends TransactionOptions {
-  /** Of the work, from its admission to COMMIT; milliseconds. */
-  readonly timeout: number;
-  /** What is left of the wait time is left for the admission. */
-  readonly wait: { readonly deadline: Deadline; readonly waitTime: number };
-}
-
-/** Which models are fenced, and by which field. */
-export interface Fencing {
-  readonly field: string;
-  isFenced(model: string): boolean;
-}
-
-/** Everything that one call's transactions are made of. */
-export interface Call<Tx, R> {
-  readonly database: Database<Tx>;
-  readonly fencing: Fencing;
-  readonly grant: Grant;
-  readonly limits: Limits;
-  /** Ends the work before its time: lease lost, caller's signal, timeout. Its signal is the caller's. */
-  readonly strike: AbortController;
-  readonly work: (tx: Tx, token: bigint) => R | Promise<R>;
-  /** Has `beat` called now and then while the lease is held. */
-  onBeat(beat: () => void): void;
-  readonly emit: Emit;
-}
 
 /** How long an admission waits for the key's row before it asks who is in its way. */
 const PATIENCE = 500;
@@ -107,7 +70,7 @@ export class Attempt<Tx, R> {
       giveUp = () => resolve(OVERDUE);
     });
     const onStrike = () => {
-      this.#gate.shut(signal.reason);
+      this.#gate.shut(() => signal.reason);
       if (this.#phase !== 'committing') this.#after(ANSWER_TIME, giveUp);
     };
     signal.addEventListener('abort', onStrike, { once: true });
@@ -136,7 +99,7 @@ export class Attempt<Tx, R> {
     } finally {
       for (const timer of this.#timers) timer.stop();
       signal.removeEventListener('abort', onStrike);
-      this.#gate.shut(closed(grant.key));
+      this.#gate.shut(() => closed(grant.key));
     }
   }
 
@@ -161,7 +124,7 @@ export class Attempt<Tx, R> {
       this.#value = await unlessAborted(value, strike.signal);
     } finally {
       // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
-      this.#gate.shut(closed(grant.key));
+      this.#gate.shut(() => closed(grant.key));
       await this.#drain(admission);
     }
     this.#mayCommit();
@@ -177,7 +140,7 @@ export class Attempt<Tx, R> {
     let help: Timer | undefined;
     if (this.#blocked) {
       const [own] = await query(OWN_PID, []);
-      help = after(BLOCKED_FOR, () => void this.#endBlockers(Number(own?.['pid'])));
+      help = after(BLOCKED_FOR, () => void endBlockers(this.#call, Number(own?.['pid'])));
     }
     const { key, holder, leaseTime } = grant;
     try {
@@ -203,7 +166,7 @@ export class Attempt<Tx, R> {
     const { signal } = this.#call.strike;
     await unlessAborted(this.#gate.idle(), signal).catch(() => {});
     if (!this.#gate.busy) return;
-    await this.#endBackend(admission);
+    await endBackend(this.#call, admission);
     await this.#gate.idle();
   }
 
@@ -255,27 +218,6 @@ export class Attempt<Tx, R> {
     const query = this.#query;
     if (query === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
     void this.#gate.pass(() => query(STILL_HERE, [])).catch(() => {});
-  }
-
-  async #endBackend({ pid, xid, epoch }: Admission): Promise<void> {
-    const { database, emit, grant } = this.#call;
-    try {
-      const ended = await database.rescue(END_BACKEND, [pid, xid, epoch ?? null]);
-      if (ended.length > 0) emit({ type: 'backend-ended', key: grant.key, pid });
-    } catch {
-      // Postgres cannot be reached: what is in flight ends by its own timeouts.
-    }
-  }
-
-  /** Ends the transactions that stand in the key's row since before our lease. */
-  async #endBlockers(ownPid: number): Promise<void> {
-    const { database, emit, grant } = this.#call;
-    try {
-      const ended = await database.rescue(END_BLOCKERS, [ownPid, grant.age]);
-      for (const row of ended) emit({ type: 'backend-ended', key: grant.key, pid: Number(row['pid']) });
-    } catch {
-      // No right to end them, or no connection: they end by their own idle timeout, and we try again.
-    }
   }
 
   /** Whether the server itself refused the COMMIT, so that it is known to have been rolled back. */

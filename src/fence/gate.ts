@@ -5,7 +5,7 @@
  */
 export class Gate {
   #inFlight = 0;
-  #shut: Error | undefined;
+  #shut: (() => unknown) | undefined;
   #failure: unknown;
   #failed = false;
   #idle: Array<() => void> = [];
@@ -24,7 +24,7 @@ export class Gate {
   }
 
   async pass<T>(operation: () => Promise<T>): Promise<T> {
-    if (this.#shut) throw this.#shut;
+    if (this.#shut) throw this.#shut();
     this.#inFlight++;
     try {
       return await operation();
@@ -38,8 +38,8 @@ export class Gate {
     }
   }
 
-  /** Refuses what begins from now on, with this error. The first call decides. */
-  shut(error: Error): void {
+  /** Refuses what begins from now on, with this error, made when it is needed. The first call decides. */
+  shut(error: () => unknown): void {
     this.#shut ??= error;
   }
 

@@ -26,7 +26,7 @@ WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000
  * Ends backend $1 while it is in transaction $2, of the crash epoch $3. After a crash both numbers are given out
  * again, also together: the epoch keeps us from ending somebody else's work.
  */
-export const END_BACKEND = `SELECT pg_terminate_backend(a.pid) AS ended
+export const END_BACKEND = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
 FROM pg_stat_activity AS a
 WHERE a.pid = $1::integer AND a.backend_xid = $2::text::xid8::xid
   AND ($3::uuid IS NULL OR $3::uuid = (SELECT epoch FROM fenced_lock.evidence('', $2::text)))`;

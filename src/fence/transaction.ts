@@ -1,5 +1,6 @@
 import { LockTimeoutError, NotInstalledError } from '../base/errors.js';
-import { Attempt, type Call } from './attempt.js';
+import { Attempt } from './attempt.js';
+import type { Call } from './call.js';
 
 const LOCK_NOT_AVAILABLE = '55P03';
 const SERIALIZATION_FAILURE = '40001';

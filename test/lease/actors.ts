@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { FencedLockEvent } from '../../src/base/events.js';
 import { acquire, type Held } from '../../src/lease/acquire.js';
@@ -16,12 +16,12 @@ export const FOR_EVER = LONGEST_TIME;
 
 export interface ActorOptions {
   readonly url: string;
-  readonly redis?: RedisOptions;
+  readonly redis?: Omit<RedisOptions, 'replyMapping'>;
   /** Default: so long that a look ends by its answer, or by the caller's signal, and by nothing else. */
   readonly commandTimeout?: number;
 }
 
-/** As if it were another process: its own connections, its own queue. Closed after the suite. */
+/** As if it were another process: its own connections, its own queue. Closed after the test. */
 export class Actor {
   readonly redis: Redis;
   readonly events: FencedLockEvent[] = [];
@@ -34,7 +34,7 @@ export class Actor {
     this.redis.on('error', () => {});
     const emit = (event: FencedLockEvent) => void this.events.push(event);
     this.store = new ObservedStore(new RedisStore(this.redis, { keyPrefix: PREFIX, commandTimeout }, emit));
-    afterAll(() => this.close());
+    onTestFinished(() => this.close());
   }
 
   acquire(key: string, options: Partial<Claim> & { waitTime?: number; signal?: AbortSignal } = {}): Promise<Held> {
@@ -67,6 +67,8 @@ export class ObservedStore implements LeaseStore {
   readonly released = new Tally();
   /** Runs between the first look and the subscription. */
   beforeWatch: () => Promise<unknown> = async () => {};
+  /** Runs between a look and its answer, with the look's number. */
+  beforeAnswer: (look: number) => Promise<unknown> = async () => {};
   readonly #store: LeaseStore;
 
   constructor(store: LeaseStore) {
@@ -76,7 +78,10 @@ export class ObservedStore implements LeaseStore {
   async acquire(claim: Claim): Promise<Answer> {
     this.looks.add();
     try {
-      return await this.#store.acquire(claim);
+      const look = this.looks.count;
+      const answer = await this.#store.acquire(claim);
+      await this.beforeAnswer(look);
+      return answer;
     } finally {
       this.answers.add();
     }

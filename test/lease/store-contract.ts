@@ -17,7 +17,7 @@ const SHORT = 250;
 
 /**
  * What every store of leases keeps. `makeActor` gives a new client of the same leases each time, and closes it when
- * the suite is over. The keys are new ones, so the server may be shared.
+ * the test is over. The keys are new ones, so the server may be shared.
  */
 export function describeStore(name: string, makeActor: () => StoreActor | Promise<StoreActor>): void {
   const make = async () => (await makeActor()).store;

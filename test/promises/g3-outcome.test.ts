@@ -108,7 +108,9 @@ describe.skipIf(withoutRedis)('G3: released only when the outcome is known', () 
   test('a COMMIT that the server refuses is reported as it stands, and is rolled back', async () => {
     const { id, key } = await shop.product(10);
     const entry = { key, token: 0n, before: 0, after: 0, worker: '', once: key };
-    await shop.admin.query(`INSERT INTO "Ledger" (key, token, before, after, worker, once) VALUES ($1,0,0,0,'',$1)`, [key]);
+    await shop.admin.query(`INSERT INTO "Ledger" (key, token, before, after, worker, once) VALUES ($1,0,0,0,'',$1)`, [
+      key,
+    ]);
     const held = shop.client().prisma.$withLock(key, async (tx) => {
       await tx.stock.update({ where: { id }, data: { quantity: 0 } });
       await tx.ledger.create({ data: entry });
@@ -218,7 +220,8 @@ describe.skipIf(withoutRedis)('G3 through a crash of Postgres', () => {
     await crashed;
     await server.start();
     // Others commit under the xids that were lost, ours among them.
-    for (let turn = 0; turn < 5; turn++) await shop.admin.query('UPDATE "Stock" SET product = product WHERE id = $1', [id]);
+    for (let turn = 0; turn < 5; turn++)
+      await shop.admin.query('UPDATE "Stock" SET product = product WHERE id = $1', [id]);
     expect(await outcome).toBeInstanceOf(TransactionAbortedError);
     expect((await shop.row(id))?.quantity).toBe(10);
   });

@@ -32,7 +32,9 @@ describe.skipIf(withoutRedis)('G5: a crash of the holder delays the others by it
   }
 
   const sell = (id: number, key: string) =>
-    shop.client().prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    shop
+      .client()
+      .prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
 
   test('SIGKILL: the next one goes on when the lease has run out, and finds nothing half done', async () => {
     const { worker, id, key } = await holder('idle');

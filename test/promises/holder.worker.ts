@@ -14,7 +14,9 @@ const [postgres, redisUrl, key, id, how, leaseTime] = process.argv.slice(2) as [
 ];
 const redis = new Redis(redisUrl);
 const adapter = new PrismaPg({ connectionString: postgres });
-const prisma = new PrismaClient({ adapter }).$extends(fencedLock({ redis, defaults: { leaseTime: Number(leaseTime) } }));
+const prisma = new PrismaClient({ adapter }).$extends(
+  fencedLock({ redis, defaults: { leaseTime: Number(leaseTime) } }),
+);
 const where = { id: Number(id) };
 
 const goOn = new Promise<void>((resolve) => {
@@ -26,7 +28,8 @@ try {
     const stock = await tx.stock.findUniqueOrThrow({ where });
     await tx.stock.update({ where, data: { quantity: stock.quantity - 1 } });
     // Far more than the buffers of the connection hold: the server is still sending when the client stands still.
-    const large = how === 'receiving' ? tx.$queryRaw`SELECT repeat('x', 1000000) FROM generate_series(1, 200)` : undefined;
+    const large =
+      how === 'receiving' ? tx.$queryRaw`SELECT repeat('x', 1000000) FROM generate_series(1, 200)` : undefined;
     const received = large?.then(() => {});
     process.send?.({ type: 'inside' });
     await goOn;

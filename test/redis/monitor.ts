@@ -1,30 +1,35 @@
+import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 
-/** What one server was sent, in its own words. Lower-case verb first, then the arguments. */
+/** What one server was sent, in its own words: the verb in lower case, then the arguments. */
 export class Monitor {
   readonly #lines: string[][] = [];
   readonly #news = new Set<() => void>();
-  readonly #redis: Redis;
+  readonly #client: Redis;
+  readonly #monitor: Redis;
 
-  private constructor(redis: Redis) {
-    this.#redis = redis;
-    redis.on('monitor', (_time: string, [verb = '', ...args]: string[]) => {
+  private constructor(client: Redis, monitor: Redis) {
+    this.#client = client;
+    this.#monitor = monitor;
+    monitor.on('monitor', (_time: string, [verb = '', ...args]: string[], source: string) => {
+      // What the scripts themselves do was sent by nobody.
+      if (source === 'lua') return;
       this.#lines.push([verb.toLowerCase(), ...args]);
       for (const news of this.#news) news();
     });
   }
 
   static async start(url: string): Promise<Monitor> {
-    const redis = new Redis(url);
-    try {
-      return new Monitor(await redis.monitor());
-    } finally {
-      redis.disconnect();
-    }
+    const client = new Redis(url);
+    return new Monitor(client, await client.monitor());
   }
 
-  /** All commands so far with `word` in one of their arguments. */
-  about(word: string): string[][] {
+  /** All commands that the server was sent until now with `word` in one of their arguments. */
+  async about(word: string): Promise<string[][]> {
+    // A monitor hears of a command later than its sender of the reply.
+    const marker = randomUUID();
+    await this.#client.echo(marker);
+    await this.seen(([, said]) => said === marker);
     return this.#lines.filter((line) => line.some((part, index) => index > 0 && part.includes(word)));
   }
 
@@ -42,6 +47,7 @@ export class Monitor {
   }
 
   stop(): void {
-    this.#redis.disconnect();
+    this.#monitor.disconnect();
+    this.#client.disconnect();
   }
 }

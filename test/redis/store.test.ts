@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { afterAll, describe, inject } from 'vitest';
+import { describe, inject, onTestFinished } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
 import { PREFIX } from '../lease/actors.js';
 import { describeStore } from '../lease/store-contract.js';
@@ -26,7 +26,7 @@ describe.skipIf(withoutRedis)('RedisStore', () => {
         void store.close();
         redis.disconnect();
       };
-      afterAll(kill);
+      onTestFinished(kill);
       return { store, kill };
     });
   }

@@ -44,7 +44,7 @@ $$;
 
 -- A time setting of the transaction becomes the smaller of ours and the one in force; 0 is "none" in both.
 CREATE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 BEGIN
     IF ours > 0 AND (in_force = 0 OR ours < in_force) THEN

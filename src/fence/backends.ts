@@ -1,0 +1,25 @@
+import type { Admission } from './admission.js';
+import type { Call } from './call.js';
+import type { Database, Row } from './database.js';
+import { END_BACKEND, END_BLOCKERS } from './sql.js';
+
+type Ending = Pick<Call<unknown, unknown>, 'emit' | 'grant'> & { readonly database: Pick<Database<unknown>, 'rescue'> };
+
+/** Ends our own transaction's backend, from outside: what is in flight on it fails, and nothing of it lands. */
+export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): Promise<void> {
+  await end(call, () => call.database.rescue(END_BACKEND, [pid, xid, epoch ?? null]));
+}
+
+/** Ends the transactions that the backend `ownPid` waits for, if they began before our lease. */
+export async function endBlockers(call: Ending, ownPid: number): Promise<void> {
+  await end(call, () => call.database.rescue(END_BLOCKERS, [ownPid, call.grant.age]));
+}
+
+/**
+ * Never rejects. Without the right to end them, or without a connection, they end by their own time limits, and
+ * whoever asked tries again or waits.
+ */
+async function end({ emit, grant }: Ending, send: () => Promise<readonly Row[]>): Promise<void> {
+  const rows = await send().catch(() => []);
+  for (const { pid } of rows) emit({ type: 'backend-ended', key: grant.key, pid: Number(pid) });
+}

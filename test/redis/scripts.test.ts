@@ -1,0 +1,197 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { LockUnavailableError } from '../../src/base/errors.js';
+import type { Claim } from '../../src/lease/store.js';
+import { namesOf } from '../../src/redis/keys.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { RedisStore } from '../../src/redis/store.js';
+import { Actor, leaseName, PREFIX, someKey } from '../lease/actors.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { gate } from '../support/shop.js';
+import { Monitor } from './monitor.js';
+
+const ROOT = new URL('../../', import.meta.url);
+
+describe('the generated module', () => {
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+
+  /** The generator, on a copy of what it works on. */
+  function check(change: (folder: string) => void): Promise<{ code: number; said: string }> {
+    const folder = mkdtempSync(join(tmpdir(), 'fenced-lock-scripts-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    for (const part of ['lua', 'scripts/generate-scripts.ts', 'src/redis/scripts.generated.ts']) {
+      cpSync(new URL(part, ROOT), join(folder, part), { recursive: true });
+    }
+    change(folder);
+    return new Promise((resolve) => {
+      const args = ['--import', tsx, join(folder, 'scripts/generate-scripts.ts'), '--check'];
+      const child = execFile(process.execPath, args, (_, stdout, stderr) => {
+        resolve({ code: child.exitCode ?? -1, said: stdout + stderr });
+      });
+    });
+  }
+  const edit = (name: string, from: string, to: string) => (folder: string) => {
+    const file = join(folder, 'lua', name);
+    const text = readFileSync(file, 'utf8');
+    expect(text).toContain(from);
+    writeFileSync(file, text.replaceAll(from, to));
+  };
+
+  test('it is what lua/ says', async () => {
+    expect(await check(() => {})).toEqual({ code: 0, said: '' });
+  });
+
+  test.each([
+    ['a script that changed', edit('extend.lua', 'return 0', 'return 2'), 'npm run generate'],
+    ['a key that the header does not name', edit('release.lua', 'KEYS[1]', 'KEYS[2]'), 'the header names 1 KEYS'],
+    ['an argument that the script does not use', edit('extend.lua', 'leaseTime', 'leaseTime more'), 'names 3 ARGV'],
+    ['a header without its reply', edit('acquire.lua', '-- REPLY', '-- RETURNS'), 'no line "-- REPLY'],
+    ['a reply of no known type', edit('acquire.lua', '-- REPLY integer', '-- REPLY table'), 'REPLY must begin with'],
+  ])('its check refuses %s', async (_, change, complaint) => {
+    const { code, said } = await check(change);
+    expect(code).toBe(1);
+    expect(said).toContain(complaint);
+  });
+});
+
+describeWithRedis('the scripts', (redis) => {
+  let admin: Redis;
+  let store: RedisStore;
+  let client: Redis;
+  beforeAll(() => {
+    admin = new Redis(redis().url);
+    client = new Redis(redis().url);
+    store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 5_000 }, () => {});
+  });
+  afterAll(async () => {
+    await store.close();
+    admin.disconnect();
+    client.disconnect();
+  });
+
+  const claimOf = (key: string): Claim => ({ key, holder: randomUUID(), leaseTime: 60_000 });
+  const everything = async () => {
+    const keys = await admin.keys('*');
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await admin.dump(key)])));
+  };
+
+  test.each(Object.values(scripts).map((script) => [script.name, script] as const))(
+    'the hash of %s is the one that the server gives it',
+    async (_, { lua, sha1 }) => {
+      expect(await admin.script('LOAD', lua)).toBe(sha1);
+    },
+  );
+
+  test('a server that forgot the scripts is sent each of them once more', async () => {
+    const monitor = await Monitor.start(redis().url);
+    const claims = [claimOf(someKey()), claimOf(someKey()), claimOf(someKey())] as const;
+    const [claim] = claims;
+    await admin.script('FLUSH');
+    for (const each of claims) expect(await store.acquire(each)).toEqual({ taken: true });
+    await admin.script('FLUSH');
+    // In one pipeline, each of whose commands is refused.
+    expect(await store.extend([...claims, claimOf(claim.key)])).toEqual(['extended', 'extended', 'extended', 'gone']);
+    await admin.script('FLUSH');
+    await store.release(claim);
+    expect(await admin.exists(leaseName(claim.key))).toBe(0);
+    const verbs = (await monitor.about(leaseName(claim.key))).map(([verb, text]) => `${verb} ${nameOf(text)}`);
+    expect(verbs).toEqual([
+      'evalsha acquire',
+      'eval acquire',
+      'evalsha extend',
+      'evalsha extend',
+      'eval extend',
+      'evalsha extend',
+      'evalsha release',
+      'eval release',
+    ].toSorted(byFirst(verbs)));
+    monitor.stop();
+  });
+
+  test('a script is not sent again for an answer that was given up already', async () => {
+    const proxy = await startFaultProxy({ host: redis().host, port: redis().port });
+    const monitor = await Monitor.start(redis().url);
+    const contender = new Actor({ url: proxy.url(redis().url), commandTimeout: 100 });
+    const key = someKey();
+    await contender.redis.ping();
+    await admin.script('FLUSH');
+    proxy.silence('toServer');
+    await expect(contender.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
+    // The server knows the release again, so only the acquire would be late.
+    await admin.script('LOAD', scripts.release.lua);
+    proxy.resume();
+    await contender.redis.ping();
+    await contender.redis.ping();
+    expect((await monitor.about(key)).map(([verb]) => verb)).not.toContain('eval');
+    expect(await admin.exists(leaseName(key))).toBe(0);
+    monitor.stop();
+    await proxy.close();
+  });
+
+  test.each([
+    ['braces', 'stock:{1}}{'],
+    ['quotes', `stock:'"\`]]--`],
+    ['newlines', 'stock:1\r\nSET stolen 1\r\n'],
+    ['characters of four bytes', 'stock:🔒🗝️'],
+    ['a pattern', 'stock:*?[a-z]'],
+    ['what looks like Lua', "stock:']) redis.call('FLUSHALL') --"],
+    ['a space at either end', ' stock '],
+    ['512 bytes', '🔒'.repeat(128)],
+    ['our own names', namesOf(PREFIX, 'stock:1').lease],
+  ])('a key with %s touches no other key, and is never in the text of a script', async (_, key) => {
+    await admin.flushall();
+    for (const other of ['stock:1', 'stock', key, namesOf(PREFIX, 'stock:1').lease, namesOf(PREFIX, `${key}x`).lease]) {
+      await admin.set(other, 'a bystander');
+    }
+    const before = await everything();
+    const claim = claimOf(key);
+    const text = vi.spyOn(client, 'eval');
+    await admin.script('FLUSH');
+    const woken = gate();
+    const watch = await store.watch(key, woken.open);
+
+    expect(await store.acquire(claim)).toEqual({ taken: true });
+    const { lease } = namesOf(PREFIX, key);
+    expect(await everything()).toEqual({ ...before, [lease]: expect.anything() });
+    expect(await admin.get(lease)).toBe(claim.holder);
+    expect(await store.acquire(claimOf(key))).toMatchObject({ taken: false });
+    expect(await store.extend([claim])).toEqual(['extended']);
+    await store.release(claim);
+    await woken.opened;
+    expect(await everything()).toEqual(before);
+
+    watch.close();
+    expect(text.mock.calls.map(([lua]) => lua)).toEqual([scripts.acquire.lua, scripts.extend.lua, scripts.release.lua]);
+    text.mockRestore();
+  });
+
+  test('a name of ours that holds something else is an error that says so, and it is left alone', async () => {
+    const claim = claimOf(someKey());
+    await admin.rpush(leaseName(claim.key), 'a', 'b');
+    await expect(store.acquire(claim)).rejects.toThrow('WRONGTYPE');
+    await expect(store.release(claim)).rejects.toThrow('WRONGTYPE');
+    const bystander = claimOf(someKey());
+    await store.acquire(bystander);
+    const [wrong, right] = await store.extend([claim, bystander]);
+    expect(wrong).toBeInstanceOf(Error);
+    expect(String(wrong)).toContain('WRONGTYPE');
+    expect(right).toBe('extended');
+    const error = await new Actor({ url: redis().url }).acquire(claim.key, { waitTime: 100 }).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect(String((error as LockUnavailableError).cause)).toContain('WRONGTYPE');
+    expect(await admin.lrange(leaseName(claim.key), 0, -1)).toEqual(['a', 'b']);
+  });
+});
+
+function nameOf(text: string | undefined): string | undefined {
+  return Object.values(scripts).find(({ sha1, lua }) => text === sha1 || text === lua)?.name;
+}
