@@ -20,11 +20,12 @@ module.exports = {
       '^src/fence/database[.]ts$',
       '^src/base/',
     ),
+    layer('context-imports-base', '^src/context[.]ts$', '^src/base/'),
     layer('options-import-base', '^src/options[.]ts$', '^src/base/'),
     layer(
       'with-lock-tells-the-story',
       '^src/with-lock[.]ts$',
-      '^src/options[.]ts$',
+      '^src/(context|options)[.]ts$',
       '^src/lease/',
       '^src/fence/',
       '^src/base/',
@@ -51,7 +52,7 @@ module.exports = {
       to: { path: 'node_modules/@prisma/' },
     },
     {
-      name: 'tests-use-the-public-face-of-what-ships',
+      name: 'what-ships-stands-alone',
       severity: 'error',
       from: { path: '^src/' },
       to: { path: '^(test|examples|bench|scripts)/' },

@@ -1,8 +1,11 @@
 // npm run bench [-- scenario …]: each scenario starts from fresh servers of its own.
-import { startShop } from './shop.js';
-import { overhead } from './scenarios/overhead.js';
 
-const SCENARIOS: Readonly<Record<string, (shop: Awaited<ReturnType<typeof startShop>>) => Promise<void>>> = { overhead };
+import { overhead } from './scenarios/overhead.js';
+import { startShop } from './shop.js';
+
+const SCENARIOS: Readonly<Record<string, (shop: Awaited<ReturnType<typeof startShop>>) => Promise<void>>> = {
+  overhead,
+};
 
 const asked = process.argv.slice(2);
 const unknown = asked.find((name) => !(name in SCENARIOS));

@@ -50,9 +50,6 @@ export class FreezePoint {
     await this.#quiet();
     this.#onReached();
     await this.#thawed;
-    // The rest of the thinking. Timers that were overdue when the process was thawed, such as that of a lost lease,
-    // come before its end.
-    await sleep(5);
   }
 
   async #quiet(): Promise<void> {

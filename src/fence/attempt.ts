@@ -197,20 +197,30 @@ export class Attempt<Tx, R> {
         { key: grant.key },
       );
     }
+    this.#noticeLoss();
     return await this.#gate.pass(async () => {
-      if (model === undefined || !fencing.isFenced(model) || this.#admission === undefined) {
-        return await operation.send(args);
-      }
-      const { token } = this.#admission;
       try {
+        if (model === undefined || !fencing.isFenced(model) || this.#admission === undefined) {
+          return await operation.send(args);
+        }
+        const { token } = this.#admission;
         const isNoMatch = (error: unknown) => database.isNoMatch(error);
         return await sendFenced(operation, { key: grant.key, token, field: fencing.field, isNoMatch });
       } catch (error) {
         // Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write.
         if (error instanceof StaleTokenError) this.#stale ??= error;
+        this.#noticeLoss();
         throw error;
       }
     });
+  }
+
+  /**
+   * After a stop of the process, replies and closed sockets come before overdue timers: the lease is lost by the
+   * clock, which strikes the work, and the caller learns that instead of what it led to.
+   */
+  #noticeLoss(): void {
+    void this.#call.grant.loss;
   }
 
   /** At each renewal: a holder that is well but awaits something else must not be ended as idle. */

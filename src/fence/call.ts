@@ -3,7 +3,7 @@ import type { Emit } from '../base/events.js';
 import type { Database, TransactionOptions } from './database.js';
 
 /** The right to a key, as far as the fence needs to know it. */
-export interface Grant {
+interface Grant {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
@@ -13,7 +13,7 @@ export interface Grant {
   readonly loss: Error | undefined;
 }
 
-export interface Limits extends TransactionOptions {
+interface Limits extends TransactionOptions {
   /** Of the work, from its admission to COMMIT; milliseconds. */
   readonly timeout: number;
   /** What is left of the wait time is left for the admission. */

@@ -11,7 +11,7 @@ export interface RedisClient {
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
 }
 
-export interface RedisPipeline {
+interface RedisPipeline {
   evalsha(sha1: string, keys: number, ...rest: string[]): unknown;
   exec(): Promise<Array<[error: Error | null, reply: unknown]> | null>;
 }

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Prisma } from '@prisma/client/extension';
 import pg from 'pg';
@@ -252,6 +254,24 @@ describe.skipIf(withoutRedis)('what Prisma and pg would do by themselves', () =>
     );
     await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'expired' });
     expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a pause past the lease is reported as such, though the closed connection is seen first', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.findUniqueOrThrow({ where: { id } });
+        const during = spawn('sh', ['-c', 'sleep 0.6; echo reply; sleep 1']);
+        // From the timers phase on, the poll phase with its closed sockets comes before the next timers.
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 900);
+        await once(during.stdout, 'data');
+        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      },
+      { leaseTime: 400 },
+    );
+    await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'expired' });
   });
 
   test("the role's own time limits are kept where they are smaller, and lock_timeout is put back", async () => {

@@ -102,18 +102,14 @@ describeWithRedis('the scripts', (redis) => {
     expect(await store.extend([...claims, claimOf(claim.key)])).toEqual(['extended', 'extended', 'extended', 'gone']);
     await admin.script('FLUSH');
     await store.release(claim);
-    expect(await admin.exists(leaseName(claim.key))).toBe(0);
     const verbs = (await monitor.about(leaseName(claim.key))).map(([verb, text]) => `${verb} ${nameOf(text)}`);
     expect(verbs).toEqual([
-      'evalsha acquire',
-      'eval acquire',
-      'evalsha extend',
-      'evalsha extend',
-      'eval extend',
-      'evalsha extend',
-      'evalsha release',
-      'eval release',
-    ].toSorted(byFirst(verbs)));
+      ...['evalsha acquire', 'eval acquire'],
+      // This key was in the pipeline twice; then each command by itself.
+      ...['evalsha extend', 'evalsha extend', 'evalsha extend', 'evalsha extend', 'eval extend', 'eval extend'],
+      ...['evalsha release', 'eval release'],
+    ]);
+    expect(await admin.exists(leaseName(claim.key))).toBe(0);
     monitor.stop();
   });
 
@@ -192,6 +188,7 @@ describeWithRedis('the scripts', (redis) => {
   });
 });
 
+/** A monitor shows a line's end as two characters. */
 function nameOf(text: string | undefined): string | undefined {
-  return Object.values(scripts).find(({ sha1, lua }) => text === sha1 || text === lua)?.name;
+  return Object.values(scripts).find(({ sha1, lua }) => text === sha1 || text === lua.replaceAll('\n', '\\n'))?.name;
 }

@@ -4,8 +4,8 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, inject } from 'vitest';
 import { type FencedLockEvent, type FencedLockOptions, fencedLock } from '../../src/index.js';
-import { eventually } from './eventually.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { eventually } from './eventually.js';
 
 /** Why the tests that need a real Redis cannot run here, or `undefined`. For `describe.skipIf` and its name. */
 export const withoutRedis = inject('redis').url === undefined ? inject('redis').reason : undefined;

@@ -1,0 +1,30 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { type FencedLockEvent, toEmit } from '../../src/base/events.js';
+import { turnOfLoop } from '../lease/actors.js';
+
+const EVENT: FencedLockEvent = { type: 'lease-lost', key: 'stock:1', error: new Error('gone') };
+afterEach(() => void vi.restoreAllMocks());
+
+test('a listener hears every event, and without one nothing happens', () => {
+  const heard: FencedLockEvent[] = [];
+  toEmit((event) => heard.push(event))(EVENT);
+  expect(heard).toEqual([EVENT]);
+  toEmit(undefined)(EVENT);
+});
+
+test('a listener that throws is warned of, and whoever emits does not notice', () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  toEmit(() => {
+    throw new Error('full disk');
+  })(EVENT);
+  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('full disk'));
+});
+
+test('an async listener that rejects is warned of, and is no unhandled rejection', async () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  toEmit(async () => {
+    throw new Error('full disk');
+  })(EVENT);
+  await turnOfLoop();
+  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('full disk'));
+});

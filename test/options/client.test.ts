@@ -1,0 +1,116 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { InvalidOptionError } from '../../src/base/errors.js';
+import { type FencedLockOptions, fencedLock } from '../../src/index.js';
+import { type AdapterFactory, checkClient, type PrismaInternals } from '../../src/prisma/client.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { Shop, withoutRedis } from '../support/shop.js';
+
+/** As much of a Prisma client's inside as is looked at. */
+function internals(provider: string, adapter: unknown): PrismaInternals {
+  return {
+    _activeProvider: provider,
+    _engineConfig: adapter === undefined ? {} : { adapter: adapter as AdapterFactory },
+  } as unknown as PrismaInternals;
+}
+const SECRET = 'postgresql://user:s3cret@127.0.0.1:1/shop';
+const ADAPTER = new PrismaPg({ connectionString: SECRET });
+
+function refusal(call: () => unknown): InvalidOptionError {
+  try {
+    call();
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    expect((error as Error).message).not.toContain('s3cret');
+    return error as InvalidOptionError;
+  }
+  throw new Error('it was not refused');
+}
+
+describe('the Prisma client', () => {
+  test.each(['mysql', 'sqlite', 'sqlserver', 'cockroachdb', 'mongodb'])('for %s is refused', (provider) => {
+    const { option, message } = refusal(() => checkClient(internals(provider, ADAPTER)));
+    expect(option).toBe('datasource');
+    expect(message).toContain(`must be PostgreSQL, and this client's is ${provider}`);
+  });
+
+  test('without a driver adapter is refused', () => {
+    const { option, message } = refusal(() => checkClient(internals('postgresql', undefined)));
+    expect(option).toBe('adapter');
+    expect(message).toContain('PrismaPg');
+  });
+
+  test('with a query_timeout on its pool is refused, which would commit what was rolled back', () => {
+    const adapter = new PrismaPg({ connectionString: SECRET, query_timeout: 5_000 });
+    const { option, message } = refusal(() => checkClient(internals('postgresql', adapter)));
+    expect(option).toBe('query_timeout');
+    expect(message).toContain('Use statement_timeout');
+  });
+
+  test('for PostgreSQL with an adapter is accepted', () => {
+    expect(checkClient(internals('postgresql', ADAPTER))).toBe(ADAPTER);
+    const off = new PrismaPg({ connectionString: SECRET, query_timeout: 0 });
+    expect(checkClient(internals('postgresql', off))).toBe(off);
+  });
+});
+
+describe('where the extension is applied', () => {
+  // Nothing here connects to anything.
+  const redis = new Redis({ lazyConnect: true });
+  const plain = new PrismaClient({ adapter: ADAPTER });
+  const apply = (options: Partial<FencedLockOptions>) => plain.$extends(fencedLock({ redis, ...options }));
+
+  test('a model that the schema does not have is refused by its name', () => {
+    const { option, message } = refusal(() => apply({ models: ['Stock', 'Stok'] }));
+    expect(option).toBe('models');
+    expect(message).toContain('Stok, which the schema does not have');
+  });
+
+  test('a named model without the fence field is refused, with the line that it needs', () => {
+    const { option, message } = refusal(() => apply({ models: ['Stock'], fenceField: 'turn' }));
+    expect(option).toBe('models');
+    expect(message).toContain('`turn BigInt @default(0)`');
+    expect(message).toContain('migration');
+  });
+
+  test('a named model whose field has another type is refused', () => {
+    expect(refusal(() => apply({ models: ['Stock'], fenceField: 'quantity' })).option).toBe('models');
+  });
+
+  test('a pool with a query_timeout is refused', () => {
+    const adapter = new PrismaPg({ connectionString: SECRET, query_timeout: 1 });
+    expect(refusal(() => new PrismaClient({ adapter }).$extends(fencedLock({ redis }))).option).toBe('query_timeout');
+  });
+
+  test('models of the schema are accepted, by name or by field', () => {
+    apply({ models: ['Stock'] });
+    apply({});
+    expect(redis.status).toBe('wait');
+  });
+});
+
+describe.skipIf(withoutRedis)('a call', () => {
+  const shop = new Shop();
+
+  test('with an option, a key or a function that cannot be rejects, and nothing was sent', async () => {
+    const redis = new Redis({ lazyConnect: true });
+    const { prisma } = shop.client({ redis });
+    const work = async () => 1;
+    const calls: Array<[option: string, () => Promise<unknown>]> = [
+      ['waitTimeout', () => prisma.$withLock('stock:1', work, { waitTimeout: 5 } as never)],
+      ['leaseTime', () => prisma.$withLock('stock:1', work, { leaseTime: 99 })],
+      ['options', () => prisma.$withLock('stock:1', work, null as never)],
+      ['key', () => prisma.$withLock('', work)],
+      ['key', () => prisma.$withLock(undefined as never, work)],
+      ['fn', () => prisma.$withLock('stock:1', 'work' as never)],
+      ['waitTime', () => prisma.$tryWithLock('stock:1', work, { waitTime: 5 } as never)],
+      ['options', () => prisma.$tryWithLock('stock:1', work, null as never)],
+      ['fn', () => prisma.$tryWithLock('stock:1', undefined as never)],
+    ];
+    for (const [option, call] of calls) {
+      await expect(call()).rejects.toMatchObject({ code: 'INVALID_OPTION', option });
+    }
+    expect(redis.status).toBe('wait');
+  });
+});

@@ -1,0 +1,233 @@
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
+import {
+  checkKey,
+  checkWork,
+  DEFAULTS,
+  type FencedLockOptions,
+  type LockOptions,
+  type RedisLike,
+  resolveLockOptions,
+  resolveOptions,
+} from '../../src/options.js';
+import { withoutRedis } from '../support/shop.js';
+
+/** What is given is of the wrong type on purpose: JavaScript has no compiler in the way. */
+const wrong = (value: unknown) => value as never;
+
+/** The refusal of an option, which must name it, say what to do, and tell no secret. */
+function refusal(call: () => unknown): InvalidOptionError {
+  try {
+    call();
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    expect(error).toBeInstanceOf(FencedLockError);
+    const refused = error as InvalidOptionError;
+    expect(refused.code).toBe('INVALID_OPTION');
+    expect(refused.message).toContain(`\`${refused.option}\``);
+    expect(refused.message).toContain('docs/errors.md#invalid_option');
+    expect(refused.message).not.toMatch(/s3cret|rediss?:\/\/|postgres(ql)?:\/\//);
+    return refused;
+  }
+  throw new Error('it was not refused');
+}
+
+const client: RedisLike = { status: 'ready', duplicate: () => {}, evalsha: () => {} };
+const builtIn = resolveOptions({ redis: client }).defaults;
+const extension = (options: Partial<FencedLockOptions>) => resolveOptions({ redis: client, ...options });
+const call = (options: LockOptions) => resolveLockOptions(options, builtIn);
+
+describe('a key', () => {
+  test.each([
+    ['one character', 'k'],
+    ['512 bytes of one each', 'k'.repeat(512)],
+    ['512 bytes of two each', 'é'.repeat(256)],
+    ['512 bytes of four each', '🔒'.repeat(128)],
+    ['spaces, braces, newlines', ' {a}\r\n'],
+  ])('can be %s', (_, key) => {
+    expect(checkKey(key)).toBe(key);
+  });
+
+  test.each([
+    ['empty', '', 'must not be empty'],
+    ['513 bytes of one each', 'k'.repeat(513), '512 bytes'],
+    ['513 bytes in 257 characters', `${'é'.repeat(256)}k`, '512 bytes'],
+    ['516 bytes in 129 characters', '🔒'.repeat(129), '512 bytes'],
+    ['megabytes long', 'k'.repeat(5_000_000), '512 bytes'],
+    ['with a NUL', 'stock\0', 'NUL'],
+    ['with a lone high surrogate', 'stock:\ud83d', 'lone surrogate'],
+    ['with a lone low surrogate', '\udd12:stock', 'lone surrogate'],
+    ['undefined', undefined, 'not undefined'],
+    ['null', null, 'must be a string'],
+    ['a number', 1, 'not number'],
+    ['a String object', new String('stock:1'), 'not object'],
+    ['a symbol', Symbol('stock:1'), 'not symbol'],
+    ['a list', ['stock:1'], 'must be a string'],
+  ])('cannot be %s', (_, key, says) => {
+    const { option, message } = refusal(() => checkKey(key));
+    expect(option).toBe('key');
+    expect(message).toContain(says);
+    expect(message.length).toBeLessThan(300);
+  });
+});
+
+describe('a time', () => {
+  const times = ['waitTime', 'leaseTime', 'timeout', 'maxWait'] as const;
+  const never: ReadonlyArray<[what: string, value: unknown]> = [
+    ['NaN', Number.NaN],
+    ['negative', -1],
+    ['minus zero and a bit', -0.001],
+    ['Infinity', Number.POSITIVE_INFINITY],
+    ['longer than a timer can be', 2 ** 31],
+    ['absurd', Number.MAX_VALUE],
+    ['a text', '1000'],
+    ['a bigint', 1_000n],
+    ['a date', new Date()],
+  ];
+
+  for (const name of times) {
+    test.each(never)(`${name} cannot be %s, in a call or as its default`, (_, value) => {
+      for (const attempt of [() => call({ [name]: value }), () => extension({ defaults: { [name]: value } })]) {
+        const { option, message } = refusal(attempt);
+        expect(option).toBe(name);
+        expect(message).toMatch(/a number of milliseconds from \d+ to 2147483647/);
+      }
+    });
+  }
+
+  test.each(never)('commandTimeout cannot be %s', (_, value) => {
+    expect(refusal(() => extension({ commandTimeout: wrong(value) })).option).toBe('commandTimeout');
+  });
+
+  test('each has its least and its greatest value', () => {
+    expect(call({ waitTime: 0, leaseTime: 100, timeout: 1, maxWait: 0 })).toMatchObject({ waitTime: 0, maxWait: 0 });
+    const longest = 2 ** 31 - 1;
+    const all = { waitTime: longest, leaseTime: longest, timeout: longest, maxWait: longest };
+    expect(call(all)).toMatchObject(all);
+    expect(refusal(() => call({ leaseTime: 99 })).message).toContain('from 100 to');
+    expect(refusal(() => call({ timeout: 0 })).option).toBe('timeout');
+    expect(refusal(() => extension({ commandTimeout: 0 })).option).toBe('commandTimeout');
+  });
+
+  test('fractions are rounded: Redis takes none, and what is left of a time often has them', () => {
+    expect(call({ waitTime: 0.4, leaseTime: 100.5, timeout: 33.3, maxWait: 10.7 })).toMatchObject({
+      waitTime: 0,
+      leaseTime: 101,
+      timeout: 33,
+      maxWait: 11,
+    });
+    expect(refusal(() => call({ leaseTime: 99.9 })).option).toBe('leaseTime');
+  });
+});
+
+describe('an option', () => {
+  test('of another name is refused, with the names that there are', () => {
+    const misspelt = refusal(() => call(wrong({ waitTimeout: 5 })));
+    expect(misspelt.option).toBe('waitTimeout');
+    expect(misspelt.message).toContain('waitTime, leaseTime');
+    expect(refusal(() => extension(wrong({ prefix: 'x' }))).message).toContain('keyPrefix');
+    expect(refusal(() => extension({ defaults: wrong({ retry: 1 }) })).option).toBe('retry');
+    // Those of the extension are not those of a call, and the other way round.
+    expect(refusal(() => call(wrong({ keyPrefix: 'x' }))).option).toBe('keyPrefix');
+    expect(refusal(() => extension(wrong({ leaseTime: 5_000 }))).option).toBe('leaseTime');
+  });
+
+  test('is looked for in an object', () => {
+    for (const value of [null, [], 'redis://user:s3cret@host', 5, true]) {
+      expect(refusal(() => call(wrong(value))).option).toBe('options');
+      expect(refusal(() => resolveOptions(wrong(value))).option).toBe('options');
+    }
+    expect(refusal(() => resolveOptions(wrong(undefined))).option).toBe('options');
+    expect(refusal(() => extension({ defaults: wrong('fast') })).option).toBe('options');
+  });
+
+  test.each([
+    ['keyPrefix', ['', 'a\0b', 5, {}]],
+    ['fenceField', ['', 5, []]],
+    ['models', ['Stock', [1], {}, [undefined]]],
+    ['onEvent', ['log', {}, 5]],
+    ['rescue', [null, {}, 'postgresql://user:s3cret@host', { connect: true }]],
+    ['redis', [undefined, null, 'redis://user:s3cret@host', {}, { evalsha: () => {} }, new Map()]],
+  ] as ReadonlyArray<[keyof FencedLockOptions, unknown[]]>)('%s of the extension is checked', (name, values) => {
+    for (const value of values) expect(refusal(() => extension({ [name]: value })).option).toBe(name);
+  });
+
+  test.each([
+    ['renew', [0, 'yes', {}]],
+    ['signal', [true, {}, new AbortController(), new EventTarget()]],
+    ['isolationLevel', ['', 'Snapshot', 'READ COMMITTED', 5]],
+  ] as ReadonlyArray<[keyof LockOptions, unknown[]]>)('%s of a call is checked', (name, values) => {
+    for (const value of values) {
+      expect(refusal(() => call({ [name]: value })).option).toBe(name);
+      expect(refusal(() => extension({ defaults: { [name]: value } })).option).toBe(name);
+    }
+  });
+
+  test('that is not given has its default, and what is given in a call wins', () => {
+    const { defaults } = extension({ defaults: { waitTime: 1, renew: false } });
+    expect(defaults).toMatchObject({ waitTime: 1, renew: false, leaseTime: DEFAULTS.leaseTime });
+    expect(resolveLockOptions({ waitTime: 0 }, defaults)).toMatchObject({ waitTime: 0, renew: false });
+    expect(resolveLockOptions(wrong({ waitTime: undefined }), defaults)).toMatchObject({ waitTime: 1 });
+    expect(builtIn).toMatchObject({
+      waitTime: 10_000,
+      leaseTime: 30_000,
+      renew: true,
+      timeout: 30_000,
+      signal: undefined,
+      isolationLevel: undefined,
+      maxWait: undefined,
+    });
+  });
+
+  test('fn must be a function', () => {
+    for (const work of [undefined, null, 'stock', {}, Promise.resolve()]) {
+      const { option, message } = refusal(() => checkWork(work));
+      expect(option).toBe('fn');
+      expect(message).toContain('must be a function');
+    }
+    checkWork(() => {});
+    checkWork(async () => {});
+  });
+});
+
+describe.skipIf(withoutRedis)('the Redis client', () => {
+  const clients: Redis[] = [];
+  const connect = (protocol: 2 | 3) => {
+    const redis = new Redis(inject('redis').url as string, { protocol });
+    clients.push(redis);
+    return redis;
+  };
+  afterAll(() => {
+    for (const redis of clients) redis.disconnect();
+  });
+
+  test('in subscriber mode is refused: it could send no command', async () => {
+    const redis = connect(2);
+    await redis.subscribe('anything');
+    expect(refusal(() => extension({ redis })).message).toContain('subscriber mode');
+  });
+
+  test('that monitors is refused', async () => {
+    const redis = await connect(3).monitor();
+    clients.push(redis);
+    expect(refusal(() => extension({ redis })).message).toContain('monitor mode');
+  });
+
+  test('that subscribes in RESP3 can send commands too, and is accepted', async () => {
+    const redis = connect(3);
+    await redis.subscribe('anything');
+    expect(extension({ redis }).redis).toBe(redis);
+  });
+
+  test('of a Cluster is refused: it would renew no leases of several slots', () => {
+    const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
+    expect(refusal(() => extension({ redis: cluster })).message).toContain('Cluster');
+    cluster.disconnect();
+  });
+
+  test('need not be connected yet', () => {
+    const redis = new Redis({ lazyConnect: true });
+    expect(extension({ redis }).redis).toBe(redis);
+  });
+});

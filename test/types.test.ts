@@ -1,0 +1,51 @@
+import { describe, expectTypeOf, test } from 'vitest';
+import type { Lock, LockTx, TryResult } from '../src/index.js';
+import type { ShopClient } from './support/shop.js';
+
+// Checked by the compiler (`npm run check:types`, on TypeScript 5.9 and 7); nothing here runs.
+declare const prisma: ShopClient;
+
+describe('types', () => {
+  test('the result is what the function returns', () => {
+    const sold = () => prisma.$withLock('stock:1', (tx) => tx.stock.findUniqueOrThrow({ where: { id: 1 } }));
+    expectTypeOf(sold).returns.resolves.toHaveProperty('fence').toEqualTypeOf<bigint>();
+    const plain = () => prisma.$withLock('stock:1', () => 1);
+    expectTypeOf(plain).returns.resolves.toEqualTypeOf<number>();
+    const tried = () => prisma.$tryWithLock('stock:1', async () => 'in');
+    expectTypeOf(tried).returns.resolves.toEqualTypeOf<TryResult<string>>();
+  });
+
+  test('tx is the own client, extensions included, without what leaves the transaction', () => {
+    const extended = () => prisma.$extends({ model: { stock: { sell: (amount: number) => amount } } });
+    type Tx = LockTx<ReturnType<typeof extended>>;
+    expectTypeOf<Tx['stock']['sell']>().toEqualTypeOf<(amount: number) => number>();
+    expectTypeOf<Tx>().not.toHaveProperty('$transaction');
+    expectTypeOf<Tx>().not.toHaveProperty('$withLock');
+    expectTypeOf<Tx>().not.toHaveProperty('$extends');
+    expectTypeOf<Tx>().toHaveProperty('$queryRaw');
+    const work = (client: ReturnType<typeof extended>) => client.$withLock('stock:1', (tx) => tx.stock.sell(1));
+    expectTypeOf(work).returns.resolves.toEqualTypeOf<number>();
+  });
+
+  test('a helper that takes LockTx takes the tx that the function is given', () => {
+    const helper = (tx: LockTx<typeof prisma>) => tx.order.count();
+    const work = () => prisma.$withLock('stock:1', helper);
+    expectTypeOf(work).returns.resolves.toEqualTypeOf<number>();
+  });
+
+  test('the lock shows its key, token and signal', () => {
+    const work = () => prisma.$withLock('stock:1', (_, lock) => lock);
+    expectTypeOf(work).returns.resolves.toEqualTypeOf<Lock>();
+    expectTypeOf<Lock['token']>().toEqualTypeOf<bigint>();
+  });
+
+  test('an option that does not exist, or is of the wrong type, is refused', () => {
+    // @ts-expect-error: no such option
+    const unknown = () => prisma.$withLock('k', () => 1, { ttl: 1 });
+    // @ts-expect-error: not a number
+    const wrong = () => prisma.$withLock('k', () => 1, { waitTime: '1s' });
+    // @ts-expect-error: it does not wait
+    const waiting = () => prisma.$tryWithLock('k', () => 1, { waitTime: 1 });
+    expectTypeOf([unknown, wrong, waiting]).items.toBeFunction();
+  });
+});
