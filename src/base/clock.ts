@@ -59,30 +59,20 @@ export function sleep(ms: number): Promise<void> {
 export const OVERDUE = Symbol('overdue');
 
 /** The promise's result, or `OVERDUE` after `ms`. A later rejection of the promise is nobody's any more. */
-export async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof OVERDUE> {
-  let timer: Timer | undefined;
-  const overdue = new Promise<typeof OVERDUE>((resolve) => {
-    timer = after(ms, () => resolve(OVERDUE));
+export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof OVERDUE> {
+  return new Promise((resolve, reject) => {
+    const timer = after(ms, () => resolve(OVERDUE));
+    promise.then(resolve, reject).finally(timer.stop);
   });
-  try {
-    return await Promise.race([promise, overdue]);
-  } finally {
-    timer?.stop();
-  }
 }
 
 /** The promise's result, or a rejection with `signal.reason` as soon as the signal aborts. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
-  let listener: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    listener = () => reject(signal.reason);
-    if (signal.aborted) listener();
-    else signal.addEventListener('abort', listener, { once: true });
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    if (listener) signal.removeEventListener('abort', listener);
-  }
 }

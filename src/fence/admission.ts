@@ -26,18 +26,20 @@ export interface AdmissionRequest {
   readonly waitTime: number;
 }
 
+/** What `fenced_lock.admit` answers with. */
+interface Answer {
+  readonly token: string;
+  readonly turn: string;
+  readonly xid: string;
+  readonly pid: number;
+  readonly epoch: string | null;
+}
+
 export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
+  const { key, holder } = request;
   const attempt = randomUUID();
-  const times = [request.leaseTime, request.workTime, request.waitTime].map((ms) => Math.max(1, Math.ceil(ms)));
-  const [row] = await query(ADMIT, [[request.key], request.holder, attempt, ...times]);
-  if (row === undefined) throw new Error('fenced_lock.admit returned no row');
-  return {
-    key: request.key,
-    attempt,
-    token: BigInt(row['token'] as string),
-    turn: BigInt(row['turn'] as string),
-    xid: row['xid'] as string,
-    pid: Number(row['pid']),
-    epoch: (row['epoch'] as string | null) ?? undefined,
-  };
+  const [leaseTime, workTime, waitTime] = [request.leaseTime, request.workTime, request.waitTime].map(Math.ceil);
+  const [row] = await query(ADMIT, [JSON.stringify({ keys: [key], holder, attempt, leaseTime, workTime, waitTime })]);
+  const { token, turn, xid, pid, epoch } = JSON.parse(row?.['answer'] as string) as Answer;
+  return { key, attempt, token: BigInt(token), turn: BigInt(turn), xid, pid, epoch: epoch ?? undefined };
 }

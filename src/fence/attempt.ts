@@ -198,21 +198,23 @@ export class Attempt<Tx, R> {
       );
     }
     this.#noticeLoss();
-    return await this.#gate.pass(async () => {
-      try {
-        if (model === undefined || !fencing.isFenced(model) || this.#admission === undefined) {
-          return await operation.send(args);
-        }
-        const { token } = this.#admission;
-        const isNoMatch = (error: unknown) => database.isNoMatch(error);
-        return await sendFenced(operation, { key: grant.key, token, field: fencing.field, isNoMatch });
-      } catch (error) {
-        // Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write.
-        if (error instanceof StaleTokenError) this.#stale ??= error;
-        this.#noticeLoss();
-        throw error;
+    this.#gate.enter();
+    try {
+      if (model === undefined || !fencing.isFenced(model) || this.#admission === undefined) {
+        return await operation.send(args);
       }
-    });
+      const { token } = this.#admission;
+      const isNoMatch = (error: unknown) => database.isNoMatch(error);
+      return await sendFenced(operation, { key: grant.key, token, field: fencing.field, isNoMatch });
+    } catch (error) {
+      this.#gate.fail(error);
+      // Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write.
+      if (error instanceof StaleTokenError) this.#stale ??= error;
+      this.#noticeLoss();
+      throw error;
+    } finally {
+      this.#gate.leave();
+    }
   }
 
   /**
@@ -227,7 +229,10 @@ export class Attempt<Tx, R> {
   #beat(): void {
     const query = this.#query;
     if (query === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
-    void this.#gate.pass(() => query(STILL_HERE, [])).catch(() => {});
+    this.#gate.enter();
+    void query(STILL_HERE, [])
+      .catch((error: unknown) => this.#gate.fail(error))
+      .finally(() => this.#gate.leave());
   }
 
   /** Whether the server itself refused the COMMIT, so that it is known to have been rolled back. */

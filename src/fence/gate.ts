@@ -23,19 +23,21 @@ export class Gate {
     return this.#shut !== undefined;
   }
 
-  async pass<T>(operation: () => Promise<T>): Promise<T> {
+  /** Counts an operation that begins. Throws where the gate is shut; otherwise `leave` has to follow. */
+  enter(): void {
     if (this.#shut) throw this.#shut();
     this.#inFlight++;
-    try {
-      return await operation();
-    } catch (error) {
-      if (!this.#failed) this.#failure = error;
-      this.#failed = true;
-      throw error;
-    } finally {
-      this.#inFlight--;
-      if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
-    }
+  }
+
+  leave(): void {
+    this.#inFlight--;
+    if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** Remembers that an operation failed. */
+  fail(error: unknown): void {
+    if (!this.#failed) this.#failure = error;
+    this.#failed = true;
   }
 
   /** Refuses what begins from now on, with this error, made when it is needed. The first call decides. */

@@ -1,8 +1,7 @@
 // Every statement that this package sends. Values are bound; a name that a user chose stands in none of them.
 
-/** First statement of a fenced transaction. $6: how long to wait for the key's row. */
-export const ADMIT = `SELECT token::text, turn::text, xid, pid, epoch::text
-FROM fenced_lock.admit($1::text[], $2::uuid, $3::uuid, $4::integer, $5::integer, $6::integer)`;
+/** First statement of a fenced transaction. */
+export const ADMIT = 'SELECT fenced_lock.admit($1::text::jsonb)::text AS answer';
 
 /** The backend that a retried admission is about to wait in, so that it can be asked what it waits for. */
 export const OWN_PID = 'SELECT pg_backend_pid() AS pid';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
-import { InsideTransactionError, InvalidOptionError } from '../base/errors.js';
-import type { Database, Hook, Operation, Query, Row, TransactionOptions } from '../fence/database.js';
+import { ClosedError, InsideTransactionError, InvalidOptionError } from '../base/errors.js';
+import type { Database, Hook, Query, Row, TransactionOptions } from '../fence/database.js';
 
 /** What is used of a Prisma 7 client's inside. This file is the only one that knows any of it. */
 export interface PrismaInternals {
@@ -36,10 +36,12 @@ interface HookParams {
   readonly __internalParams: { readonly transaction?: { readonly kind: string; readonly id: unknown } };
 }
 
-/** The transaction of one call. Operations of any other, or of none, do not belong under its lock. */
-interface OwnTransaction {
+/** The transaction of one call. */
+interface OpenTransaction {
   tx: TransactionClient | undefined;
+  /** Prisma's own; known from its first statement on. */
   id: unknown;
+  readonly hook: Hook;
 }
 
 /** What leaves the transaction, or its connection: not to be had on the client of a lock. */
@@ -58,6 +60,7 @@ export const NOT_ON_TX = [
  * way of it too, and may swallow its error or change its answer.
  */
 interface Letter {
+  readonly transaction: OpenTransaction;
   answer?: Promise<unknown>;
 }
 
@@ -105,22 +108,38 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query): Database
     sqlState,
     isNoMatch: (error) => (error as { code?: unknown } | null)?.code === 'P2025',
     async transaction(options, hook, body) {
-      const own: OwnTransaction = { tx: undefined, id: undefined };
-      // A hook of a `$extends` of this call is the innermost of all: it also sees what other extensions swallow
-      // or repeat, and it is there for this transaction alone.
-      const hooked = client
-        .$extends({
-          name: 'fenced-lock transaction',
-          query: { $allOperations: (params: HookParams) => onOperation(params, own, hook) },
-        })
-        // Once more, with nothing: `$parent`, as methods of model extensions see it, is then a client with the hook.
-        .$extends({ name: 'fenced-lock parent' });
-      await hooked.$transaction((tx) => {
-        own.tx = tx;
-        return body(withoutExits(tx), statements(tx));
-      }, prismaOptions(options));
+      const own: OpenTransaction = { tx: undefined, id: undefined, hook };
+      try {
+        await hookedClient(client).$transaction((tx) => {
+          own.tx = tx;
+          return body(withoutExits(tx), statements(own, tx));
+        }, prismaOptions(options));
+      } finally {
+        open.delete(own.id);
+      }
     },
   };
+}
+
+/** The transactions of locks that are open, by Prisma's id of each. */
+const open = new Map<unknown, OpenTransaction>();
+
+const hookedClients = new WeakMap<PrismaInternals, PrismaInternals>();
+
+/**
+ * The client with one more hook than the caller's. Its hook is the innermost of all, so it also sees what other
+ * extensions swallow or repeat. Made once for each client: it finds the call by its transaction.
+ */
+function hookedClient(client: PrismaInternals): PrismaInternals {
+  let hooked = hookedClients.get(client);
+  if (hooked === undefined) {
+    hooked = client
+      .$extends({ name: 'fenced-lock transaction', query: { $allOperations: onOperation } })
+      // Once more, with nothing: `$parent`, as methods of model extensions see it, is then a client with the hook.
+      .$extends({ name: 'fenced-lock parent' });
+    hookedClients.set(client, hooked);
+  }
+  return hooked;
 }
 
 function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<string, unknown> {
@@ -133,42 +152,49 @@ function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<
   };
 }
 
-function statements(tx: TransactionClient): Query {
-  return async (text, values) => (await sendOurs(() => tx.$queryRawUnsafe(text, ...values))) as readonly Row[];
+function statements(own: OpenTransaction, tx: TransactionClient): Query {
+  return async (text, values) => (await sendOurs(own, () => tx.$queryRawUnsafe(text, ...values))) as readonly Row[];
 }
 
-async function sendOurs(send: () => Promise<unknown> | undefined): Promise<unknown> {
-  const letter: Letter = {};
+async function sendOurs(transaction: OpenTransaction, send: () => Promise<unknown> | undefined): Promise<unknown> {
+  const letter: Letter = { transaction };
   await ours.run(letter, async () => await send()).catch(() => {});
   if (letter.answer === undefined) throw new Error('another extension kept a statement of the lock from being sent');
   return await letter.answer;
 }
 
-async function onOperation(params: HookParams, own: OwnTransaction, hook: Hook): Promise<unknown> {
+async function onOperation(params: HookParams): Promise<unknown> {
   const { model, operation: name, args, query } = params;
   const { transaction } = params.__internalParams;
   const letter = ours.getStore();
   if (letter) {
-    // The admission comes first, so its transaction is ours.
-    own.id ??= transaction?.id;
+    if (letter.transaction.id === undefined) {
+      // The admission, which comes first.
+      letter.transaction.id = transaction?.id;
+      open.set(transaction?.id, letter.transaction);
+    }
     letter.answer = Promise.resolve(query(args));
     return await letter.answer;
   }
-  const { tx } = own;
-  if (tx === undefined || transaction?.kind !== 'itx' || transaction.id !== own.id) {
+  const what = model === undefined ? name : `${model}.${name}`;
+  if (transaction?.kind !== 'itx') {
     throw new InsideTransactionError(
-      `${model === undefined ? name : `${model}.${name}`} would run outside the transaction of the lock. Use the ` +
-        'client that the function is given, and no `$transaction` on it.',
+      `${what} would run outside the transaction of the lock. Use the client that the function is given, and no ` +
+        '`$transaction` on it.',
     );
   }
-  const operation: Operation = {
+  const own = open.get(transaction.id);
+  const tx = own?.tx;
+  if (own === undefined || tx === undefined) {
+    throw new ClosedError(`${what} came after the end of its transaction, and was not sent. Await every operation.`);
+  }
+  return await own.hook({
     model,
     name,
     args,
-    send: async (sent) => await query(sent),
-    sibling: (other, sent) => sendOurs(() => delegateOf(tx, model ?? '')?.[other]?.(sent)),
-  };
-  return await hook(operation);
+    send: (sent) => query(sent),
+    sibling: (other, sent) => sendOurs(own, () => delegateOf(tx, model ?? '')?.[other]?.(sent)),
+  });
 }
 
 function delegateOf(tx: TransactionClient, model: string) {

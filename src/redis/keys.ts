@@ -7,10 +7,10 @@ export interface Names {
 }
 
 /**
- * All names of a key share one hash tag, so that a Cluster keeps them on one node. The tag is a hash of the key:
- * a key may hold a `}` itself, which would end a tag made of it.
+ * All names of a key share one hash tag, so that a Cluster keeps them on one node. The tag is the key itself; a key
+ * that holds a `}` would end its tag there, so its tag is a hash, and the key stands behind.
  */
 export function namesOf(prefix: string, key: string): Names {
-  const tag = createHash('sha1').update(key).digest('hex').slice(0, 16);
-  return { lease: `${prefix}{${tag}}:lease:${key}`, channel: `${prefix}{${tag}}:wake:${key}` };
+  const tagged = key.includes('}') ? `{${createHash('sha1').update(key).digest('hex')}}:${key}` : `{${key}}`;
+  return { lease: `${prefix}${tagged}:lease`, channel: `${prefix}${tagged}:wake` };
 }

@@ -233,7 +233,7 @@ describe.skipIf(withoutRedis)('what Prisma and pg would do by themselves', () =>
     const held = prisma.$withLock(
       key,
       async (_, lock) => {
-        await redis.del(await redis.keys(`*${key}`));
+        await redis.del(await redis.keys(`*${key}*`));
         await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
       },
       { leaseTime: 200 },

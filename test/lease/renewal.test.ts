@@ -5,10 +5,11 @@ import { now } from '../../src/base/clock.js';
 import { LockLostError } from '../../src/base/errors.js';
 import { Lease } from '../../src/lease/lease.js';
 import { Renewal } from '../../src/lease/renewal.js';
+import type { LeaseStore } from '../../src/lease/store.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { withoutRedis } from '../support/shop.js';
-import { Actor, leaseName, someKey, turnOfLoop } from './actors.js';
+import { Actor, leaseName, someKey, Tally, turnOfLoop } from './actors.js';
 
 /** A holder whose leases are renewed. */
 class Holder extends Actor {
@@ -269,17 +270,39 @@ describeWithRedis('renewal without Redis', (redis) => {
   });
 });
 
-test('a lease of nobody is lost as soon as it is watched, if its time is over', async () => {
-  const renewal = new Renewal({
+describe('renewal by the clock alone', () => {
+  const claim = () => ({ key: someKey(), holder: randomUUID(), leaseTime: 100 });
+  const storeThat = (extend: LeaseStore['extend']): LeaseStore => ({
+    extend,
     acquire: async () => ({ taken: true }),
-    extend: async (claims) => claims.map(() => 'extended' as const),
     release: async () => {},
     watch: async () => ({ close: () => {} }),
     close: async () => {},
   });
-  const lease = new Lease({ key: someKey(), holder: randomUUID(), leaseTime: 100 }, now() - 200);
-  renewal.add(lease, true);
-  expect(await lossOf(lease)).toMatchObject({ reason: 'expired' });
+
+  test('a lease whose time is over is lost as soon as it is watched', async () => {
+    const renewal = new Renewal(storeThat(async (claims) => claims.map(() => 'extended')));
+    const lease = new Lease(claim(), now() - 200);
+    renewal.add(lease, true);
+    expect(await lossOf(lease)).toMatchObject({ reason: 'expired' });
+  });
+
+  test('an answer that comes late, but before the overdue timer, does not bring the lease back', async () => {
+    const answered = new Tally();
+    const renewal = new Renewal(
+      storeThat(async (claims) => {
+        // Past the end of the lease, and not past the end that the extension would give it.
+        stopFor(750);
+        answered.add();
+        return claims.map(() => 'extended');
+      }),
+    );
+    const lease = new Lease({ ...claim(), leaseTime: 900 }, now());
+    renewal.add(lease, true);
+    await answered.reach(1);
+    expect(lease.loss).toMatchObject({ reason: 'expired' });
+    renewal.close();
+  });
 });
 
 /** Nothing runs meanwhile: no timer, no answer. */

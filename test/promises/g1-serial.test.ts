@@ -71,11 +71,9 @@ describe.skipIf(withoutRedis)('G1: committed transactions under one key are seri
     await applyMigrations(other(admin));
     const broken = new Shop(() => ({ postgres: other(admin), admin: other(admin), redis: inject('redis').url ?? '' }));
     await broken.admin.query(`
-      CREATE OR REPLACE FUNCTION fenced_lock.admit(
-        keys text[], holder uuid, attempt uuid, lease_ms integer, work_ms integer, wait_ms integer,
-        OUT token bigint, OUT turn bigint, OUT xid text, OUT pid integer, OUT epoch uuid, OUT isolation text
-      ) LANGUAGE sql AS $$
-        SELECT nextval('fenced_lock.token'), 1::bigint, pg_current_xact_id()::text, pg_backend_pid(), NULL::uuid, ''
+      CREATE OR REPLACE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb LANGUAGE sql AS $$
+        SELECT jsonb_build_object('token', nextval('fenced_lock.token')::text, 'turn', '1',
+          'xid', pg_current_xact_id()::text, 'pid', pg_backend_pid(), 'epoch', NULL)
       $$`);
     const { id, key } = await broken.product(10);
     await expect(bothLetIn(broken, 10, id, key)).rejects.toThrow('expected 9 to be 8');

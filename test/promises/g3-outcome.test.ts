@@ -90,7 +90,7 @@ describe.skipIf(withoutRedis)('G3: released only when the outcome is known', () 
         key,
         async (tx) => {
           await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await redis.del(await redis.keys(`*${key}`));
+          await redis.del(await redis.keys(`*${key}*`));
           await new Promise(() => {});
         },
         { leaseTime: 300 },

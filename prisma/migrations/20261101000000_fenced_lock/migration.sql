@@ -55,23 +55,29 @@ $$;
 
 -- The admission: Postgres's yes or no to a holder, for its keys, in the transaction that will write.
 -- The first statement of that transaction. Each key's row is written, and so stays locked until its end.
+-- One value in and one out: that is what costs least on the way, and later versions can add to both.
 --   keys       sorted by their bytes, without duplicates
---   lease_ms   a client silent for so long, inside the transaction, has lost its lease: Postgres ends it
---   work_ms    what is left for the work: no statement runs longer
---   wait_ms    how long to wait for the rows
-CREATE FUNCTION fenced_lock.admit(
-    keys text[], holder uuid, attempt uuid, lease_ms integer, work_ms integer, wait_ms integer,
-    OUT token bigint, OUT turn bigint, OUT xid text, OUT pid integer, OUT epoch uuid, OUT isolation text
-)
+--   holder     random id of the holder
+--   attempt    random id of this transaction
+--   leaseTime  a client silent for so long, inside the transaction, has lost its lease: Postgres ends it; ms
+--   workTime   what is left for the work: no statement runs longer; ms
+--   waitTime   how long to wait for the rows; ms
+-- Answers with token and turn (as text: JSON has no 64-bit numbers), xid, pid, epoch and isolation.
+CREATE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
 DECLARE
-    give_up     constant timestamptz := clock_timestamp() + make_interval(secs => wait_ms / 1000.0);
+    our_holder  constant uuid := request ->> 'holder';
+    our_attempt constant uuid := request ->> 'attempt';
+    lease_time  constant integer := request ->> 'leaseTime';
+    give_up     constant timestamptz :=
+        clock_timestamp() + make_interval(secs => (request ->> 'waitTime')::integer / 1000.0);
     lock_before constant text := current_setting('lock_timeout');
-    key_now     text;
+    our_key     text;
+    our_token   bigint;
+    our_turn    bigint;
 BEGIN
-    FOREACH key_now IN ARRAY keys LOOP
+    FOR our_key IN SELECT jsonb_array_elements_text(request -> 'keys') LOOP
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
         PERFORM set_config('lock_timeout',
             greatest(1, ceil(extract(epoch FROM give_up - clock_timestamp()) * 1000))::bigint::text, true);
@@ -80,15 +86,15 @@ BEGIN
             -- out of their order. Here the row that is written is the row that was read, or it is read again.
             UPDATE fenced_lock.admission AS a SET
                 token = nextval('fenced_lock.token'),
-                holder = admit.holder,
+                holder = our_holder,
                 turns = a.turns + 1,
-                attempts = array_prepend(admit.attempt, a.attempts[1:15]),
+                attempts = array_prepend(our_attempt, a.attempts[1:15]),
                 admitted_at = clock_timestamp()
-            WHERE a.key = key_now
-            RETURNING a.token, a.turns INTO token, turn;
+            WHERE a.key = our_key
+            RETURNING a.token, a.turns INTO our_token, our_turn;
             EXIT WHEN FOUND;
             INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
-            SELECT key_now, 0, admit.holder, CASE WHEN s.is_called THEN s.last_value ELSE 0 END, 0, '{}', clock_timestamp()
+            SELECT our_key, 0, our_holder, CASE WHEN s.is_called THEN s.last_value ELSE 0 END, 0, '{}', clock_timestamp()
             FROM fenced_lock.token AS s
             ON CONFLICT (key) DO NOTHING;
         END LOOP;
@@ -97,18 +103,22 @@ BEGIN
     PERFORM set_config('lock_timeout', lock_before, true);
 
     PERFORM fenced_lock.limit_time('idle_in_transaction_session_timeout',
-        extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000, lease_ms);
+        extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000, lease_time);
     PERFORM fenced_lock.limit_time('statement_timeout',
-        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000, work_ms);
+        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000, (request ->> 'workTime')::integer);
     -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the
     -- connection's own timeout sees it. This setting is shown as a bare number of milliseconds.
-    PERFORM fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_ms);
-    PERFORM set_config('fenced_lock.token', token::text, true);
+    PERFORM fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
+    PERFORM set_config('fenced_lock.token', our_token::text, true);
 
-    xid := pg_current_xact_id()::text;
-    pid := pg_backend_pid();
-    epoch := (SELECT e.id FROM fenced_lock.epoch AS e);
-    isolation := current_setting('transaction_isolation');
+    RETURN jsonb_build_object(
+        'token', our_token::text,
+        'turn', our_turn::text,
+        'xid', pg_current_xact_id()::text,
+        'pid', pg_backend_pid(),
+        'epoch', (SELECT e.id FROM fenced_lock.epoch AS e),
+        'isolation', current_setting('transaction_isolation')
+    );
 END
 $$;
 

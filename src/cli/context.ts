@@ -1,0 +1,70 @@
+import { styleText } from 'node:util';
+
+/** The world of one run, so that a test can be one. */
+export interface World {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly now: () => Date;
+  readonly stdout: Output;
+  readonly stderr: Output;
+}
+
+interface Output {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/** What every command may use: where it runs, and how it speaks. */
+export class Context {
+  readonly cwd: string;
+  readonly env: World['env'];
+  readonly now: () => Date;
+  readonly #world: World;
+  readonly #json: boolean;
+  readonly #hidden = new Map<string, string>();
+
+  constructor(world: World, json: boolean) {
+    this.cwd = world.cwd;
+    this.env = world.env;
+    this.now = world.now;
+    this.#world = world;
+    this.#json = json;
+  }
+
+  /** For people; with --json nothing but the one document is written. */
+  say(text = ''): void {
+    if (!this.#json) this.#world.stdout.write(`${this.#clean(text)}\n`);
+  }
+
+  /** The one document of --json. */
+  document(value: object): void {
+    if (!this.#json) return;
+    const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.#clean(part) : part);
+    this.#world.stdout.write(`${JSON.stringify(value, clean, 2)}\n`);
+  }
+
+  complain(text: string): void {
+    this.#world.stderr.write(`${this.#clean(text)}\n`);
+  }
+
+  paint(style: Style, text: string): string {
+    const colours = this.#world.stdout.isTTY === true && !this.env['NO_COLOR'] && this.env['TERM'] !== 'dumb';
+    return colours ? styleText(style, text) : text;
+  }
+
+  /** From here on neither the URL nor its password is written, whoever's message brings it. */
+  hide(url: string): void {
+    this.#hidden.set(url, '<url>');
+    // The password alone may be an ordinary word, such as `postgres`: it is looked for where a URL has it.
+    const password = /^[a-z+]+:\/\/[^/?#]*?(:[^/?#]*@)/i.exec(url)?.[1];
+    if (password !== undefined) this.#hidden.set(password, ':<password>@');
+  }
+
+  #clean(text: string): string {
+    let clean = text;
+    for (const [secret, shown] of this.#hidden) clean = clean.replaceAll(secret, shown);
+    return clean;
+  }
+}

@@ -1,0 +1,63 @@
+import { Problem } from '../problem.js';
+import type { Field, Model } from './models.js';
+
+/** Whether the model has the fence field. @throws Problem where it has another field of that name or column */
+export function fenceOf(model: Model, name: string): Field | undefined {
+  const field = model.fields.find((field) => field.name === name);
+  if (field === undefined) {
+    const taken = model.fields.find(({ map }) => map === name);
+    if (taken === undefined) return undefined;
+    throw new Problem(
+      `The column "${name}" of model ${model.name} is already used by its field \`${taken.name}\`. ` +
+        'Choose another name with --field, and give it to fencedLock as `fenceField`.',
+    );
+  }
+  if (field.type === 'BigInt' && field.modifier === '' && /@default\(\s*0\s*\)/.test(field.attributes)) return field;
+  throw new Problem(
+    `Model ${model.name} has a field \`${name}\` that is not a fence: it is ${field.type}${field.modifier}` +
+      `${field.type === 'BigInt' && field.modifier === '' ? ' without @default(0)' : ''}, and a fence is ` +
+      `\`${name} BigInt @default(0)\`. Change it, or choose another name with --field.`,
+  );
+}
+
+/** The file with the one line more, below the model's last field and aligned as its neighbours are. */
+export function withFence(text: string, model: Model, name: string): string {
+  const last = model.fields.at(-1);
+  if (last === undefined || !text.slice(last.start, last.end).endsWith('\n')) {
+    throw new Problem(`Model ${model.name} has no line of its own for each field: format the schema first.`);
+  }
+  const ending = text.slice(last.start, last.end).endsWith('\r\n') ? '\r\n' : '\n';
+  return text.slice(0, last.end) + line(text, model, last, name) + ending + text.slice(last.end);
+}
+
+function line(text: string, model: Model, last: Field, name: string): string {
+  const indent = /^[ \t]*/.exec(text.slice(last.start, last.end))?.[0] ?? '';
+  // A column is a column only if more than one line keeps it; a lone neighbour's is followed all the same.
+  const type = `${(indent + name).padEnd(last.typeColumn - 1)} BigInt`;
+  const attribute = neighbours(model, last).findLast((field) => field.attributeColumn !== undefined)?.attributeColumn;
+  return `${type.padEnd((attribute ?? 0) - 1)} @default(0)`;
+}
+
+/** The fields that stand together with the last one, without a blank line or a comment between them. */
+function neighbours({ fields }: Model, last: Field): Field[] {
+  const group = [last];
+  for (const field of fields.toReversed().slice(1)) {
+    if (field.end !== group[0]?.start) break;
+    group.unshift(field);
+  }
+  return group;
+}
+
+/** The file without the field: its line, and the documentation that stands directly above it. */
+export function withoutFence(text: string, model: Model, field: Field): string {
+  const user = new RegExp(`^.*(?<![\\w.@])${field.name}(?!\\w).*$`, 'm').exec(model.attributes)?.[0];
+  if (user !== undefined) {
+    throw new Problem(`The field \`${field.name}\` of model ${model.name} is used by ${user.trim()}: remove that first.`);
+  }
+  let start = field.start;
+  for (;;) {
+    const above = text.slice(0, start).match(/(?:^|\n)([ \t]*\/\/\/[^\n]*\n)$/)?.[1];
+    if (above === undefined) return text.slice(0, start) + text.slice(field.end);
+    start -= above.length;
+  }
+}

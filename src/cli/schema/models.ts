@@ -1,0 +1,122 @@
+import { masked } from './mask.js';
+
+/** A field of a model. Offsets are those of the file's text; `end` is behind the end of its last line. */
+export interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly modifier: '' | '?' | '[]';
+  /** From its type's end to the end of its line, comments and strings blanked. */
+  readonly attributes: string;
+  /** Its column, where `@map` names one. */
+  readonly map: string | undefined;
+  readonly start: number;
+  readonly end: number;
+  /** Where in its line the type begins, and the first attribute. */
+  readonly typeColumn: number;
+  readonly attributeColumn: number | undefined;
+}
+
+export interface Model {
+  readonly kind: 'model' | 'view';
+  readonly name: string;
+  readonly file: string;
+  /** Its table, and the schema of it where `@@schema` names one. */
+  readonly table: string;
+  readonly schema: string | undefined;
+  readonly fields: readonly Field[];
+  /** Its block attributes, comments and strings blanked. */
+  readonly attributes: string;
+}
+
+const BLOCK = /^[ \t]*(model|view)[ \t]+(\w+)[ \t]*\{/gm;
+const FIELD = /^([ \t]*([A-Za-z]\w*)[ \t]+)([A-Za-z]\w*(?:\("[^"\n]*"\))?)[ \t]*(\[\]|\?)?/;
+const LINE = /[^\n]*(?:\n|$)/y;
+
+/** All models and views of a schema, in the order of its files. */
+export function readModels(schema: ReadonlyMap<string, string>): Model[] {
+  return [...schema].flatMap(([file, text]) => {
+    const code = masked(text);
+    return [...code.matchAll(BLOCK)].map((block) => {
+      const body = block.index + block[0].length;
+      const { fields, attributes } = readBody(text, code, body);
+      const name = block[2] ?? '';
+      return {
+        kind: block[1] === 'view' ? 'view' : 'model',
+        name,
+        file,
+        table: textIn(attributes, '@@map') ?? name,
+        schema: textIn(attributes, '@@schema'),
+        fields,
+        attributes: attributes.map(({ code }) => code).join('\n'),
+      } as const;
+    });
+  });
+}
+
+/** A stretch of the file, as it stands and with comments and strings blanked. */
+interface Stretch {
+  readonly text: string;
+  readonly code: string;
+}
+
+function readBody(text: string, code: string, body: number): { fields: Field[]; attributes: Stretch[] } {
+  const fields: Field[] = [];
+  const attributes: Stretch[] = [];
+  // The block's own line has nothing of it but the brace.
+  let start = body;
+  while (start < code.length) {
+    const end = endOfStatement(code, start);
+    const stretch = { text: text.slice(start, end), code: code.slice(start, end) };
+    if (/^\s*\}/.test(stretch.code)) break;
+    const field = readField(stretch, start, end);
+    if (field !== undefined) fields.push(field);
+    else if (/^\s*@@/.test(stretch.code)) attributes.push(stretch);
+    start = end;
+  }
+  return { fields, attributes };
+}
+
+/** Behind the end of the line on which all brackets that opened are closed again. */
+function endOfStatement(code: string, start: number): number {
+  let depth = 0;
+  let end = start;
+  do {
+    LINE.lastIndex = end;
+    const line = LINE.exec(code)?.[0] ?? '';
+    depth += (line.match(/[([]/g)?.length ?? 0) - (line.match(/[)\]]/g)?.length ?? 0);
+    end += line.length;
+    if (line === '') break;
+  } while (depth > 0);
+  return end;
+}
+
+function readField(stretch: Stretch, start: number, end: number): Field | undefined {
+  const match = FIELD.exec(stretch.code);
+  if (match === null) return undefined;
+  const [whole, before = '', name = '', type = '', modifier = ''] = match;
+  const attributes = stretch.code.slice(whole.length);
+  const at = attributes.split('\n')[0]?.indexOf('@') ?? -1;
+  return {
+    name,
+    type,
+    modifier: modifier === '?' || modifier === '[]' ? modifier : '',
+    attributes,
+    map: textIn([stretch], '@map'),
+    start,
+    end,
+    typeColumn: before.length,
+    attributeColumn: at < 0 ? undefined : whole.length + at,
+  };
+}
+
+/** The string that an attribute such as `@map("…")` is given. */
+function textIn(stretches: readonly Stretch[], attribute: string): string | undefined {
+  const call = new RegExp(`(?<![@.\\w])${attribute}\\(\\s*(?:name\\s*:\\s*)?"`);
+  for (const { text, code } of stretches) {
+    const match = call.exec(code);
+    if (match === null) continue;
+    const from = match.index + match[0].length;
+    return text.slice(from, code.indexOf('"', from)).replaceAll(/\\(.)/g, '$1');
+  }
+  return undefined;
+}
