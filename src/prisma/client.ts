@@ -1,12 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
 import { ClosedError, InsideTransactionError, InvalidOptionError } from '../base/errors.js';
-import type { Database, Hook, Query, Row, TransactionOptions } from '../fence/database.js';
+import type { Database, Hook, Query, TransactionOptions } from '../fence/database.js';
 
 /** What is used of a Prisma 7 client's inside. This file is the only one that knows any of it. */
 export interface PrismaInternals {
   readonly _activeProvider: string;
   readonly _engineConfig: { readonly adapter?: AdapterFactory };
+  /** Runs what a client sends, past all extensions. Prisma's own note says not to rename or remove it. */
+  readonly _engine: {
+    request(query: unknown, options: { interactiveTransaction: TransactionInfo }): Promise<{ data: RawAnswer }>;
+  };
   readonly _runtimeDataModel: { readonly models: Readonly<Record<string, { readonly fields: readonly Field[] }>> };
   $extends(extension: unknown): PrismaInternals;
   $transaction(body: (tx: TransactionClient) => Promise<unknown>, options: Record<string, unknown>): Promise<unknown>;
@@ -24,23 +28,33 @@ export interface AdapterFactory {
   connect(): Promise<unknown>;
 }
 
+/** Where Prisma 7 keeps the id of a transaction on its client. */
+const TRANSACTION = Symbol.for('prisma.client.transaction.scope_context');
+
 type TransactionClient = Record<string, Record<string, (args: unknown) => Promise<unknown>>> & {
-  $queryRawUnsafe(text: string, ...values: unknown[]): Promise<readonly Row[]>;
+  readonly [TRANSACTION]: { readonly txId: string };
 };
+
+interface TransactionInfo {
+  readonly kind: 'itx';
+  readonly id: string;
+}
+
+interface RawAnswer {
+  readonly queryRaw: { readonly columns: readonly string[]; readonly rows: readonly unknown[][] };
+}
 
 interface HookParams {
   readonly model?: string;
   readonly operation: string;
   readonly args: unknown;
   readonly query: (args: unknown) => Promise<unknown>;
-  readonly __internalParams: { readonly transaction?: { readonly kind: string; readonly id: unknown } };
+  readonly __internalParams: { readonly transaction?: { readonly kind: string; readonly id: string } };
 }
 
 /** The transaction of one call. */
 interface OpenTransaction {
-  tx: TransactionClient | undefined;
-  /** Prisma's own; known from its first statement on. */
-  id: unknown;
+  readonly tx: TransactionClient;
   readonly hook: Hook;
 }
 
@@ -56,11 +70,10 @@ export const NOT_ON_TX = [
 ] as const;
 
 /**
- * What became of a statement of our own, as the innermost hook saw it. The hooks of other extensions stand in the
- * way of it too, and may swallow its error or change its answer.
+ * What became of an operation of our own, as the innermost hook saw it. The hooks of other extensions stand in its
+ * way too, and may swallow its error or change its answer.
  */
 interface Letter {
-  readonly transaction: OpenTransaction;
   answer?: Promise<unknown>;
 }
 
@@ -80,6 +93,9 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
       'adapter',
       'must be a driver adapter such as PrismaPg; Accelerate cannot hold a lock.',
     );
+  }
+  if (typeof client._engine?.request !== 'function' || client._runtimeDataModel === undefined) {
+    throw new InvalidOptionError('client', 'must be one of Prisma 7: another version has another inside.');
   }
   const config = (adapter as { config?: { query_timeout?: unknown } }).config;
   if (config?.query_timeout) {
@@ -108,21 +124,22 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query): Database
     sqlState,
     isNoMatch: (error) => (error as { code?: unknown } | null)?.code === 'P2025',
     async transaction(options, hook, body) {
-      const own: OpenTransaction = { tx: undefined, id: undefined, hook };
+      let id = '';
       try {
-        await hookedClient(client).$transaction((tx) => {
-          own.tx = tx;
-          return body(withoutExits(tx), statements(own, tx));
+        await hookedClient(client).$transaction(async (tx) => {
+          id = tx[TRANSACTION].txId;
+          open.set(id, { tx, hook });
+          await body(withoutExits(tx), statements(client, id));
         }, prismaOptions(options));
       } finally {
-        open.delete(own.id);
+        open.delete(id);
       }
     },
   };
 }
 
 /** The transactions of locks that are open, by Prisma's id of each. */
-const open = new Map<unknown, OpenTransaction>();
+const open = new Map<string, OpenTransaction>();
 
 const hookedClients = new WeakMap<PrismaInternals, PrismaInternals>();
 
@@ -152,14 +169,21 @@ function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<
   };
 }
 
-function statements(own: OpenTransaction, tx: TransactionClient): Query {
-  return async (text, values) => (await sendOurs(own, () => tx.$queryRawUnsafe(text, ...values))) as readonly Row[];
+/** Our own statements go straight to the engine: no extension sees, changes or swallows them. */
+function statements(client: PrismaInternals, id: string): Query {
+  const interactiveTransaction: TransactionInfo = { kind: 'itx', id };
+  return async (text, values) => {
+    const query = { query: text, parameters: JSON.stringify(values) };
+    const request = { action: 'queryRaw', query: { arguments: query, selection: {} } };
+    const { columns, rows } = (await client._engine.request(request, { interactiveTransaction })).data.queryRaw;
+    return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])));
+  };
 }
 
-async function sendOurs(transaction: OpenTransaction, send: () => Promise<unknown> | undefined): Promise<unknown> {
-  const letter: Letter = { transaction };
+async function sendSibling(send: () => Promise<unknown> | undefined): Promise<unknown> {
+  const letter: Letter = {};
   await ours.run(letter, async () => await send()).catch(() => {});
-  if (letter.answer === undefined) throw new Error('another extension kept a statement of the lock from being sent');
+  if (letter.answer === undefined) throw new Error('another extension kept an operation of the lock from being sent');
   return await letter.answer;
 }
 
@@ -168,11 +192,6 @@ async function onOperation(params: HookParams): Promise<unknown> {
   const { transaction } = params.__internalParams;
   const letter = ours.getStore();
   if (letter) {
-    if (letter.transaction.id === undefined) {
-      // The admission, which comes first.
-      letter.transaction.id = transaction?.id;
-      open.set(transaction?.id, letter.transaction);
-    }
     letter.answer = Promise.resolve(query(args));
     return await letter.answer;
   }
@@ -184,8 +203,7 @@ async function onOperation(params: HookParams): Promise<unknown> {
     );
   }
   const own = open.get(transaction.id);
-  const tx = own?.tx;
-  if (own === undefined || tx === undefined) {
+  if (own === undefined) {
     throw new ClosedError(`${what} came after the end of its transaction, and was not sent. Await every operation.`);
   }
   return await own.hook({
@@ -193,7 +211,7 @@ async function onOperation(params: HookParams): Promise<unknown> {
     name,
     args,
     send: (sent) => query(sent),
-    sibling: (other, sent) => sendOurs(own, () => delegateOf(tx, model ?? '')?.[other]?.(sent)),
+    sibling: (other, sent) => sendSibling(() => delegateOf(own.tx, model ?? '')?.[other]?.(sent)),
   });
 }
 
