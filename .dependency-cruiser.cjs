@@ -30,6 +30,13 @@ module.exports = {
       '^src/fence/',
       '^src/base/',
     ),
+    layer('cli-stands-on-the-ground-floor', '^src/cli/', '^src/cli/', '^src/options[.]ts$', '^src/base/'),
+    {
+      name: 'nothing-imports-the-cli',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/cli/' },
+      to: { path: '^src/cli/' },
+    },
     layer(
       'index-names',
       '^src/index[.]ts$',
@@ -42,8 +49,18 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/' },
+      from: { path: '^src/', pathNot: '^src/cli/' },
       to: { dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'], pathNot: 'node_modules/@prisma/client/' },
+    },
+    {
+      name: 'the-cli-reads-options-and-connects',
+      comment: 'commander for its options; pg and ioredis are loaded only by the commands that connect.',
+      severity: 'error',
+      from: { path: '^src/cli/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        pathNot: 'node_modules/(commander|pg|@types/pg|ioredis)/',
+      },
     },
     {
       name: 'prisma-in-one-place',

@@ -1,10 +1,12 @@
 // npm run bench [-- scenario …]: each scenario starts from fresh servers of its own.
 
+import { guard } from './scenarios/guard.js';
 import { overhead } from './scenarios/overhead.js';
 import { startShop } from './shop.js';
 
 const SCENARIOS: Readonly<Record<string, (shop: Awaited<ReturnType<typeof startShop>>) => Promise<void>>> = {
   overhead,
+  guard,
 };
 
 const asked = process.argv.slice(2);

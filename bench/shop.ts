@@ -13,6 +13,7 @@ export async function startShop() {
   const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString }) }).$extends(fencedLock({ redis }));
   return {
     prisma,
+    admin: postgres.url,
     servers: `PostgreSQL ${postgres.version} (${postgres.kind}), Redis ${server.version} (${server.kind}), Node ${process.versions.node}`,
     async stop() {
       await prisma.$disconnect();

@@ -28,12 +28,21 @@ export function checkContext(key: string, nested: 'throw' | 'allow'): void {
   }
 }
 
+/** The key that the present async context holds, if it holds one. */
+export function heldKey(): string | undefined {
+  let context = contexts.getStore();
+  while (context?.ended) context = context.outer;
+  return context?.key;
+}
+
 /** Runs the lock's function as one that holds `key`. */
-export async function holding<R>(key: string, work: () => R | Promise<R>): Promise<R> {
+export function holding<R>(key: string, work: () => R | Promise<R>): Promise<R> {
   const context: Context = { key, outer: contexts.getStore(), ended: false };
-  try {
-    return await contexts.run(context, async () => await work());
-  } finally {
-    context.ended = true;
-  }
+  return contexts.run(context, async () => {
+    try {
+      return await work();
+    } finally {
+      context.ended = true;
+    }
+  });
 }

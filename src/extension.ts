@@ -1,8 +1,9 @@
 import { Prisma } from '@prisma/client/extension';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
 import { toEmit } from './base/events.js';
-import type { Fencing } from './fence/call.js';
+import { heldKey } from './context.js';
 import type { Database } from './fence/database.js';
+import { Fencing } from './fence/fencing.js';
 import { LocalQueue } from './lease/queue.js';
 import { Renewal } from './lease/renewal.js';
 import {
@@ -17,11 +18,14 @@ import {
 } from './options.js';
 import {
   checkClient,
+  fieldsOf,
+  type HookParams,
   isTransactionClient,
   modelsOf,
   type NOT_ON_TX,
   type PrismaInternals,
   prismaDatabase,
+  writesOutside,
 } from './prisma/client.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import type { RedisClient } from './redis/client.js';
@@ -45,6 +49,7 @@ export function fencedLock(options: FencedLockOptions) {
     const { parts, databaseOf } = assemble(client as unknown as PrismaInternals, resolved);
     return client.$extends({
       name: 'fenced-lock',
+      query: { $allOperations: (params) => noticeEscape(params as unknown as HookParams) },
       client: {
         /**
          * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost.
@@ -87,6 +92,19 @@ export function fencedLock(options: FencedLockOptions) {
   });
 }
 
+/** Passes on an operation, unless it is a write that stands in a lock's function and not in its transaction. */
+function noticeEscape(params: HookParams): Promise<unknown> {
+  const key = heldKey();
+  if (key === undefined || !writesOutside(params)) return params.query(params.args);
+  const { model, operation } = params;
+  throw new InsideTransactionError(
+    `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
+      'whose writes do not belong to its transaction: they would stay if it is rolled back, and wait for what it holds. ' +
+      'Use the client that the function is given; for what has to stay whatever happens, one without this extension.',
+    { key },
+  );
+}
+
 /** What the calls of one extended client share. Nothing here opens a connection. */
 function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const emit = toEmit(options.onEvent);
@@ -100,17 +118,18 @@ function assemble(client: PrismaInternals, options: ResolvedOptions) {
     renewal: new Renewal(store),
     fencing: fencingOf(client, options),
     emit,
+    calm: true,
   };
   const databaseOf = (outermost: PrismaInternals): Database<object> => prismaDatabase(outermost, rescue.query);
   return { parts, databaseOf };
 }
 
 function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {
-  const fieldsOf = modelsOf(client);
+  const fields = fieldsOf(client);
   const has = (model: string) =>
-    fieldsOf.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
+    fields.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
   for (const model of models ?? []) {
-    if (!fieldsOf.has(model)) throw new InvalidOptionError('models', `names ${model}, which the schema does not have.`);
+    if (!fields.has(model)) throw new InvalidOptionError('models', `names ${model}, which the schema does not have.`);
     if (!has(model)) {
       throw new InvalidOptionError(
         'models',
@@ -118,8 +137,7 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
       );
     }
   }
-  const fenced = new Set(models ?? [...fieldsOf.keys()].filter(has));
-  return { field: fenceField, isFenced: (model) => fenced.has(model) };
+  return new Fencing(fenceField, new Set(models ?? [...fields.keys()].filter(has)), modelsOf(client));
 }
 
 function check(

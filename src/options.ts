@@ -56,6 +56,13 @@ export interface LockOptions {
    * connection while the inner one waits; `allow` leaves it to you that the pool has room. Default: `throw`.
    */
   readonly nested?: 'throw' | 'allow';
+  /**
+   * How often the whole transaction runs again, under the same lease and a fresh token, after a serialization failure
+   * (40001), a deadlock (40P01) or a row that was written under another key (`StaleTokenError`, `other-key`). The
+   * function may then run several times: what it does outside of `tx` has to bear that, and it gets a new `tx` and
+   * `lock` each time. `timeout` is for each run. 0 to 100. Default: 0.
+   */
+  readonly retries?: number;
   /** Isolation level of the transaction. Default: the database's, READ COMMITTED if nobody changed it. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable';
   /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
@@ -70,6 +77,7 @@ export interface ResolvedLockOptions {
   readonly timeout: number;
   readonly signal: AbortSignal | undefined;
   readonly nested: 'throw' | 'allow';
+  readonly retries: number;
   readonly isolationLevel: string | undefined;
   readonly maxWait: number | undefined;
 }
@@ -94,11 +102,13 @@ export const DEFAULTS = {
   renew: true,
   timeout: 30_000,
   nested: 'throw',
+  retries: 0,
 } as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;
 
 /** The shortest lease that a renewal at a third of its time can hold over a network. */
 const SHORTEST_LEASE = 100;
 const LONGEST_KEY = 512;
+const MOST_RETRIES = 100;
 const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
 
 const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
@@ -118,6 +128,7 @@ const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
   'timeout',
   'signal',
   'nested',
+  'retries',
   'isolationLevel',
   'maxWait',
 ];
@@ -168,7 +179,11 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   }
   const nested = options.nested ?? defaults.nested;
   if (nested !== 'throw' && nested !== 'allow') throw new InvalidOptionError('nested', "must be 'throw' or 'allow'.");
-  return { waitTime, leaseTime, renew, timeout, signal, nested, isolationLevel, maxWait };
+  const retries = options.retries ?? defaults.retries;
+  if (!Number.isInteger(retries) || retries < 0 || retries > MOST_RETRIES) {
+    throw new InvalidOptionError('retries', `must be a whole number from 0 to ${MOST_RETRIES}.`);
+  }
+  return { waitTime, leaseTime, renew, timeout, signal, nested, retries, isolationLevel, maxWait };
 }
 
 const BUILT_IN: ResolvedLockOptions = {

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from './base/clock.js';
+import { after, Deadline } from './base/clock.js';
 import { LockTimeoutError } from './base/errors.js';
 import type { Emit } from './base/events.js';
+import { Strike } from './base/strike.js';
 import { checkContext, holding } from './context.js';
-import type { Fencing } from './fence/call.js';
 import type { Database } from './fence/database.js';
+import type { Fencing } from './fence/fencing.js';
 import { fencedTransaction } from './fence/transaction.js';
 import { acquire } from './lease/acquire.js';
 import type { LocalQueue } from './lease/queue.js';
@@ -36,6 +37,8 @@ export interface Parts {
   readonly renewal: Renewal;
   readonly fencing: Fencing;
   readonly emit: Emit;
+  /** Whether the last caller had its lease without waiting: then the next one probably has it, too. */
+  calm: boolean;
 }
 
 /**
@@ -52,28 +55,30 @@ export async function withLock<Tx, R>(
   const { store, queue, renewal, fencing, emit } = parts;
   const { waitTime, leaseTime, signal } = options;
   checkContext(key, options.nested);
-  const wait = { deadline: new Deadline(waitTime), waitTime, signal };
+  const ahead = openAhead(parts, database, key, options);
+  const wait = { deadline: new Deadline(waitTime), waitTime, signal, onWait: ahead.discard };
   const held = await acquire(store, queue, { key, holder: randomUUID(), leaseTime }, wait, emit);
   const { lease } = held;
 
-  const strike = new AbortController();
-  const onAbort = () => strike.abort(signal?.reason);
+  const strike = new Strike();
+  const onAbort = () => strike.now(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   if (signal?.aborted) onAbort();
   lease.onLoss((loss) => {
     emit({ type: 'lease-lost', key, error: loss });
-    strike.abort(loss);
+    strike.now(loss);
   });
   let beat = () => {};
   renewal.add(lease, options.renew, () => beat());
   try {
     return await fencedTransaction<Tx, R>({
       database,
+      opening: ahead.take(),
       fencing,
       grant: lease,
       limits: { ...options, wait },
       strike,
-      work: (tx, token) => holding(key, () => work(tx, new HeldLock(key, token, strike.signal))),
+      work: (tx, token) => holding(key, () => work(tx, new HeldLock(key, token, strike))),
       onBeat: (listener) => {
         beat = listener;
       },
@@ -108,12 +113,44 @@ export async function tryWithLock<Tx, R>(
   }
 }
 
+/** How long a connection may be held while a look has no answer. */
+const LOOK_TIME = 20;
+
+/**
+ * Where nobody waited lately, the connection is fetched beside the look in Redis, not behind it. Whoever has to wait
+ * after all gives it back first: a waiting caller holds none.
+ */
+function openAhead<Tx>(parts: Parts, database: Database<Tx>, key: string, options: ResolvedLockOptions) {
+  let opening = parts.calm && parts.queue.isFree(key) ? database.open(options) : undefined;
+  let calm = true;
+  const discard = () => {
+    calm = false;
+    parts.calm = false;
+    opening?.discard();
+    opening = undefined;
+  };
+  const timer = opening && after(LOOK_TIME, discard);
+  return {
+    discard,
+    /** The transaction, if it is still open. */
+    take() {
+      timer?.stop();
+      parts.calm = calm;
+      return opening;
+    },
+  };
+}
+
 class HeldLock implements Lock {
   constructor(
     readonly key: string,
     readonly token: bigint,
-    readonly signal: AbortSignal,
+    private readonly strike: Strike,
   ) {}
+
+  get signal() {
+    return this.strike.signal;
+  }
 
   toJSON() {
     return { key: this.key, token: String(this.token) };

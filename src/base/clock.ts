@@ -62,7 +62,16 @@ export const OVERDUE = Symbol('overdue');
 export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof OVERDUE> {
   return new Promise((resolve, reject) => {
     const timer = after(ms, () => resolve(OVERDUE));
-    promise.then(resolve, reject).finally(timer.stop);
+    promise.then(
+      (value) => {
+        timer.stop();
+        resolve(value);
+      },
+      (error: unknown) => {
+        timer.stop();
+        reject(error);
+      },
+    );
   });
 }
 

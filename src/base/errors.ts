@@ -71,26 +71,50 @@ export class LockLostError extends FencedLockError {
   }
 }
 
+/** What is known of a refused write, beside the model. */
+export interface StaleDetails {
+  /** `superseded`: our key has a newer holder. `other-key`: the row was written under another key. */
+  readonly reason?: 'superseded' | 'other-key';
+  /** The token that the row carries. */
+  readonly fence?: bigint | undefined;
+  /** The condition that the row was looked for by. */
+  readonly where?: unknown;
+  readonly cause?: unknown;
+}
+
 /** A row had been written with a higher fencing token than ours, so the write was refused. */
 export class StaleTokenError extends FencedLockError {
   /** `superseded`: our key has a newer holder. `other-key`: the row was written under another key. */
   readonly reason: 'superseded' | 'other-key';
   /** Our token. */
   readonly token: bigint;
-  /** The model whose row was fresher. */
+  /** The token that the row carries, where it is known. */
+  readonly fence: bigint | undefined;
+  /** The model whose row was fresher; its table, where the guard refused a write to one that is no model's. */
   readonly model: string;
+  /** The condition that the row was looked for by, where it is known. */
+  readonly where: unknown;
 
-  constructor(key: string, token: bigint, model: string) {
+  constructor(key: string, token: bigint, model: string, details: StaleDetails = {}) {
+    const { reason = 'other-key', fence, where, cause } = details;
+    const row = where === undefined ? `A row of ${model}` : `The row of ${model} where ${brief(where)}`;
+    const carries =
+      fence === undefined ? 'carries a higher fencing token than' : `carries the fencing token ${fence}, above`;
     super(
       'STALE_TOKEN',
-      `A row of ${model} carries a higher fencing token than ${token}, the token of the lock ${quoted(key)}: it was ` +
-        'written under another key. The transaction was rolled back: run it again, and lock all writers of a row ' +
-        'by the same key.',
-      { key },
+      reason === 'other-key'
+        ? `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
+            'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
+            'the same key.'
+        : `${row} was not written: the lock ${quoted(key)} has a newer holder than that of the token ${token}. The ` +
+            'transaction was rolled back: take the lock again, and read again what you go by.',
+      { key, cause },
     );
-    this.reason = 'other-key';
+    this.reason = reason;
     this.token = token;
+    this.fence = fence;
     this.model = model;
+    this.where = where;
   }
 }
 
@@ -99,7 +123,7 @@ export class LockUnavailableError extends FencedLockError {
   constructor(key: string, cause: unknown) {
     super(
       'LOCK_UNAVAILABLE',
-      `Redis gave no answer about the lock ${quoted(key)} in time. Nothing was done: see the cause, and check the ` +
+      `Redis gave no usable answer about the lock ${quoted(key)} in time. Nothing was done: see the cause, and check the ` +
         'connection of the client given as `redis`.',
       { key, cause },
     );
@@ -175,10 +199,9 @@ export class NotInstalledError extends FencedLockError {
   constructor(cause: unknown) {
     super(
       'NOT_INSTALLED',
-      'The schema `fenced_lock` is missing in this database, or this role may not use it. Copy the folder ' +
-        '`node_modules/prisma-extension-fenced-lock/prisma/migrations/20261101000000_fenced_lock` into ' +
-        '`prisma/migrations` and run `npx prisma migrate deploy`; a role needs USAGE on the schema and EXECUTE on ' +
-        'its functions.',
+      'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
+        '`npx fenced-lock init && npx prisma migrate deploy`; a role needs USAGE on the schema and EXECUTE on its ' +
+        'functions. `npx fenced-lock doctor` says what is missing.',
       { cause },
     );
   }
@@ -199,4 +222,10 @@ export class InvalidOptionError extends FencedLockError {
 function quoted(key: string): string {
   const text = JSON.stringify(key);
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
+}
+
+/** A condition as a message shows it. */
+function brief(where: unknown): string {
+  const text = JSON.stringify(where, (_, value) => (typeof value === 'bigint' ? String(value) : value)) ?? '';
+  return text.length > 200 ? `${text.slice(0, 199)}…` : text;
 }

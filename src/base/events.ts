@@ -3,6 +3,8 @@
  * release, for one, costs the next holder the rest of the lease and nothing else.
  */
 export type FencedLockEvent =
+  /** A look at a key had no usable answer; it is repeated while there is wait time. */
+  | { readonly type: 'look-failed'; readonly key: string; readonly error: unknown }
   /** A release did not reach Redis; the lease ends by itself. */
   | { readonly type: 'release-failed'; readonly key: string; readonly error: unknown }
   /** A lease ended before its work did. */

@@ -51,7 +51,8 @@ export class Context {
 
   paint(style: Style, text: string): string {
     const colours = this.#world.stdout.isTTY === true && !this.env['NO_COLOR'] && this.env['TERM'] !== 'dumb';
-    return colours ? styleText(style, text) : text;
+    // It would ask the process's own stdout, which need not be this one.
+    return colours ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** From here on neither the URL nor its password is written, whoever's message brings it. */

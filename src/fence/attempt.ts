@@ -1,20 +1,14 @@
-import { after, Deadline, OVERDUE, type Timer, unlessAborted, within } from '../base/clock.js';
-import {
-  ClosedError,
-  CommitUnknownError,
-  InsideTransactionError,
-  StaleTokenError,
-  TransactionAbortedError,
-} from '../base/errors.js';
+import { after, Deadline, OVERDUE, type Timer, within } from '../base/clock.js';
+import { ClosedError, CommitUnknownError, StaleTokenError, TransactionAbortedError } from '../base/errors.js';
 import { type Admission, admit } from './admission.js';
 import { endBackend, endBlockers } from './backends.js';
 import type { Call } from './call.js';
-import type { Operation, Query } from './database.js';
+import type { Opening, Operation, Query } from './database.js';
+import type { Fencing } from './fencing.js';
 import { Gate } from './gate.js';
+import { Operations, refuseControl } from './operations.js';
 import { resolveOutcome } from './outcome.js';
-import { transactionControl } from './raw-sql.js';
-import { OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
-import { sendFenced } from './writes.js';
+import { AWAIT_ROW, OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
 
 /** How long an admission waits for the key's row before it asks who is in its way. */
 const PATIENCE = 500;
@@ -22,6 +16,8 @@ const PATIENCE = 500;
 const BLOCKED_FOR = 50;
 /** How long Postgres may take to answer, beyond what it was asked to wait. */
 const ANSWER_TIME = 2_000;
+/** How long an operation in flight gets to end by itself after a strike. */
+const SHORTLY = 50;
 /** COMMIT gets the rest of the work's time, and at least so much. */
 const LEAST_COMMIT_TIME = 1_000;
 /** How long to look for the outcome of a COMMIT that was not answered. */
@@ -32,6 +28,12 @@ const TELLS_NOTHING: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX'
 /** How a transaction of the database client ended. */
 type End = { readonly error: unknown } | 'committed' | typeof OVERDUE;
 
+/** What earlier attempts have met. */
+interface Before {
+  readonly blocked: boolean;
+  readonly refusedBy: ReturnType<Fencing['rowOf']>;
+}
+
 /**
  * One attempt at the transaction: opening → working → (gate shut, drained, probed) → committing → settled.
  *
@@ -40,20 +42,28 @@ type End = { readonly error: unknown } | 'committed' | typeof OVERDUE;
  */
 export class Attempt<Tx, R> {
   readonly #call: Call<Tx, R>;
+  readonly #opening: Opening<Tx>;
   readonly #blocked: boolean;
+  readonly #refusedBy: Before['refusedBy'];
   readonly #gate = new Gate();
   #phase: 'opening' | 'working' | 'committing' = 'opening';
   #admission: Admission | undefined;
+  #operations: Operations | undefined;
   #query: Query | undefined;
   #value: R | undefined;
   #stale: StaleTokenError | undefined;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
   #timers: Timer[] = [];
 
-  /** `blocked`: an earlier attempt found somebody in the key's row, although we hold the lease. */
-  constructor(call: Call<Tx, R>, blocked: boolean) {
+  /**
+   * `blocked`: an earlier attempt found somebody in the key's row, although we hold the lease. `refusedBy`: the row
+   * that refused an earlier run, if it is known.
+   */
+  constructor(call: Call<Tx, R>, opening: Opening<Tx>, { blocked, refusedBy }: Before) {
     this.#call = call;
+    this.#opening = opening;
     this.#blocked = blocked;
+    this.#refusedBy = refusedBy;
   }
 
   get admitted(): boolean {
@@ -61,22 +71,23 @@ export class Attempt<Tx, R> {
   }
 
   async run(): Promise<R> {
-    const { database, grant, limits, strike, onBeat } = this.#call;
-    const { signal } = strike;
-    signal.throwIfAborted();
+    const { grant, strike, onBeat } = this.#call;
+    if (strike.struck) {
+      this.#opening.discard();
+      throw strike.reason;
+    }
     // A connection that went silent leaves the database client pending for ever, so it is never all we wait for.
     let giveUp: () => void = () => {};
     const overdue = new Promise<typeof OVERDUE>((resolve) => {
       giveUp = () => resolve(OVERDUE);
     });
     const onStrike = () => {
-      this.#gate.shut(() => signal.reason);
+      this.#gate.shut(() => strike.reason);
       if (this.#phase !== 'committing') this.#after(ANSWER_TIME, giveUp);
     };
-    signal.addEventListener('abort', onStrike, { once: true });
+    const forget = strike.onStrike(onStrike);
     onBeat(() => this.#beat());
-    const settled = database.transaction(
-      limits,
+    const settled = this.#opening.run(
       (operation) => this.#onOperation(operation),
       async (tx, query) => {
         await this.#body(tx, query);
@@ -93,12 +104,12 @@ export class Attempt<Tx, R> {
         overdue,
       ]);
       if (end === 'committed') return this.#value as R;
-      if (this.#phase !== 'committing') throw end === OVERDUE ? signal.reason : end.error;
-      if (end !== OVERDUE && this.#isRefusal(end.error)) throw end.error;
+      if (this.#phase !== 'committing') throw end === OVERDUE ? strike.reason : end.error;
+      if (end !== OVERDUE && this.#isRefusal(end.error)) throw this.#operations?.named(end.error) ?? end.error;
       return await this.#findOutcome(end === OVERDUE ? undefined : end.error);
     } finally {
       for (const timer of this.#timers) timer.stop();
-      signal.removeEventListener('abort', onStrike);
+      forget();
       this.#gate.shut(() => closed(grant.key));
     }
   }
@@ -107,21 +118,22 @@ export class Attempt<Tx, R> {
   async #body(tx: Tx, query: Query): Promise<void> {
     const { grant, limits, strike, work, database } = this.#call;
     this.#query = query;
+    if (this.#refusedBy !== undefined) await query(AWAIT_ROW, this.#refusedBy);
     const admission = await this.#admit(query);
     this.#admission = admission;
+    this.#operations = new Operations(this.#call, admission.token, query);
     // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
     if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
-    strike.signal.throwIfAborted();
+    strike.throwIfStruck();
     this.#phase = 'working';
     this.#workDeadline = new Deadline(limits.timeout);
     this.#after(limits.timeout, () => {
-      strike.abort(
+      strike.now(
         new TransactionAbortedError(grant.key, `it had not ended within its timeout of ${limits.timeout} ms.`),
       );
     });
     try {
-      const value = (async () => work(tx, admission.token))();
-      this.#value = await unlessAborted(value, strike.signal);
+      this.#value = await strike.unlessStruck(work(tx, admission.token));
     } finally {
       // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
       this.#gate.shut(() => closed(grant.key));
@@ -147,8 +159,8 @@ export class Attempt<Tx, R> {
       const admitted = admit(query, { key, holder, leaseTime, workTime: limits.timeout, waitTime });
       const answer = await within(admitted, waitTime + ANSWER_TIME);
       if (answer !== OVERDUE) return answer;
-      strike.abort(new TransactionAbortedError(key, 'Postgres did not answer its first statement.'));
-      throw strike.signal.reason;
+      strike.now(new TransactionAbortedError(key, 'Postgres did not answer its first statement.'));
+      throw strike.reason;
     } finally {
       help?.stop();
     }
@@ -156,15 +168,17 @@ export class Attempt<Tx, R> {
 
   /** Throws what forbids a commit. */
   #mayCommit(): void {
-    this.#call.strike.signal.throwIfAborted();
+    this.#call.strike.throwIfStruck();
     if (this.#call.grant.loss) throw this.#call.grant.loss;
     if (this.#stale) throw this.#stale;
   }
 
   /** Waits for what is in flight: Postgres bounds it by `statement_timeout`, and a strike ends its backend. */
   async #drain(admission: Admission): Promise<void> {
-    const { signal } = this.#call.strike;
-    await unlessAborted(this.#gate.idle(), signal).catch(() => {});
+    if (!this.#gate.busy) return;
+    await this.#call.strike.unlessStruck(this.#gate.idle()).catch(() => {});
+    // Most operations are about to end by themselves, and then the connection stays whole.
+    if (this.#gate.busy) await within(this.#gate.idle(), SHORTLY);
     if (!this.#gate.busy) return;
     await endBackend(this.#call, admission);
     await this.#gate.idle();
@@ -187,25 +201,11 @@ export class Attempt<Tx, R> {
   }
 
   async #onOperation(operation: Operation): Promise<unknown> {
-    const { database, fencing, grant } = this.#call;
-    const { model, args } = operation;
-    const control = model === undefined ? transactionControl(textOf(args)) : undefined;
-    if (control !== undefined) {
-      throw new InsideTransactionError(
-        `Raw SQL under the lock must not end its transaction, and this begins with ${control.split(/\s/)[0]}. ` +
-          'Return from the function to commit, or throw to roll back.',
-        { key: grant.key },
-      );
-    }
+    refuseControl(operation, this.#call.grant.key);
     this.#noticeLoss();
     this.#gate.enter();
     try {
-      if (model === undefined || !fencing.isFenced(model) || this.#admission === undefined) {
-        return await operation.send(args);
-      }
-      const { token } = this.#admission;
-      const isNoMatch = (error: unknown) => database.isNoMatch(error);
-      return await sendFenced(operation, { key: grant.key, token, field: fencing.field, isNoMatch });
+      return await this.#operations?.send(operation);
     } catch (error) {
       this.#gate.fail(error);
       // Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write.
@@ -261,11 +261,4 @@ function closed(key: string): ClosedError {
     'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
     { key },
   );
-}
-
-/** The text of a raw operation, as Prisma passes it: a tagged template's parts, or text and values. */
-function textOf(args: unknown): string {
-  if (Array.isArray(args)) return String(args[0]);
-  const { strings, sql } = args as { strings?: readonly string[]; sql?: string };
-  return strings ? strings.join('?') : (sql ?? '');
 }

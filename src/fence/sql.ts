@@ -16,16 +16,17 @@ export const OWN_XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
  * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
  * our lease, so their holders have lost theirs.
  */
-export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
+export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid, 1000) AS ended
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
 WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;
 
 /**
- * Ends backend $1 while it is in transaction $2, of the crash epoch $3. After a crash both numbers are given out
+ * Ends backend $1 while it is in transaction $2, of the crash epoch $3, and answers when it is gone: a connection
+ * that is about to be closed must not go back to the pool as if it were whole. After a crash both numbers are given out
  * again, also together: the epoch keeps us from ending somebody else's work.
  */
-export const END_BACKEND = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
+export const END_BACKEND = `SELECT a.pid, pg_terminate_backend(a.pid, 1000) AS ended
 FROM pg_stat_activity AS a
 WHERE a.pid = $1::integer AND a.backend_xid = $2::text::xid8::xid
   AND ($3::uuid IS NULL OR $3::uuid = (SELECT epoch FROM fenced_lock.evidence('', $2::text)))`;
@@ -34,3 +35,10 @@ export const EVIDENCE = `SELECT status, epoch::text, born::text, turns::text, at
 FROM fenced_lock.evidence($1::text, $2::text)`;
 
 export const START_EPOCH = 'SELECT 1 AS started FROM (SELECT fenced_lock.start_epoch()) AS s';
+
+/** The tables whose guard fires in this session. */
+export const GUARDS = 'SELECT schema_name, table_name, fence_column FROM fenced_lock.guards()';
+
+/** Before an admission: waits for the row of table $1.$2 that has the columns $3. */
+export const AWAIT_ROW =
+  'SELECT 1 AS waited FROM (SELECT fenced_lock.await_row($1::text, $2::text, $3::text::jsonb)) AS w';

@@ -8,6 +8,8 @@ import type { Answer, Claim, LeaseStore, Watch } from './store.js';
 /** First pause after a store that gave no answer; it doubles up to the longest. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
+/** A look gets what is left of the wait time, and at least so much that a healthy network answers; milliseconds. */
+const LEAST_LOOK = 250;
 /** How often to look while wake-ups cannot be heard. */
 const DEAF_PAUSE = 250;
 
@@ -16,6 +18,8 @@ export interface Wait {
   /** As the caller gave it, for messages. */
   readonly waitTime: number;
   readonly signal: AbortSignal | undefined;
+  /** Called whenever the caller is about to wait, and when it has given up. */
+  onWait(): void;
 }
 
 export interface Held {
@@ -38,7 +42,10 @@ export async function acquire(
 ): Promise<Held> {
   wait.signal?.throwIfAborted();
   const bell = new Bell();
-  const turn = await queue.enter(claim.key, () => bell.sleep(wait.deadline.remaining, wait.signal));
+  const turn = await queue.enter(claim.key, () => {
+    wait.onWait();
+    return bell.sleep(wait.deadline.remaining, wait.signal);
+  });
   if (turn === undefined) {
     wait.signal?.throwIfAborted();
     throw new LockTimeoutError(claim.key, `${wait.waitTime} ms`);
@@ -48,6 +55,7 @@ export async function acquire(
     return { lease: await contend(store, claim, wait, emit, bell), turn };
   } catch (error) {
     turn.leave();
+    wait.onWait();
     throw error;
   }
 }
@@ -65,7 +73,7 @@ async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, 
       let unanswered: unknown;
       let nextLook: number;
       try {
-        inDoubt = store.acquire(claim);
+        inDoubt = store.acquire(claim, Math.max(LEAST_LOOK, wait.deadline.remaining));
         const answer = await unlessAborted(inDoubt, wait.signal);
         if (answer.taken) {
           const lease = new Lease(claim, sentAt);
@@ -83,16 +91,18 @@ async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, 
         }
       } catch (error) {
         wait.signal?.throwIfAborted();
+        emit({ type: 'look-failed', key: claim.key, error });
         unanswered = error;
         nextLook = pause;
         pause = Math.min(pause * 2, LONGEST_PAUSE);
       }
+      wait.onWait();
       if (wait.deadline.passed) {
         if (unanswered !== undefined) throw new LockUnavailableError(claim.key, unanswered);
         throw new LockTimeoutError(claim.key, `${wait.waitTime} ms`);
       }
       if (watch === undefined && unanswered === undefined) {
-        const watching = store.watch(claim.key, () => bell.ring());
+        const watching = store.watch(claim.key, () => bell.ring(), wait.deadline.remaining);
         try {
           watch = await unlessAborted(watching, wait.signal);
           continue;

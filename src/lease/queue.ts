@@ -37,6 +37,11 @@ export class LocalQueue {
     return undefined;
   }
 
+  /** Whether a caller would have its turn at once. */
+  isFree(key: string): boolean {
+    return !this.#waiting.has(key);
+  }
+
   /** Callers of this process that wait for the key. */
   waiting(key: string): number {
     return this.#waiting.get(key)?.length ?? 0;

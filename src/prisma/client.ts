@@ -1,24 +1,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
 import { ClosedError, InsideTransactionError, InvalidOptionError } from '../base/errors.js';
-import type { Database, Hook, Query, TransactionOptions } from '../fence/database.js';
+import type { Database, Hook, Model, Opening, Query, TransactionOptions } from '../fence/database.js';
+import { isNoMatch, sqlDetail, sqlState } from './errors.js';
+import { type DataModel, type Field, readModels } from './schema.js';
 
 /** What is used of a Prisma 7 client's inside. This file is the only one that knows any of it. */
 export interface PrismaInternals {
   readonly _activeProvider: string;
-  readonly _engineConfig: { readonly adapter?: AdapterFactory };
+  readonly _engineConfig: { readonly adapter?: AdapterFactory; readonly inlineSchema?: unknown };
   /** Runs what a client sends, past all extensions. Prisma's own note says not to rename or remove it. */
   readonly _engine: {
     request(query: unknown, options: { interactiveTransaction: TransactionInfo }): Promise<{ data: RawAnswer }>;
   };
-  readonly _runtimeDataModel: { readonly models: Readonly<Record<string, { readonly fields: readonly Field[] }>> };
+  readonly _runtimeDataModel: DataModel;
   $extends(extension: unknown): PrismaInternals;
   $transaction(body: (tx: TransactionClient) => Promise<unknown>, options: Record<string, unknown>): Promise<unknown>;
-}
-
-interface Field {
-  readonly name: string;
-  readonly type: string;
 }
 
 /** A driver adapter, such as `new PrismaPg({ connectionString })`. */
@@ -44,7 +41,7 @@ interface RawAnswer {
   readonly queryRaw: { readonly columns: readonly string[]; readonly rows: readonly unknown[][] };
 }
 
-interface HookParams {
+export interface HookParams {
   readonly model?: string;
   readonly operation: string;
   readonly args: unknown;
@@ -109,8 +106,15 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
 }
 
 /** The fields of each model, by its name. */
-export function modelsOf(client: PrismaInternals): ReadonlyMap<string, readonly Field[]> {
+export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly Field[]> {
   return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
+}
+
+/** Each model, with its tables and relations. */
+export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
+  const { adapter, inlineSchema } = _engineConfig;
+  const { options } = (adapter ?? {}) as { options?: { schema?: string } };
+  return readModels(_runtimeDataModel, inlineSchema, options?.schema ?? 'public');
 }
 
 export function isTransactionClient(client: object): boolean {
@@ -122,19 +126,36 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query): Database
   return {
     rescue,
     sqlState,
-    isNoMatch: (error) => (error as { code?: unknown } | null)?.code === 'P2025',
-    async transaction(options, hook, body) {
+    sqlDetail,
+    isNoMatch,
+    open: (options) => begin(client, options),
+  };
+}
+
+type Body = (tx: TransactionClient) => Promise<void>;
+
+function begin(client: PrismaInternals, options: TransactionOptions): Opening<object> {
+  let decide: (body: Body) => void = () => {};
+  const decided = new Promise<Body>((resolve) => {
+    decide = resolve;
+  });
+  const settled = hookedClient(client).$transaction(async (tx) => await (await decided)(tx), prismaOptions(options));
+  settled.catch(() => {});
+  return {
+    async run(hook, body) {
       let id = '';
+      decide((tx) => {
+        id = tx[TRANSACTION].txId;
+        open.set(id, { tx, hook });
+        return body(withoutExits(tx), statements(client, id));
+      });
       try {
-        await hookedClient(client).$transaction(async (tx) => {
-          id = tx[TRANSACTION].txId;
-          open.set(id, { tx, hook });
-          await body(withoutExits(tx), statements(client, id));
-        }, prismaOptions(options));
+        await settled;
       } finally {
         open.delete(id);
       }
     },
+    discard: () => decide(() => Promise.reject(new Error('not needed'))),
   };
 }
 
@@ -206,27 +227,41 @@ async function onOperation(params: HookParams): Promise<unknown> {
   if (own === undefined) {
     throw new ClosedError(`${what} came after the end of its transaction, and was not sent. Await every operation.`);
   }
-  return await own.hook({
+  return own.hook({
     model,
     name,
     args,
     send: (sent) => query(sent),
-    sibling: (other, sent) => sendSibling(() => delegateOf(own.tx, model ?? '')?.[other]?.(sent)),
+    run: (other, otherName, sent) => sendSibling(() => delegateOf(own.tx, other)?.[otherName]?.(sent)),
   });
+}
+
+/** What writes; raw SQL that is sent to be answered writes where it begins so. */
+const WRITES = /^(create|update|upsert|delete|\$executeRaw)/;
+const RAW_WRITE = /^\s*(insert|update|delete|merge|truncate|copy|call|do)\b/i;
+
+/** Whether an operation would write, and not in the transaction of a lock. */
+export function writesOutside({ operation, args, __internalParams: { transaction } }: HookParams): boolean {
+  if (transaction?.kind === 'itx' && open.has(transaction.id)) return false;
+  if (!operation.startsWith('$queryRaw')) return WRITES.test(operation);
+  const { strings, sql } = args as { strings?: readonly string[]; sql?: string };
+  return RAW_WRITE.test(Array.isArray(args) ? String(args[0]) : (strings?.[0] ?? sql ?? ''));
 }
 
 function delegateOf(tx: TransactionClient, model: string) {
   return tx[model.charAt(0).toLowerCase() + model.slice(1)];
 }
 
+const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
+
 /** The transaction's client without what leaves it; the array form of `$transaction` does so silently. */
 function withoutExits(tx: object): object {
   return new Proxy(tx, {
     get(target, property, receiver) {
-      if ((NOT_ON_TX as readonly unknown[]).includes(property)) return exit(String(property));
+      if (EXITS.has(property)) return exit(String(property));
       return Reflect.get(target, property, receiver) as unknown;
     },
-    has: (target, property) => !(NOT_ON_TX as readonly unknown[]).includes(property) && Reflect.has(target, property),
+    has: (target, property) => !EXITS.has(property) && Reflect.has(target, property),
   });
 }
 
@@ -239,16 +274,4 @@ function exit(name: string): unknown {
         'itself, outside the function.',
     );
   };
-}
-
-/** The SQLSTATE of an error, which Prisma wraps in three ways. */
-function sqlState(error: unknown): string | undefined {
-  const { code, meta, cause } = (error ?? {}) as {
-    code?: unknown;
-    meta?: { driverAdapterError?: { cause?: { originalCode?: unknown } } };
-    cause?: { originalCode?: unknown };
-  };
-  const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode;
-  if (typeof state === 'string') return state;
-  return code === 'P2034' ? '40001' : undefined;
 }

@@ -14,19 +14,18 @@ export interface Script<Keys extends string[], Args extends string[], Reply> {
  * Runs a script by its hash; a server that has not seen it yet (or was restarted) is sent the text once, unless the
  * answer is not `wanted` any more: by then it would come behind the command that undoes it.
  */
-export async function run<Keys extends string[], Args extends string[], Reply>(
+export function run<Keys extends string[], Args extends string[], Reply>(
   redis: RedisClient,
   script: Script<Keys, Args, Reply>,
   keys: NoInfer<Keys>,
   args: NoInfer<Args>,
   wanted: () => boolean = () => true,
 ): Promise<Reply> {
-  try {
-    return (await redis.evalsha(script.sha1, script.keys, ...keys, ...args)) as Reply;
-  } catch (error) {
+  const reply = redis.evalsha(script.sha1, script.keys, ...keys, ...args).catch((error: unknown) => {
     if (!isUnknownScript(error) || !wanted()) throw error;
-    return (await redis.eval(script.lua, script.keys, ...keys, ...args)) as Reply;
-  }
+    return redis.eval(script.lua, script.keys, ...keys, ...args);
+  });
+  return reply as Promise<Reply>;
 }
 
 export function isUnknownScript(error: unknown): boolean {

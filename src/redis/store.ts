@@ -25,9 +25,9 @@ export class RedisStore implements LeaseStore {
     this.#subscriber = new Subscriber(redis, emit);
   }
 
-  async acquire({ key, holder, leaseTime }: Claim): Promise<Answer> {
+  async acquire({ key, holder, leaseTime }: Claim, atMost?: number): Promise<Answer> {
     const { lease } = this.#names(key);
-    const left = await this.#run(scripts.acquire, [lease], [holder, String(leaseTime)]);
+    const left = await this.#run(scripts.acquire, [lease], [holder, String(leaseTime)], atMost);
     if (left === 0) return { taken: true };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left };
   }
@@ -51,8 +51,8 @@ export class RedisStore implements LeaseStore {
     await this.#run(scripts.release, [lease], [holder, channel]);
   }
 
-  async watch(key: string, wake: () => void): Promise<Watch> {
-    return { close: await this.#subscriber.listen(this.#names(key).channel, wake) };
+  async watch(key: string, wake: () => void, atMost?: number): Promise<Watch> {
+    return { close: await this.#subscriber.listen(this.#names(key).channel, wake, atMost) };
   }
 
   async close(): Promise<void> {
@@ -82,20 +82,28 @@ export class RedisStore implements LeaseStore {
     script: Script<Keys, Args, number>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
+    atMost = this.#options.commandTimeout,
   ): Promise<number> {
     let wanted = true;
     try {
-      return Number(await this.#bounded(run(this.#redis, script, keys, args, () => wanted)));
+      return Number(
+        await this.#bounded(
+          run(this.#redis, script, keys, args, () => wanted),
+          atMost,
+        ),
+      );
     } finally {
       wanted = false;
     }
   }
 
   /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */
-  async #bounded<T>(reply: Promise<T>): Promise<T> {
-    const answer = await within(reply, this.#options.commandTimeout);
-    if (answer === OVERDUE) throw new Error(`Redis did not answer within ${this.#options.commandTimeout} ms`);
-    return answer as T;
+  #bounded<T>(reply: Promise<T>, atMost = this.#options.commandTimeout): Promise<T> {
+    const time = Math.min(atMost, this.#options.commandTimeout);
+    return within(reply, time).then((answer) => {
+      if (answer === OVERDUE) throw new Error(`Redis did not answer within ${Math.round(time)} ms`);
+      return answer;
+    });
   }
 }
 

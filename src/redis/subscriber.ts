@@ -34,7 +34,7 @@ export class Subscriber {
   }
 
   /** Resolves once the server has confirmed the subscription; the function that it gives ends it. */
-  async listen(name: string, listener: () => void): Promise<() => void> {
+  async listen(name: string, listener: () => void, atMost = ANSWER_TIME): Promise<() => void> {
     const connection = this.#open();
     let channel = this.#channels.get(name);
     if (channel === undefined) {
@@ -44,8 +44,9 @@ export class Subscriber {
     channel.listeners.add(listener);
     const stop = () => this.#stop(name, listener);
     try {
-      if ((await within(channel.confirmed, ANSWER_TIME)) === OVERDUE) {
-        throw new Error(`Redis did not confirm a subscription within ${ANSWER_TIME} ms`);
+      const time = Math.min(atMost, ANSWER_TIME);
+      if ((await within(channel.confirmed, time)) === OVERDUE) {
+        throw new Error(`Redis did not confirm a subscription within ${Math.round(time)} ms`);
       }
     } catch (error) {
       stop();
@@ -84,6 +85,8 @@ export class Subscriber {
       autoResubscribe: false,
       // The bounds here are our own. A ping that ioredis gave up would look like one of a closed connection.
       commandTimeout: undefined,
+      // Nor does it ever give up: a caller that waits has no other way to hear of a release.
+      retryStrategy: (times: number) => Math.min(times * 50, 1_000),
       maxRetriesPerRequest: null,
       enableOfflineQueue: true,
       enableReadyCheck: false,

@@ -131,6 +131,15 @@ describe.skipIf(withoutRedis)('acquire', () => {
       await expectNothingLeft(stage(), contender, key);
     });
 
+    test('a Redis that gives no answer is bounded by the wait time, however long a command may take', async () => {
+      const contender = throughProxy(stage(), { commandTimeout: 600_000 });
+      const key = someKey();
+      await contender.redis.ping();
+      stage().proxy.silence();
+      await expect(contender.acquire(key, { waitTime: 50 })).rejects.toBeInstanceOf(LockUnavailableError);
+      stage().proxy.resume();
+    });
+
     test('a Redis that comes back within the wait time is no error', async () => {
       const contender = throughProxy(stage(), { commandTimeout: 100 });
       const key = someKey();

@@ -39,7 +39,7 @@ export class Actor {
 
   acquire(key: string, options: Partial<Claim> & { waitTime?: number; signal?: AbortSignal } = {}): Promise<Held> {
     const { leaseTime = 60_000, holder = randomUUID(), waitTime = FOR_EVER, signal } = options;
-    const wait = { deadline: new Deadline(waitTime), waitTime, signal };
+    const wait = { deadline: new Deadline(waitTime), waitTime, signal, onWait: () => {} };
     const emit = (event: FencedLockEvent) => void this.events.push(event);
     return acquire(this.store, this.queue, { key, holder, leaseTime }, wait, emit);
   }
@@ -75,11 +75,11 @@ export class ObservedStore implements LeaseStore {
     this.#store = store;
   }
 
-  async acquire(claim: Claim): Promise<Answer> {
+  async acquire(claim: Claim, atMost?: number): Promise<Answer> {
     this.looks.add();
     try {
       const look = this.looks.count;
-      const answer = await this.#store.acquire(claim);
+      const answer = await this.#store.acquire(claim, atMost);
       await this.beforeAnswer(look);
       return answer;
     } finally {

@@ -82,7 +82,7 @@ describe.skipIf(withoutRedis)("the caller's signal", () => {
     await holder.acquire(key);
     const asked = gate();
     const remove = stage().proxy.onData('toServer', (data) => {
-      if (!data.includes('wake:')) return 'forward';
+      if (!data.includes('subscribe')) return 'forward';
       remove();
       setImmediate(asked.open);
       return 'hold';

@@ -12,6 +12,8 @@ function internals(provider: string, adapter: unknown): PrismaInternals {
   return {
     _activeProvider: provider,
     _engineConfig: adapter === undefined ? {} : { adapter: adapter as AdapterFactory },
+    _engine: { request: async () => {} },
+    _runtimeDataModel: { models: {} },
   } as unknown as PrismaInternals;
 }
 const SECRET = 'postgresql://user:s3cret@127.0.0.1:1/shop';
@@ -39,6 +41,14 @@ describe('the Prisma client', () => {
     const { option, message } = refusal(() => checkClient(internals('postgresql', undefined)));
     expect(option).toBe('adapter');
     expect(message).toContain('PrismaPg');
+  });
+
+  test.each(['_engine', '_runtimeDataModel'])('without a %s is of another Prisma, and is refused', (part) => {
+    const { option, message } = refusal(() =>
+      checkClient({ ...internals('postgresql', ADAPTER), [part]: undefined } as unknown as PrismaInternals),
+    );
+    expect(option).toBe('client');
+    expect(message).toContain('Prisma 7');
   });
 
   test('with a query_timeout on its pool is refused, which would commit what was rolled back', () => {

@@ -1,4 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import { describe, expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { gate, Shop, withoutRedis } from '../support/shop.js';
 
 describe.skipIf(withoutRedis)('G4: a waiting caller costs nothing', () => {
@@ -7,7 +11,8 @@ describe.skipIf(withoutRedis)('G4: a waiting caller costs nothing', () => {
   test('300 waiters of one client take no connection of its pool', async () => {
     const { id, key } = await shop.product(301);
     const application_name = `waiters ${id}`;
-    const { prisma, plain } = shop.client({ pool: { max: 2, application_name } });
+    const rescue = new PrismaPg({ connectionString: inject('postgres').app });
+    const { prisma, plain } = shop.client({ pool: { max: 2, application_name }, rescue });
     const inside = gate();
     const goOn = gate();
     const sell = (afterRead: () => Promise<void>) =>
@@ -35,5 +40,57 @@ describe.skipIf(withoutRedis)('G4: a waiting caller costs nothing', () => {
     goOn.open();
     await Promise.all([held, ...waiters]);
     expect((await shop.row(id))?.quantity).toBe(0);
+  });
+
+  /** How many sessions of an application are in a transaction. */
+  async function working(application_name: string): Promise<number> {
+    const { rows } = await shop.admin.query(
+      `SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = $1 AND state LIKE '%in transaction%'`,
+      [application_name],
+    );
+    return (rows[0] as { n: number }).n;
+  }
+
+  test('a contender whose connection was fetched beside its first look gives it back before it waits', async () => {
+    const { key } = await shop.product(1);
+    const holder = shop.client().prisma;
+    const application_name = `contender ${key}`.slice(0, 60);
+    const contender = shop.client({ pool: { max: 1, application_name } });
+    // Its last look found a free key, so it expects the next one to do so, too.
+    await contender.prisma.$withLock(`${key} calm`, () => {});
+    const inside = gate();
+    const goOn = gate();
+    const held = holder.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const contended = contender.prisma.$withLock(key, () => 'next');
+    const bystander = shop.redis();
+    await eventually('the contender waits and has given its connection back', async () => {
+      const listening = (await bystander.pubsub('CHANNELS', `*${key}*`)) as string[];
+      return listening.length === 1 && (await working(application_name)) === 0;
+    });
+    // Its only connection serves a bystander meanwhile.
+    await contender.plain.stock.count();
+    goOn.open();
+    await held;
+    expect(await contended).toBe('next');
+  });
+
+  test('a contender whose look has no answer gives its connection back, too', async () => {
+    const { key } = await shop.product(1);
+    const { hostname: host, port } = new URL(inject('redis').url as string);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const redis = new Redis(proxy.url(inject('redis').url as string));
+    const contender = shop.client({ redis, pool: { max: 1 } });
+    shop.closeLater(() => redis.disconnect());
+    shop.closeLater(() => proxy.close());
+    await contender.prisma.$withLock(`${key} calm`, () => {});
+    proxy.silence();
+    const contended = contender.prisma.$withLock(key, () => 'next');
+    await contender.plain.stock.count();
+    proxy.resume();
+    expect(await contended).toBe('next');
   });
 });

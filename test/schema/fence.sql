@@ -5,7 +5,7 @@ CREATE SCHEMA depot;
 
 CREATE TABLE people."Team" (id serial PRIMARY KEY, name text NOT NULL UNIQUE);
 
-CREATE TABLE depot."furniture ""desk""" (
+CREATE TABLE depot."office furniture" (
     desk_id serial PRIMARY KEY, "desk name" text NOT NULL UNIQUE, desk_value integer NOT NULL,
     desk_fence bigint NOT NULL DEFAULT 0
 );
@@ -13,14 +13,14 @@ CREATE TABLE depot."furniture ""desk""" (
 CREATE TABLE people."Member" (
     id serial PRIMARY KEY, name text NOT NULL UNIQUE, value integer NOT NULL, fence bigint NOT NULL DEFAULT 0,
     "teamId" integer REFERENCES people."Team" ON DELETE SET NULL ON UPDATE CASCADE,
-    "deskId" integer UNIQUE REFERENCES depot."furniture ""desk""" ON DELETE SET NULL ON UPDATE CASCADE,
+    "deskId" integer UNIQUE REFERENCES depot."office furniture" ON DELETE SET NULL ON UPDATE CASCADE,
     "bossId" integer REFERENCES people."Member" ON DELETE SET NULL ON UPDATE CASCADE
 );
 
 CREATE TABLE people."Visit" (
     id serial PRIMARY KEY, purpose text NOT NULL,
     "hostId" integer REFERENCES people."Member" ON DELETE SET NULL ON UPDATE CASCADE,
-    "deskId" integer UNIQUE REFERENCES depot."furniture ""desk""" ON DELETE SET NULL ON UPDATE CASCADE
+    "deskId" integer UNIQUE REFERENCES depot."office furniture" ON DELETE SET NULL ON UPDATE CASCADE
 );
 
 CREATE TABLE people."Badge" (

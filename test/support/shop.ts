@@ -50,6 +50,14 @@ export class Shop {
     return { prisma, plain, events };
   }
 
+  /** A locking client whose rows go out as JSON. */
+  omitting() {
+    const adapter = new PrismaPg({ connectionString: this.#urls().postgres });
+    const plain = new PrismaClient({ adapter, omit: { stock: { fence: true } } });
+    this.#closing.push(() => plain.$disconnect());
+    return plain.$extends(fencedLock({ redis: this.redis() }));
+  }
+
   redis(): Redis {
     const redis = new Redis(this.#urls().redis);
     // Servers are killed on purpose; the commands that fail by it say so themselves.

@@ -13,18 +13,18 @@ export interface Fence {
   /** The fence's column; added where `add` says so. */
   readonly column: string;
   readonly add: boolean;
-  /** `undefined`: its guard stays as it is. */
-  readonly guard: Exclude<Policy, 'none'> | undefined;
+  /** `undefined`: its guard stays as it is; `none`: it is taken away. */
+  readonly guard: Policy | undefined;
 }
 
 export const GUARD = 'zzz_fenced_lock_guard';
 export const GUARD_TRUNCATE = 'zzz_fenced_lock_guard_truncate';
 
 /** How long each statement may wait for its table, and with it everybody who comes after. */
-export const LOCK_TIMEOUT = '2s';
+const LOCK_TIMEOUT = '2s';
 
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
-export const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
+const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 export const tableName = ({ schema, name }: Table) =>
   schema === undefined ? identifier(name) : `${identifier(schema)}.${identifier(name)}`;
 
@@ -41,8 +41,10 @@ export function addFences(fences: readonly Fence[]): string {
     const name = tableName(table);
     const lines: string[] = [];
     if (add) lines.push(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} BIGINT NOT NULL DEFAULT 0;`);
-    // OR REPLACE: the same statement changes the policy of a guard that is there.
-    if (guard !== undefined) {
+    if (guard === 'none') {
+      lines.push(...dropGuard(name));
+    } else if (guard !== undefined) {
+      // OR REPLACE: the same statement changes the policy of a guard that is there.
       lines.push(
         `CREATE OR REPLACE TRIGGER ${GUARD} BEFORE INSERT OR UPDATE OR DELETE ON ${name}`,
         `    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard(${literal(column)}, ${literal(guard)});`,
@@ -59,9 +61,13 @@ export function addFences(fences: readonly Fence[]): string {
 export function removeFences(fences: readonly { table: Table; column: string | undefined }[]): string {
   const parts = fences.map(({ table, column }) => {
     const name = tableName(table);
-    const drop = [GUARD_TRUNCATE, GUARD].map((trigger) => `DROP TRIGGER IF EXISTS ${trigger} ON ${name};`);
+    const drop = dropGuard(name);
     if (column !== undefined) drop.push(`ALTER TABLE ${name} DROP COLUMN ${identifier(column)};`);
     return drop.join('\n');
   });
   return `${HEAD}\n${parts.join('\n\n')}\n`;
+}
+
+function dropGuard(name: string): string[] {
+  return [GUARD_TRUNCATE, GUARD].map((trigger) => `DROP TRIGGER IF EXISTS ${trigger} ON ${name};`);
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf, messageOf, Problem } from '../problem.js';
 
@@ -18,11 +18,14 @@ export async function write(changes: readonly Change[]): Promise<void> {
   const undo: Array<() => Promise<unknown>> = [];
   try {
     const ready: Array<{ change: Change; temporary: string }> = [];
-    for (const change of changes) {
+    for (const wanted of changes) {
+      const change = await behindLink(wanted);
       await makeFolder(dirname(change.path), undo);
       const temporary = join(dirname(change.path), `.fenced-lock-${randomUUID()}.tmp`);
       undo.push(() => rm(temporary, { force: true }));
-      await writeFile(temporary, change.after, { mode: await modeOf(change), flag: 'wx' });
+      await writeFile(temporary, change.after, { flag: 'wx' });
+      // Past the umask, which would narrow it.
+      if (change.before !== undefined) await chmod(temporary, (await stat(change.path)).mode & 0o777);
       ready.push({ change, temporary });
     }
     for (const { change, temporary } of ready) {
@@ -41,8 +44,9 @@ async function makeFolder(path: string, undo: Array<() => Promise<unknown>>): Pr
   if (first !== undefined) undo.push(() => rm(first, { recursive: true, force: true }));
 }
 
-async function modeOf({ path, before }: Change): Promise<number> {
-  return before === undefined ? 0o666 : (await stat(path)).mode & 0o777;
+/** A file that is a link is replaced where it really is, and the link stays. */
+async function behindLink(change: Change): Promise<Change> {
+  return change.before === undefined ? change : { ...change, path: await realpath(change.path) };
 }
 
 function putBack({ path, before }: Change): Promise<void> {

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { type Context } from '../context.js';
+import type { Context } from '../context.js';
 import { tableName } from '../migrations/fence-sql.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
@@ -71,7 +71,8 @@ export class History {
   /** The version of our objects after all migrations; 0: they are from before there were versions. */
   get version(): number | undefined {
     const versions = this.#migrations.flatMap(({ sql }) => versionIn(sql) ?? []);
-    return versions.length === 0 ? this.initial && 0 : Math.max(...versions);
+    if (versions.length > 0) return Math.max(...versions);
+    return this.initial === undefined ? undefined : 0;
   }
 
   /** The guards after all migrations, by the name of the table as `tableName` writes it. */
@@ -111,7 +112,9 @@ const digits = (date: Date) => date.toISOString().replaceAll(/\D/g, '').slice(0,
 
 function normal(table: string): string {
   const parts = table.match(new RegExp(NAME, 'g')) ?? [];
-  const names = parts.map((part) => (part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part.toLowerCase()));
+  const names = parts.map((part) =>
+    part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part.toLowerCase(),
+  );
   const name = names.at(-1) ?? '';
   return tableName({ name, schema: names.length > 1 ? names[0] : undefined });
 }

@@ -52,7 +52,9 @@ function neighbours({ fields }: Model, last: Field): Field[] {
 export function withoutFence(text: string, model: Model, field: Field): string {
   const user = new RegExp(`^.*(?<![\\w.@])${field.name}(?!\\w).*$`, 'm').exec(model.attributes)?.[0];
   if (user !== undefined) {
-    throw new Problem(`The field \`${field.name}\` of model ${model.name} is used by ${user.trim()}: remove that first.`);
+    throw new Problem(
+      `The field \`${field.name}\` of model ${model.name} is used by ${user.trim()}: remove that first.`,
+    );
   }
   let start = field.start;
   for (;;) {

@@ -1,6 +1,6 @@
 import { masked } from './mask.js';
 
-/** A field of a model. Offsets are those of the file's text; `end` is behind the end of its last line. */
+/** A field of a model. Offsets are those of the file's text; `end` is behind the end of its line. */
 export interface Field {
   readonly name: string;
   readonly type: string;
@@ -30,7 +30,6 @@ export interface Model {
 
 const BLOCK = /^[ \t]*(model|view)[ \t]+(\w+)[ \t]*\{/gm;
 const FIELD = /^([ \t]*([A-Za-z]\w*)[ \t]+)([A-Za-z]\w*(?:\("[^"\n]*"\))?)[ \t]*(\[\]|\?)?/;
-const LINE = /[^\n]*(?:\n|$)/y;
 
 /** All models and views of a schema, in the order of its files. */
 export function readModels(schema: ReadonlyMap<string, string>): Model[] {
@@ -62,10 +61,10 @@ interface Stretch {
 function readBody(text: string, code: string, body: number): { fields: Field[]; attributes: Stretch[] } {
   const fields: Field[] = [];
   const attributes: Stretch[] = [];
-  // The block's own line has nothing of it but the brace.
   let start = body;
   while (start < code.length) {
-    const end = endOfStatement(code, start);
+    const newline = code.indexOf('\n', start);
+    const end = newline < 0 ? code.length : newline + 1;
     const stretch = { text: text.slice(start, end), code: code.slice(start, end) };
     if (/^\s*\}/.test(stretch.code)) break;
     const field = readField(stretch, start, end);
@@ -76,26 +75,12 @@ function readBody(text: string, code: string, body: number): { fields: Field[]; 
   return { fields, attributes };
 }
 
-/** Behind the end of the line on which all brackets that opened are closed again. */
-function endOfStatement(code: string, start: number): number {
-  let depth = 0;
-  let end = start;
-  do {
-    LINE.lastIndex = end;
-    const line = LINE.exec(code)?.[0] ?? '';
-    depth += (line.match(/[([]/g)?.length ?? 0) - (line.match(/[)\]]/g)?.length ?? 0);
-    end += line.length;
-    if (line === '') break;
-  } while (depth > 0);
-  return end;
-}
-
 function readField(stretch: Stretch, start: number, end: number): Field | undefined {
   const match = FIELD.exec(stretch.code);
   if (match === null) return undefined;
   const [whole, before = '', name = '', type = '', modifier = ''] = match;
   const attributes = stretch.code.slice(whole.length);
-  const at = attributes.split('\n')[0]?.indexOf('@') ?? -1;
+  const at = attributes.indexOf('@');
   return {
     name,
     type,

@@ -1,0 +1,53 @@
+/**
+ * What ends a lock's work before its time: its lease is lost, its timeout is over, or the caller's own signal. The
+ * first strike counts. The `AbortSignal` that the work may watch is made when it is asked for: most works never do.
+ */
+export class Strike {
+  #reason: { readonly value: unknown } | undefined;
+  #listeners: Array<() => void> = [];
+  #controller: AbortController | undefined;
+
+  get struck(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  get reason(): unknown {
+    return this.#reason?.value;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason) this.#controller.abort(this.#reason.value);
+    }
+    return this.#controller.signal;
+  }
+
+  now(reason: unknown): void {
+    if (this.#reason) return;
+    this.#reason = { value: reason };
+    for (const listener of this.#listeners.splice(0)) listener();
+    this.#controller?.abort(reason);
+  }
+
+  throwIfStruck(): void {
+    if (this.#reason) throw this.#reason.value;
+  }
+
+  /** Calls `listener` at the strike; at once, if it has been. Returns the function that takes it back. */
+  onStrike(listener: () => void): () => void {
+    if (this.#reason) listener();
+    else this.#listeners.push(listener);
+    return () => {
+      this.#listeners = this.#listeners.filter((other) => other !== listener);
+    };
+  }
+
+  /** The promise's result, or a rejection with the reason as soon as the strike comes. */
+  unlessStruck<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.onStrike(() => reject(this.reason));
+      promise.then(resolve, reject).then(cancel);
+    });
+  }
+}

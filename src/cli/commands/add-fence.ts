@@ -1,0 +1,79 @@
+import type { Context } from '../context.js';
+import { addFences, type Fence, type Policy, tableName } from '../migrations/fence-sql.js';
+import { Problem } from '../problem.js';
+import type { Change } from '../project/changes.js';
+import type { Guarded, History } from '../project/history.js';
+import { choose, omitLine } from '../schema/choose.js';
+import { fenceOf, withFence } from '../schema/fence-field.js';
+import { type Model, readModels } from '../schema/models.js';
+import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
+import { migrationName } from './names.js';
+
+export interface AddFenceOptions extends FileOptions {
+  readonly field: string;
+  /** `undefined`: `allow` for a table without a guard, and as it is for one that has it. */
+  readonly guard?: Policy;
+}
+
+/** Gives models a fence: the field, its column, and the guard of its table. */
+export async function addFence(context: Context, names: readonly string[], options: AddFenceOptions): Promise<void> {
+  const { project, history } = await open(context, options);
+  const models = choose(readModels(project.schema), names);
+  const guards = history.guards();
+  const planned = models.map((model) => ({ model, fence: fenceFor(model, guards, options) }));
+  const wanted = planned.filter(({ fence }) => fence.add || fence.guard !== undefined);
+  if (wanted.length === 0) {
+    nothingToDo(context, 'add-fence', `${names.join(', ')}: the fence and the guard are there already.`);
+    return;
+  }
+  if (wanted.some(({ fence }) => fence.guard !== undefined && fence.guard !== 'none')) refuseWithoutObjects(history);
+  const omit = omitLine(models, options.field);
+  await carryOut(context, history, options, {
+    command: 'add-fence',
+    schema: edited(
+      project.schema,
+      planned.filter(({ fence }) => fence.add).map(({ model }) => model),
+      options.field,
+    ),
+    migration: {
+      name: migrationName(
+        'add_fence',
+        wanted.map(({ model }) => model.name),
+      ),
+      sql: addFences(wanted.map(({ fence }) => fence)),
+    },
+    next: [
+      'Next: npx prisma migrate deploy && npx prisma generate.',
+      'Where these rows go out as JSON, which knows no bigint, leave the fence out for good:',
+      `  new PrismaClient({ adapter, ${omit} })`,
+    ],
+    data: { omit, models: wanted.map(({ model }) => model.name) },
+  });
+}
+
+function fenceFor(model: Model, guards: Map<string, Guarded>, { field, guard }: AddFenceOptions): Fence {
+  const table = { name: model.table, schema: model.schema };
+  const existing = fenceOf(model, field);
+  const column = existing?.map ?? field;
+  const inForce = guards.get(tableName(table));
+  const policy = guard ?? inForce?.policy ?? 'allow';
+  const same = inForce === undefined ? policy === 'none' : inForce.policy === policy && inForce.column === column;
+  return { table, column, add: existing === undefined, guard: same ? undefined : (policy as Policy) };
+}
+
+function refuseWithoutObjects(history: History): void {
+  if (history.initial !== undefined) return;
+  throw new Problem(
+    'The guard needs the objects of fenced_lock, and no migration makes them: run npx fenced-lock init first.',
+  );
+}
+
+/** The changed files. A file's models are edited from the last to the first, so that their places stay true. */
+function edited(schema: ReadonlyMap<string, string>, models: readonly Model[], field: string): Change[] {
+  return [...schema].flatMap(([path, before]) => {
+    const here = models.filter(({ file }) => file === path);
+    const backwards = here.toSorted((a, b) => (b.fields.at(-1)?.end ?? 0) - (a.fields.at(-1)?.end ?? 0));
+    const after = backwards.reduce((text, model) => withFence(text, model, field), before);
+    return after === before ? [] : [{ path, before, after }];
+  });
+}

@@ -1,0 +1,138 @@
+import type { Context } from '../context.js';
+import { type Reported, run, type Status } from '../doctor/check.js';
+import { fenceChecks } from '../doctor/fences.js';
+import { callableIn, objectChecks, objectsIn } from '../doctor/objects.js';
+import { redisChecks } from '../doctor/redis.js';
+import { roleChecks } from '../doctor/role.js';
+import { sequenceChecks } from '../doctor/sequence.js';
+import { serverChecks } from '../doctor/server.js';
+import { asking, type ExpectedFence, type PostgresSubject } from '../doctor/subject.js';
+import { tableName } from '../migrations/fence-sql.js';
+import { packagedMigrations } from '../migrations/packaged.js';
+import { Problem } from '../problem.js';
+import { History } from '../project/history.js';
+import { locate } from '../project/locate.js';
+import { readModels } from '../schema/models.js';
+import { connectPostgres } from '../servers/postgres.js';
+import { connectRedis } from '../servers/redis.js';
+import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
+
+export interface DoctorOptions extends DatabaseOptions {
+  readonly redisUrl?: string;
+  readonly role?: string;
+  readonly field: string;
+  readonly fix?: boolean;
+}
+
+const COLOURS = { ok: 'green', warning: 'yellow', fault: 'red', skipped: 'dim' } as const satisfies Record<
+  Status,
+  string
+>;
+export const CHECKS = [...serverChecks, ...objectChecks, ...roleChecks, ...fenceChecks, ...sequenceChecks];
+
+/** Looks at both servers. Returns whether they are healthy: warnings are no illness. */
+export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
+  const found = [...(await postgres(context, options)), ...(await redis(context, options))];
+  const faults = found.filter(({ status }) => status === 'fault').length;
+  const warnings = found.filter(({ status }) => status === 'warning').length;
+  context.say();
+  context.say(
+    `${faults} ${faults === 1 ? 'fault' : 'faults'}, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`,
+  );
+  context.document({ command: 'doctor', ok: faults === 0, faults, warnings, findings: found });
+  return faults === 0;
+}
+
+async function postgres(context: Context, options: DoctorOptions): Promise<Reported[]> {
+  const url = await databaseUrl(context, options);
+  return await asFindings(context, 'postgres', async () => {
+    const database = await connectPostgres(context, url);
+    try {
+      context.say(context.paint('bold', `PostgreSQL ${database.shown}`));
+      const packaged = await packagedMigrations();
+      const sql = packaged.map(({ sql }) => sql).join('\n');
+      const subject: PostgresSubject = {
+        database,
+        role: options.role,
+        fix: options.fix === true,
+        fences: await expectedFences(context, options, database.schema),
+        objects: {
+          version: packaged.at(-1)?.version ?? 0,
+          names: objectsIn(sql),
+          callable: callableIn(sql),
+        },
+        ask: asking(database),
+      };
+      return await run('postgres', CHECKS, subject);
+    } finally {
+      await database.close();
+    }
+  });
+}
+
+async function redis(context: Context, options: DoctorOptions): Promise<Reported[]> {
+  const url = options.redisUrl ?? context.env['REDIS_URL'];
+  context.say();
+  if (url === undefined || url === '') {
+    context.say(context.paint('bold', 'Redis'));
+    const message = 'Not looked at: set REDIS_URL, or give --redis-url.';
+    return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
+  }
+  return await asFindings(context, 'redis', async () => {
+    const server = await connectRedis(context, url);
+    try {
+      context.say(context.paint('bold', `Redis ${server.shown}`));
+      return await run('redis', redisChecks, await server.info());
+    } finally {
+      server.close();
+    }
+  });
+}
+
+/** A server that cannot be reached is a finding, so that the other one is still looked at. */
+async function asFindings(
+  context: Context,
+  server: Reported['server'],
+  look: () => Promise<Reported[]>,
+): Promise<Reported[]> {
+  const found = await look().catch((error: unknown): Reported[] => {
+    if (!(error instanceof Problem)) throw error;
+    const remedy = 'Check the URL, the server and the way to it.';
+    return [{ server, check: 'connection', status: 'fault', message: error.message, remedy }];
+  });
+  return shown(context, found);
+}
+
+function shown(context: Context, findings: Reported[]): Reported[] {
+  for (const { status, check, message, remedy } of findings) {
+    context.say(`  ${context.paint(COLOURS[status], status.padEnd(8))} ${check.padEnd(18)} ${message}`);
+    if (remedy !== undefined) context.say(`${' '.repeat(30)}→ ${remedy}`);
+  }
+  return findings;
+}
+
+/** The fences that the project's schema has; `undefined` where there is no project here. */
+async function expectedFences(
+  context: Context,
+  options: DoctorOptions,
+  defaultSchema: string | undefined,
+): Promise<ExpectedFence[] | undefined> {
+  const project = await locate(context, options).catch((error: unknown) => {
+    // Doctor may be run on a server, far from the project; a path that was given must be right.
+    if (error instanceof Problem && options.schema === undefined && options.config === undefined) return undefined;
+    throw error;
+  });
+  if (project === undefined) return undefined;
+  const guards = (await History.read(context, project.migrations)).guards();
+  return readModels(project.schema).flatMap((model) => {
+    const field = model.kind === 'model' && model.fields.find(({ name }) => name === options.field);
+    if (!field) return [];
+    const table = { name: model.table, schema: model.schema };
+    return {
+      model: model.name,
+      table: tableName({ ...table, schema: table.schema ?? defaultSchema }),
+      column: field.map ?? field.name,
+      guard: guards.get(tableName(table)),
+    };
+  });
+}

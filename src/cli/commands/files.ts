@@ -1,0 +1,74 @@
+import type { Context } from '../context.js';
+import { type Change, write } from '../project/changes.js';
+import { difference } from '../project/difference.js';
+import { History } from '../project/history.js';
+import { locate, type Project, type ProjectOptions, shown } from '../project/locate.js';
+import { refuseFailedMigrations } from '../servers/failed-migrations.js';
+
+/** Options of the commands that write files. */
+export interface FileOptions extends ProjectOptions {
+  readonly dryRun?: boolean;
+  /** Only to see that no migration has failed there. */
+  readonly databaseUrl?: string;
+}
+
+/** What a command is about to write. */
+export interface Plan {
+  readonly command: string;
+  /** Changed files of the schema. */
+  readonly schema: readonly Change[];
+  readonly migration: { readonly name: string; readonly sql: string };
+  /** What to do next, a line each. */
+  readonly next: readonly string[];
+  /** More for --json. */
+  readonly data?: object;
+}
+
+export async function open(context: Context, options: FileOptions): Promise<{ project: Project; history: History }> {
+  const project = await locate(context, options);
+  const history = await History.read(context, project.migrations);
+  if (options.databaseUrl !== undefined) await refuseFailedMigrations(context, options.databaseUrl);
+  return { project, history };
+}
+
+/** Shows what will change, then writes it, all or nothing. */
+export async function carryOut(context: Context, history: History, options: FileOptions, plan: Plan): Promise<void> {
+  const { name, changes } = history.next(plan.migration.name, plan.migration.sql, context.now());
+  const all = [...plan.schema, ...changes];
+  const diffs = all.map(({ path, before, after }) => difference(shown(context, path), before, after));
+  for (const diff of diffs) context.say(coloured(context, diff));
+  const dryRun = options.dryRun === true;
+  if (!dryRun) await write(all);
+  context.say();
+  context.say(
+    dryRun ? 'Nothing was written (--dry-run).' : `Written: ${all.map((c) => shown(context, c.path)).join(', ')}`,
+  );
+  for (const line of plan.next) context.say(line);
+  context.document({
+    command: plan.command,
+    ok: true,
+    dryRun,
+    migration: name,
+    files: all.map(({ path, before }, index) => ({
+      path: shown(context, path),
+      change: before === undefined ? 'new' : 'changed',
+      diff: diffs[index],
+    })),
+    ...plan.data,
+  });
+}
+
+export function nothingToDo(context: Context, command: string, why: string): void {
+  context.say(`Nothing to do: ${why}`);
+  context.document({ command, ok: true, migration: null, files: [], reason: why });
+}
+
+function coloured(context: Context, diff: string): string {
+  const colour = (line: string) => {
+    if (/^(---|\+\+\+) /.test(line)) return context.paint('bold', line);
+    if (line.startsWith('+')) return context.paint('green', line);
+    if (line.startsWith('-')) return context.paint('red', line);
+    return line.startsWith('@@') ? context.paint('cyan', line) : line;
+  };
+  return diff.split('\n').map(colour).join('\n');
+}

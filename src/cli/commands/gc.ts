@@ -1,0 +1,89 @@
+import type { Context } from '../context.js';
+import { codeOf, Misuse, Problem } from '../problem.js';
+import { connectPostgres, type Database } from '../servers/postgres.js';
+import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
+
+export interface GcOptions extends DatabaseOptions {
+  readonly olderThan: string;
+  readonly dryRun?: boolean;
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
+/** A row younger than this may still be what proves that a lost COMMIT held. */
+const FLOOR = 86_400;
+const PAGE = 5_000;
+
+/**
+ * One page of keys, in their order. A row that is locked is in use, so it is not idle: it is passed over. The age is
+ * tested again by the DELETE, on the row as it then is.
+ */
+const COLLECT = `
+WITH page AS (SELECT key FROM fenced_lock.admission WHERE key > $1 ORDER BY key LIMIT ${PAGE}),
+idle AS (
+  SELECT a.key FROM fenced_lock.admission AS a JOIN page USING (key)
+  WHERE a.admitted_at < now() - make_interval(secs => $2) FOR UPDATE OF a SKIP LOCKED
+),
+gone AS (
+  DELETE FROM fenced_lock.admission AS a USING idle
+  WHERE a.key = idle.key AND a.admitted_at < now() - make_interval(secs => $2) RETURNING 1
+)
+SELECT (SELECT key FROM page ORDER BY key DESC LIMIT 1) AS last, (SELECT count(*)::integer FROM gone) AS rows`;
+
+const COUNT = `SELECT count(*)::integer AS rows FROM fenced_lock.admission
+WHERE admitted_at < now() - make_interval(secs => $1)`;
+
+/** Deletes the rows of keys that nobody has locked for a while. */
+export async function gc(context: Context, options: GcOptions): Promise<void> {
+  const seconds = age(options.olderThan);
+  const database = await connectPostgres(context, await databaseUrl(context, options));
+  try {
+    const dryRun = options.dryRun === true;
+    const rows = dryRun ? await count(database, seconds) : await collect(database, seconds);
+    const what = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
+    context.say(dryRun ? `Would delete ${what} in ${database.shown}.` : `Deleted ${what} in ${database.shown}.`);
+    context.document({ command: 'gc', ok: true, dryRun, rows });
+  } catch (error) {
+    throw refused(error, database);
+  } finally {
+    await database.close();
+  }
+}
+
+/** @throws Misuse */
+function age(text: string): number {
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)([smhdw])$/.exec(text) ?? [];
+  const seconds = Number(amount) * (UNITS[unit ?? ''] ?? Number.NaN);
+  if (seconds >= FLOOR && seconds < 1e10) return seconds;
+  throw new Misuse(`--older-than must be a time such as 1d, 36h or 2w, and at least 1d; it is ${text}.`);
+}
+
+async function count(database: Database, seconds: number): Promise<number> {
+  return (await database.query<{ rows: number }>(COUNT, [seconds]))[0]?.rows ?? 0;
+}
+
+async function collect(database: Database, seconds: number): Promise<number> {
+  let total = 0;
+  let last: string | null = '';
+  while (last !== null) {
+    const [page]: Array<{ last: string | null; rows: number }> = await database.query(COLLECT, [last, seconds]);
+    total += page?.rows ?? 0;
+    last = page?.last ?? null;
+  }
+  return total;
+}
+
+function refused(error: unknown, database: Database): unknown {
+  switch (codeOf(error)) {
+    case '42P01':
+    case '3F000':
+      return new Problem(
+        `${database.shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`,
+      );
+    case '42501':
+      return new Problem(
+        `The role of ${database.shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,
+      );
+    default:
+      return error;
+  }
+}

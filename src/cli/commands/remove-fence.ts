@@ -1,0 +1,56 @@
+import type { Context } from '../context.js';
+import { removeFences, tableName } from '../migrations/fence-sql.js';
+import { choose } from '../schema/choose.js';
+import { fenceOf, withoutFence } from '../schema/fence-field.js';
+import { readModels } from '../schema/models.js';
+import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
+import { migrationName } from './names.js';
+
+export interface RemoveFenceOptions extends FileOptions {
+  readonly field: string;
+}
+
+/** Takes the fence away: the guard, the column and the field. */
+export async function removeFence(
+  context: Context,
+  names: readonly string[],
+  options: RemoveFenceOptions,
+): Promise<void> {
+  const { project, history } = await open(context, options);
+  const guards = history.guards();
+  const fenced = choose(readModels(project.schema), names)
+    .map((model) => ({
+      model,
+      field: fenceOf(model, options.field),
+      table: { name: model.table, schema: model.schema },
+    }))
+    .filter(({ field, table }) => field !== undefined || guards.has(tableName(table)));
+  if (fenced.length === 0) {
+    nothingToDo(context, 'remove-fence', `${names.join(', ')}: there is neither a fence nor a guard.`);
+    return;
+  }
+  const schema = [...project.schema].flatMap(([path, before]) => {
+    const here = fenced
+      .filter(({ model }) => model.file === path)
+      .toSorted((a, b) => (b.field?.start ?? 0) - (a.field?.start ?? 0));
+    const after = here.reduce((text, { model, field }) => (field ? withoutFence(text, model, field) : text), before);
+    return after === before ? [] : [{ path, before, after }];
+  });
+  const sql = removeFences(fenced.map(({ field, table }) => ({ table, column: field && (field.map ?? field.name) })));
+  await carryOut(context, history, options, {
+    command: 'remove-fence',
+    schema,
+    migration: {
+      name: migrationName(
+        'remove_fence',
+        fenced.map(({ model }) => model.name),
+      ),
+      sql,
+    },
+    next: [
+      'Next: deploy the application without the fence (npx prisma generate), then npx prisma migrate deploy: code that',
+      'still knows the field cannot write to a table without the column.',
+    ],
+    data: { models: fenced.map(({ model }) => model.name) },
+  });
+}

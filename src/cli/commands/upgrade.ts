@@ -1,0 +1,45 @@
+import type { Context } from '../context.js';
+import { type Packaged, packagedMigrations } from '../migrations/packaged.js';
+import { Problem } from '../problem.js';
+import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
+
+/** Brings the objects to this package's version by a migration of its own: an applied one is never edited. */
+export async function upgrade(
+  context: Context,
+  options: FileOptions,
+  packaged: () => Promise<Packaged[]> = packagedMigrations,
+): Promise<void> {
+  const { history } = await open(context, options);
+  const installed = history.version;
+  if (installed === undefined) throw new Problem('The objects are in no migration yet: npx fenced-lock init.');
+  if (installed === 0) {
+    throw new Problem(
+      `The migration ${history.initial} was copied from a package that had no versions yet, so nobody knows what it lacks. ` +
+        'Drop the schema fenced_lock and that migration, and run npx fenced-lock init.',
+    );
+  }
+  const all = await packaged();
+  const current = all.at(-1)?.version ?? 0;
+  if (installed > current) {
+    throw new Problem(
+      `The migrations have version ${installed} of the objects, and this package brings ${current}: update the package.`,
+    );
+  }
+  if (installed === current) {
+    nothingToDo(context, 'upgrade', `the migrations have version ${current} of the objects, as this package does.`);
+    return;
+  }
+  await carryOut(context, history, options, {
+    command: 'upgrade',
+    schema: [],
+    migration: {
+      name: `fenced_lock_${current}`,
+      sql: all
+        .filter(({ version }) => version > installed)
+        .map(({ sql }) => sql)
+        .join('\n'),
+    },
+    next: ['Next: npx prisma migrate deploy.'],
+    data: { from: installed, to: current },
+  });
+}

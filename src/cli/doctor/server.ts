@@ -1,0 +1,79 @@
+import { failedMigrations, RESOLVE } from '../servers/failed-migrations.js';
+import { type Check, fault, ok, warning } from './check.js';
+import type { PostgresSubject } from './subject.js';
+
+const OLDEST = 14;
+
+/** First of all, because every later check asks in a transaction. */
+const pooler: Check<PostgresSubject> = {
+  name: 'pooler',
+  essential: true,
+  async look({ database }) {
+    const statementMode = fault(
+      'A pooler in statement mode stands before this database: there are no transactions.',
+      'Set pool_mode = transaction, or connect directly.',
+    );
+    const here = `SELECT pg_backend_pid() AS pid, current_setting('fenced_lock.doctor', true) AS mark`;
+    try {
+      await database.query('BEGIN');
+      await database.query(`SELECT set_config('fenced_lock.doctor', 'here', true)`);
+      const [first] = await database.query<{ pid: number; mark: string }>(here);
+      const [second] = await database.query<{ pid: number; mark: string }>(here);
+      await database.query('ROLLBACK');
+      const one = first?.mark === 'here' && second?.mark === 'here' && first.pid === second.pid;
+      return one ? ok('Transactions keep their connection.') : statementMode;
+    } catch (error) {
+      if (/statement pooling/i.test(String(error))) return statementMode;
+      throw error;
+    }
+  },
+};
+
+const version: Check<PostgresSubject> = {
+  name: 'version',
+  essential: true,
+  async look({ ask }) {
+    const [row] = await ask<{ number: string; full: string }>(
+      `SELECT current_setting('server_version_num') AS number, version() AS full`,
+    );
+    if (row?.full.includes('CockroachDB')) {
+      return fault('This is CockroachDB.', 'Use PostgreSQL: its sequences and locks are what the promises stand on.');
+    }
+    const major = Math.floor(Number(row?.number) / 10_000);
+    if (major >= OLDEST) return ok(`PostgreSQL ${major}.`);
+    return fault(
+      `PostgreSQL ${major} is older than ${OLDEST}.`,
+      `Upgrade the server to PostgreSQL ${OLDEST} or later.`,
+    );
+  },
+};
+
+const writable: Check<PostgresSubject> = {
+  name: 'writable',
+  async look({ ask }) {
+    const [row] = await ask<{ standby: boolean; read_only: boolean }>(
+      `SELECT pg_is_in_recovery() AS standby,
+        (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS read_only`,
+    );
+    if (row?.standby) return fault('This server is a standby: it only reads.', 'Connect to the primary.');
+    if (row?.read_only) {
+      return fault(
+        'Transactions are read-only here (default_transaction_read_only).',
+        'Set it to off for this role and database.',
+      );
+    }
+    return ok('Writes are possible.');
+  },
+};
+
+const migrations: Check<PostgresSubject> = {
+  name: 'migrations',
+  async look({ database }) {
+    const failed = await failedMigrations(database);
+    if (failed === undefined) return warning('Prisma Migrate has no history here.', 'npx prisma migrate deploy');
+    if (failed.length === 0) return ok('No migration has failed.');
+    return fault(`Failed and not resolved: ${failed.join(', ')}.`, RESOLVE);
+  },
+};
+
+export const serverChecks = [pooler, version, writable, migrations];

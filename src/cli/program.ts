@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { DEFAULTS } from '../options.js';
+import { addFence } from './commands/add-fence.js';
+import { doctor } from './commands/doctor.js';
+import { gc } from './commands/gc.js';
+import { init } from './commands/init.js';
+import { removeFence } from './commands/remove-fence.js';
+import { upgrade } from './commands/upgrade.js';
+import { Context, type World } from './context.js';
+import { POLICIES } from './migrations/fence-sql.js';
+import { Misuse, messageOf, Problem } from './problem.js';
+
+/** What the process ends with. */
+const EXIT = { done: 0, failed: 1, misuse: 2 } as const;
+
+/** Runs one command line, without the program's own name. Returns the exit code. */
+export async function run(args: readonly string[], world: World): Promise<number> {
+  const context = new Context(world, args.includes('--json'));
+  let healthy = true;
+  const program = describe(context, world, (result) => {
+    healthy = result;
+  });
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+    return healthy ? EXIT.done : EXIT.failed;
+  } catch (error) {
+    return failed(context, program, error);
+  }
+}
+
+function describe(context: Context, world: World, report: (healthy: boolean) => void): Command {
+  const program = new Command('fenced-lock')
+    .description('Sets up, changes and looks at the database side of prisma-extension-fenced-lock.')
+    .version(ownVersion())
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => world.stdout.write(text),
+      writeErr: (text) => world.stderr.write(text),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .addHelpText('after', '\nExit codes: 0 done or healthy, 1 a fault was found or the command failed, 2 wrong usage.');
+
+  const command = (usage: string, description: string) =>
+    program
+      .command(usage)
+      .description(description)
+      .option('--json', 'write one JSON document instead of text')
+      .option('--schema <path>', 'file or folder of the Prisma schema')
+      .option('--config <path>', 'path of prisma.config.ts');
+  const writing = (usage: string, description: string) =>
+    command(usage, description)
+      .option('--dry-run', 'show what would be written, and write nothing')
+      .option('--database-url <url>', 'refuse if a migration has failed in this database');
+  const field = () =>
+    new Option('--field <name>', 'name of the fence field').default(DEFAULTS.fenceField).argParser(fieldName);
+
+  writing('init', 'add a migration with the objects of fenced_lock').action((options) => init(context, options));
+  writing('add-fence <models...>', 'give models a fence: field, column and guard')
+    .addOption(field())
+    .addOption(
+      new Option(
+        '--guard <policy>',
+        'writers without a token: allow them (default), require a token, or prove it by its admission; none: no guard',
+      ).choices(POLICIES),
+    )
+    .action((models: string[], options) => addFence(context, models, options));
+  writing('remove-fence <models...>', 'take the fence of models away')
+    .addOption(field())
+    .action((models: string[], options) => removeFence(context, models, options));
+  writing('upgrade', "bring the objects to this package's version, by a new migration").action((options) =>
+    upgrade(context, options),
+  );
+  command('gc', 'delete the rows of keys that nobody has locked for a while')
+    .option('--older-than <time>', 'how long a key must have been idle, at least 1d', '1d')
+    .option('--dry-run', 'only count')
+    .option('--database-url <url>', 'the database, as its owner; default: DATABASE_URL')
+    .action((options) => gc(context, options));
+  command('doctor', 'look at both servers, and say what is wrong and what to do')
+    .addOption(field())
+    .option('--fix', 'set the sequence right, and begin a crash epoch')
+    .option('--role <name>', "the application's role, if another than the connected one")
+    .option('--database-url <url>', 'default: DATABASE_URL')
+    .option('--redis-url <url>', 'default: REDIS_URL')
+    .action(async (options) => report(await doctor(context, options)));
+  return program;
+}
+
+function failed(context: Context, program: Command, error: unknown): number {
+  // Help and version "fail" as well, with exit code 0. The rest has been complained about.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.misuse;
+  const message = error instanceof Problem ? error.message : `Unexpected: ${messageOf(error)}`;
+  context.complain(`${program.name()}: ${message}`);
+  context.document({ ok: false, error: message });
+  return error instanceof Misuse ? EXIT.misuse : EXIT.failed;
+}
+
+/** It becomes a line of the schema, so it must be what Prisma calls a name. */
+function fieldName(text: string): string {
+  if (/^[A-Za-z]\w*$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be a name: letters, digits and underscores, a letter first.');
+}
+
+function ownVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,31 @@
+import type { Context } from '../context.js';
+import { identifier } from '../migrations/fence-sql.js';
+import { codeOf, Problem } from '../problem.js';
+import { connectPostgres, type Database } from './postgres.js';
+
+/** Migrations that began and neither finished nor were rolled back. `undefined`: Prisma has no history here. */
+export async function failedMigrations(database: Database): Promise<string[] | undefined> {
+  const table = `${database.schema === undefined ? '' : `${identifier(database.schema)}.`}_prisma_migrations`;
+  const sql = `SELECT migration_name AS name FROM ${table}
+    WHERE finished_at IS NULL AND rolled_back_at IS NULL ORDER BY started_at`;
+  try {
+    return (await database.query<{ name: string }>(sql)).map(({ name }) => name);
+  } catch (error) {
+    if (codeOf(error) === '42P01') return undefined;
+    throw error;
+  }
+}
+
+export const RESOLVE = 'npx prisma migrate resolve --rolled-back <migration>, then npx prisma migrate deploy';
+
+/** Nothing is built on a history that has failed: the new migration could not be applied. @throws Problem */
+export async function refuseFailedMigrations(context: Context, url: string): Promise<void> {
+  const database = await connectPostgres(context, url);
+  try {
+    const failed = await failedMigrations(database);
+    if (failed === undefined || failed.length === 0) return;
+    throw new Problem(`Nothing was written: ${failed.join(', ')} failed in ${database.shown}. First ${RESOLVE}.`);
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,14 @@
+import type { Context } from '../context.js';
+import { Problem } from '../problem.js';
+import { configuredUrl, type ProjectOptions } from '../project/locate.js';
+
+export interface DatabaseOptions extends ProjectOptions {
+  readonly databaseUrl?: string;
+}
+
+/** --database-url, DATABASE_URL, or what prisma.config.ts names, in this order. @throws Problem where there is none */
+export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
+  const url = options.databaseUrl ?? context.env['DATABASE_URL'] ?? (await configuredUrl(context, options));
+  if (url) return url;
+  throw new Problem('Which database? Set DATABASE_URL, or give --database-url.');
+}

@@ -1,0 +1,31 @@
+/** What Postgres said with an error, which Prisma wraps in three ways. */
+interface Wrapped {
+  readonly code?: unknown;
+  readonly meta?: { readonly driverAdapterError?: { readonly cause?: DriverCause } };
+  readonly cause?: DriverCause;
+}
+
+interface DriverCause {
+  readonly originalCode?: unknown;
+  readonly detail?: unknown;
+}
+
+/** The SQLSTATE of an error, if it has one. */
+export function sqlState(error: unknown): string | undefined {
+  const { code, meta, cause } = (error ?? {}) as Wrapped;
+  const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode;
+  if (typeof state === 'string') return state;
+  return code === 'P2034' ? '40001' : undefined;
+}
+
+/** The DETAIL that Postgres gave with it. */
+export function sqlDetail(error: unknown): string | undefined {
+  const { meta, cause } = (error ?? {}) as Wrapped;
+  const detail = meta?.driverAdapterError?.cause?.detail ?? cause?.detail;
+  return typeof detail === 'string' ? detail : undefined;
+}
+
+/** Whether it says that no row matched. */
+export function isNoMatch(error: unknown): boolean {
+  return (error as Wrapped | null)?.code === 'P2025';
+}

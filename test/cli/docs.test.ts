@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { project, ROOT } from './project.js';
+
+const DOCUMENT = readFileSync(join(ROOT, 'docs/cli.md'), 'utf8');
+const TREE = /^Commands:\n([\s\S]*?)\n\n/m;
+
+/** What --help lists, in its order. */
+async function commands(): Promise<string[]> {
+  const { out, code } = await project().run('--help');
+  expect(code).toBe(0);
+  return [...(TREE.exec(out)?.[1] ?? '').matchAll(/^ {2}(\S+)/gm)]
+    .map(([, name]) => name ?? '')
+    .filter((n) => n !== 'help');
+}
+
+/** The part of the document between a heading and the next. */
+function section(name: string): string {
+  return new RegExp(`^## ${name}\\n([\\s\\S]*?)(?=^## |$(?![\\s\\S]))`, 'm').exec(DOCUMENT)?.[1] ?? '';
+}
+
+async function options(command: string): Promise<string[]> {
+  const { out } = await project().run(command, '--help');
+  return [...out.matchAll(/^ +(?:-\w, )?--([\w-]+)/gm)].map(([, name]) => name ?? '');
+}
+
+describe('docs/cli.md', () => {
+  test('has a section for every command, and no other', async () => {
+    const sections = [...DOCUMENT.matchAll(/^## ([a-z-]+)$/gm)].map(([, name]) => name);
+    expect(sections).toEqual(await commands());
+  });
+
+  test('names every option of every command, and no other', async () => {
+    const common = DOCUMENT.slice(0, DOCUMENT.indexOf('## init'));
+    const named = new Set<string>();
+    const there = new Set<string>();
+    for (const command of await commands()) {
+      for (const option of await options(command)) {
+        there.add(option);
+        expect(common + section(command), `${command} --${option}`).toMatch(new RegExp(`\`--${option}[\` ]`));
+      }
+      for (const [, option] of section(command).matchAll(/^- `--([\w-]+)/gm)) {
+        named.add(option ?? '');
+        expect(await options(command)).toContain(option);
+      }
+    }
+    expect([...there]).toEqual(expect.arrayContaining([...named]));
+  });
+
+  test('names every check of doctor', async () => {
+    const { redisChecks } = await import('../../src/cli/doctor/redis.js');
+    const { CHECKS } = await import('../../src/cli/commands/doctor.js');
+    const rows = [...section('doctor').matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name);
+    const checks = new Set(['connection', ...[...CHECKS, ...redisChecks].map(({ name }) => name)]);
+    expect(rows.toSorted()).toEqual([...checks].toSorted());
+  });
+});
+
+describe('the command line', () => {
+  test.each([
+    [['--help'], 0],
+    [['--version'], 0],
+    [['add-fence', '--help'], 0],
+    [[], 2],
+    [['mend'], 2],
+    [['init', '--force'], 2],
+    [['add-fence'], 2],
+    [['add-fence', 'Stock', '--guard', 'perhaps'], 2],
+    [['add-fence', 'Stock', '--field', 'two words'], 2],
+    [['init', 'Stock'], 2],
+    [['init'], 1],
+  ])('%j ends with %i', async (args, code) => {
+    expect((await project().run(...args)).code).toBe(code);
+  });
+
+  test('with --json a failure is one document on stdout', async () => {
+    const { code, json, err } = await project().run('init', '--json');
+    expect({ code, json }).toEqual({
+      code: 1,
+      json: { ok: false, error: expect.stringContaining('no Prisma schema') },
+    });
+    expect(err).toContain('no Prisma schema');
+  });
+
+  test('colours are for terminals alone, and NO_COLOR is heeded', async () => {
+    const { run } = await import('../../src/cli/program.js');
+    const colours = async (isTTY: boolean, env: Record<string, string>) => {
+      const fresh = project({ 'prisma/schema.prisma': 'model A {\n  id Int @id\n}\n' });
+      let out = '';
+      const stdout = {
+        isTTY,
+        write: (text: string) => {
+          out += text;
+        },
+      };
+      await run(['init'], { cwd: fresh.folder, env, now: () => new Date(), stdout, stderr: stdout });
+      return out.includes('\u001B[');
+    };
+    expect([await colours(true, {}), await colours(true, { NO_COLOR: '1' }), await colours(false, {})]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+});

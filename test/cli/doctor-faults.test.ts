@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import { findings, notOk, Patient } from './patient.js';
+
+/** The rows' fences are set past the guard, as a restore does. */
+const PAST_THE_GUARD = 'SET session_replication_role = replica;';
+
+const guard = `CREATE OR REPLACE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Stock"
+  FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard`;
+const admission = `INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
+  VALUES ('k', 5000, gen_random_uuid(), 0, 1, '{}', now());`;
+const setting = (name: string, value: string) => `ALTER DATABASE $DATABASE SET ${name} = '${value}'`;
+
+const faults: Array<[fault: string, planted: string, check: string, message: RegExp, ...args: string[]]> = [
+  ['no objects at all', 'DROP SCHEMA fenced_lock CASCADE', 'objects', /schema fenced_lock is not in/],
+  ['a function missing', 'DROP FUNCTION fenced_lock.evidence', 'objects', /Missing .*: function evidence/],
+  ['the sequence missing', 'DROP SEQUENCE fenced_lock.token', 'objects', /sequence token/],
+  [
+    'objects of another version',
+    `COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 0'`,
+    'objects version',
+    /Version 0 is not/,
+  ],
+  ['objects of no version', 'COMMENT ON SCHEMA fenced_lock IS NULL', 'objects version', /Version unknown/],
+  ['an epoch that would survive a crash', 'ALTER TABLE fenced_lock.epoch SET LOGGED', 'epoch', /not UNLOGGED/],
+  [
+    'no right to the schema',
+    'REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC',
+    'rights',
+    /may not use the schema/,
+    '--role',
+    '$ROLE',
+  ],
+  [
+    'no right to a function',
+    'REVOKE EXECUTE ON FUNCTION fenced_lock.admit FROM PUBLIC',
+    'rights',
+    /may not call admit\./,
+    '--role',
+    '$ROLE',
+  ],
+  ['a sequence with a cache', 'ALTER SEQUENCE fenced_lock.token CACHE 10', 'sequence', /CACHE/],
+  ['a sequence that begins again', 'ALTER SEQUENCE fenced_lock.token CYCLE', 'sequence', /CYCLE/],
+  ['a sequence that counts by two', 'ALTER SEQUENCE fenced_lock.token INCREMENT 2', 'sequence', /count by 1/],
+  ['a sequence of small numbers', 'ALTER SEQUENCE fenced_lock.token AS integer', 'sequence', /bigint/],
+  ['a sequence that a crash sets back', 'ALTER SEQUENCE fenced_lock.token SET UNLOGGED', 'sequence', /UNLOGGED/],
+  ['a sequence behind an admission', admission, 'sequence position', /at 0, and token 5000 .*fenced_lock\.admission/],
+  [
+    'a sequence behind a row',
+    `${PAST_THE_GUARD} INSERT INTO orders (id, fence) VALUES (1, 77)`,
+    'sequence position',
+    /token 77 is in use in "orders"/,
+  ],
+  ['a fence missing', 'ALTER TABLE "Stock" DROP COLUMN fence', 'fences', /column "fence" is missing/],
+  [
+    'a fence of another type',
+    'ALTER TABLE "Stock" ALTER COLUMN fence TYPE integer',
+    'fences',
+    /is integer, not bigint/,
+  ],
+  ['a fence that may be NULL', 'ALTER TABLE "Stock" ALTER COLUMN fence DROP NOT NULL', 'fences', /may be NULL/],
+  [
+    'a fence without a default',
+    'ALTER TABLE orders ALTER COLUMN fence DROP DEFAULT',
+    'fences',
+    /default .* is missing/,
+  ],
+  [
+    'a guard missing',
+    'DROP TRIGGER zzz_fenced_lock_guard ON "Stock"; DROP TRIGGER zzz_fenced_lock_guard_truncate ON "Stock"',
+    'guards',
+    /guard is missing/,
+  ],
+  [
+    'half a guard missing',
+    'DROP TRIGGER zzz_fenced_lock_guard_truncate ON orders',
+    'guards',
+    /guard_truncate is missing/,
+  ],
+  ['a guard disabled', 'ALTER TABLE "Stock" DISABLE TRIGGER zzz_fenced_lock_guard', 'guards', /is disabled/],
+  [
+    'a guard of another policy',
+    `${guard}('fence', 'require')`,
+    'guards',
+    /policy is require, and the migrations say allow/,
+  ],
+  ['a guard of another column', `${guard}('serial', 'allow')`, 'guards', /looks at "serial"/],
+  [
+    'a migration that failed',
+    'UPDATE _prisma_migrations SET finished_at = NULL',
+    'migrations',
+    /20260101000000_tables/,
+  ],
+  ['a database that only reads', setting('default_transaction_read_only', 'on'), 'writable', /read-only/],
+  ['idle holders ended too soon', setting('idle_in_transaction_session_timeout', '2s'), 'timeouts', /is 2000 ms/],
+  [
+    'the same, for the application',
+    `ALTER ROLE $ROLE IN DATABASE $DATABASE SET idle_in_transaction_session_timeout = '3s'`,
+    'timeouts',
+    /is 3000 ms/,
+    '--role',
+    '$ROLE',
+  ],
+];
+
+describe('doctor', () => {
+  const patient = new Patient();
+
+  test('finds nothing in a healthy database, and looks at everything', async () => {
+    const { code, json, ...ran } = await patient.doctor(patient.url);
+    expect(notOk({ code, json, ...ran })).toEqual([]);
+    expect({ code, ...json }).toMatchObject({ code: 0, ok: true, faults: 0, warnings: 0 });
+    const checks = new Set(findings({ code, json, ...ran }).map(({ check }) => check));
+    expect([...checks]).toEqual([
+      'pooler',
+      'version',
+      'writable',
+      'migrations',
+      'objects',
+      'objects version',
+      'epoch',
+      'rights',
+      'timeouts',
+      'replicas',
+      'fences',
+      'guards',
+      'sequence',
+      'sequence position',
+      'connection',
+    ]);
+  });
+
+  test.each(faults)('finds %s', async (_, planted, check, message, ...args) => {
+    await using database = await patient.ill(planted);
+    const ran = await patient.doctor(database.url, ...args.map((arg) => arg.replace('$ROLE', patient.role)));
+    expect(notOk(ran)).toEqual([
+      {
+        server: 'postgres',
+        check,
+        status: 'fault',
+        message: expect.stringMatching(message),
+        remedy: expect.stringMatching(/./),
+      },
+    ]);
+    expect(ran.code).toBe(1);
+  });
+
+  test.each<[string, string, string, RegExp]>([
+    ['no epoch begun', 'DELETE FROM fenced_lock.epoch', 'epoch', /No epoch/],
+    ['a short statement_timeout', setting('statement_timeout', '5s'), 'timeouts', /statement_timeout is 5000 ms/],
+    [
+      "a user's trigger that runs after the guard",
+      `CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+       CREATE TRIGGER zzzz_late BEFORE UPDATE ON "Stock" FOR EACH ROW EXECUTE FUNCTION late()`,
+      'guards',
+      /zzzz_late runs after the guard/,
+    ],
+    ['no history of Prisma', 'DROP TABLE _prisma_migrations', 'migrations', /no history/],
+  ])('warns of %s, and calls the database healthy', async (_, planted, check, message) => {
+    await using database = await patient.ill(planted);
+    const ran = await patient.doctor(database.url);
+    expect(notOk(ran)).toMatchObject([{ check, status: 'warning', message: expect.stringMatching(message) }]);
+    expect(ran.code).toBe(0);
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/servers/index.js';
+import { createDatabase } from './database.js';
+import { findings, notOk, Patient } from './patient.js';
+import { Project } from './project.js';
+import { rewritingProxy } from './rewriting-proxy.js';
+
+const admission = `INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
+    VALUES ('k', 5000, gen_random_uuid(), 0, 1, '{}', now());`;
+
+describe('doctor', () => {
+  const patient = new Patient();
+
+  test('finds a pooler in statement mode', async () => {
+    await using proxy = await rewritingProxy(patient.url, { statementMode: true });
+    const ran = await patient.doctor(proxy.url);
+    expect(notOk(ran)).toMatchObject([{ check: 'pooler', status: 'fault' }]);
+    expect(ran.code).toBe(1);
+  });
+
+  test('finds a PostgreSQL that is too old', async () => {
+    await using database = await createDatabase();
+    const { rows } = await database.pool.query(`SELECT current_setting('server_version_num') AS number`);
+    const { number } = rows[0] as { number: string };
+    await using proxy = await rewritingProxy(patient.url, { rewrite: [number, '130009'] });
+    const ran = await patient.doctor(proxy.url);
+    expect(notOk(ran)).toMatchObject([
+      { check: 'version', status: 'fault', message: 'PostgreSQL 13 is older than 14.' },
+    ]);
+  });
+
+  test.each([
+    ['no server', async () => `postgresql://app:secret-of-doctor@127.0.0.1:${await freePort()}/shop`],
+    [
+      'no such database',
+      async () =>
+        Object.assign(new URL(inject('postgres').admin), { password: 'secret-of-doctor', pathname: '/no' }).href,
+    ],
+    ['another kind of URL', async () => 'prisma+postgres://accelerate/?api_key=secret-of-doctor'],
+    ['a URL that cannot be read', async () => 'postgresql://app:secret-of-doctor%@host/db'],
+  ])('an unreachable database is a fault, and no secret is told: %s', async (_, urlOf) => {
+    const url = await urlOf();
+    const ran = await patient.doctor(url);
+    const text = await patient.project.run('doctor', '--database-url', url);
+    expect(notOk(ran)).toMatchObject([{ server: 'postgres', check: 'connection', status: 'fault' }]);
+    expect([ran.code, text.code]).toEqual([1, 1]);
+    expect(ran.out + ran.err + text.out + text.err).not.toMatch(/secret-of-doctor|postgres(ql)?:\/\/a/);
+  });
+
+  test('--fix sets the sequence forward, never back, and begins an epoch', async () => {
+    await using database = await patient.ill(
+      `${admission} ALTER SEQUENCE fenced_lock.token CACHE 5 CYCLE; DELETE FROM fenced_lock.epoch;`,
+    );
+    const fixed = await patient.doctor(database.url, '--fix');
+    expect(notOk(fixed)).toEqual([]);
+    expect(fixed.code).toBe(0);
+    const next = async () =>
+      (await database.pool.query(`SELECT nextval('fenced_lock.token')::int AS token`)).rows[0].token;
+    expect(await next()).toBe(5_001);
+    await patient.doctor(database.url, '--fix');
+    expect(await next()).toBe(5_002);
+    expect(notOk(await patient.doctor(database.url))).toEqual([]);
+  });
+
+  test('--fix waits for a transaction that has drawn a token, so that none is issued twice', async () => {
+    await using database = await patient.ill(admission);
+    const holder = await database.pool.connect();
+    await holder.query('BEGIN');
+    const { rows } = await holder.query(`SELECT nextval('fenced_lock.token')::int AS token`);
+    expect(rows).toEqual([{ token: 1 }]);
+    const fixing = patient.doctor(database.url, '--fix');
+    await eventually('doctor waits', async () => {
+      const { rowCount } = await database.pool.query(
+        `SELECT FROM pg_stat_activity WHERE query LIKE 'ALTER SEQUENCE%' AND wait_event_type = 'Lock' AND datname = $1`,
+        [database.name],
+      );
+      return rowCount === 1;
+    });
+    await holder.query('COMMIT');
+    holder.release();
+    expect(await fixing).toMatchObject({ code: 0 });
+  });
+
+  test('for a role that may not read the tables it says what it could not see, and does not call it a fault', async () => {
+    await using database = await patient.ill('SELECT 1');
+    const url = Object.assign(new URL(database.url), { username: patient.role, password: 'secret-of-doctor' });
+    const ran = await patient.doctor(url.href);
+    expect(notOk(ran).map(({ check, status }) => `${check} ${status}`)).toEqual([
+      'migrations warning',
+      'sequence position warning',
+    ]);
+    expect(ran.out).not.toContain('secret-of-doctor');
+  });
+
+  test('far from the project it looks at the rest', async () => {
+    const nowhere = new Project();
+    const ran = await nowhere.run('doctor', '--json', '--database-url', patient.url);
+    nowhere.remove();
+    expect(findings(ran).filter(({ status }) => status === 'skipped')).toMatchObject([
+      { check: 'fences' },
+      { check: 'guards' },
+      { check: 'connection', server: 'redis' },
+    ]);
+    expect(ran.code).toBe(0);
+  });
+});

@@ -1,0 +1,250 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { describe, expect, inject, test } from 'vitest';
+import { upgrade } from '../../src/cli/commands/upgrade.js';
+import { Context } from '../../src/cli/context.js';
+import { packagedMigrations } from '../../src/cli/migrations/packaged.js';
+import { write } from '../../src/cli/project/changes.js';
+import { applyMigrations } from '../support/servers/index.js';
+import { createDatabase } from './database.js';
+import { project, ROOT } from './project.js';
+
+const SCHEMA = 'datasource db {\n  provider = "postgresql"\n}\n\nmodel Stock {\n  id Int @id\n}\n';
+const OBJECTS = readFileSync(join(ROOT, 'prisma/migrations/20261101000000_fenced_lock/migration.sql'), 'utf8');
+const shop = () => project({ 'prisma/schema.prisma': SCHEMA });
+
+describe('init', () => {
+  test('writes one migration with the objects of the package, and the lock file of a new folder', async () => {
+    const fresh = shop();
+    expect(await fresh.run('init')).toMatchObject({ code: 0, err: '' });
+    expect(fresh.files()).toEqual({
+      'prisma/schema.prisma': SCHEMA,
+      'prisma/migrations/20261120100000_fenced_lock/migration.sql': OBJECTS,
+      'prisma/migrations/migration_lock.toml': expect.stringContaining('provider = "postgresql"'),
+    });
+  });
+
+  test('refuses a second time, also beside a copy made by hand', async () => {
+    const fresh = shop();
+    fresh.write('prisma/migrations/20260101000000_locks/migration.sql', OBJECTS.replace(/^COMMENT ON SCHEMA.*$/m, ''));
+    const before = fresh.files();
+    expect(await fresh.run('init')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('The migration 20260101000000_locks has the objects already.'),
+    });
+    expect(await fresh.run('upgrade')).toMatchObject({ code: 1, err: expect.stringContaining('had no versions yet') });
+    expect(fresh.files()).toEqual(before);
+  });
+
+  test('its migration comes after all others, also where the clock is behind theirs', async () => {
+    const fresh = shop();
+    fresh.write('prisma/migrations/20270228235959_tomorrow/migration.sql', 'SELECT 1;\n');
+    await fresh.run('init');
+    expect(fresh.migration().name).toBe('20270301000000_fenced_lock');
+  });
+});
+
+describe('where the project is', () => {
+  test.each<[string, Record<string, string>, string[], string]>([
+    ['prisma/schema.prisma', { 'prisma/schema.prisma': SCHEMA }, [], 'prisma/migrations'],
+    ['schema.prisma', { 'schema.prisma': SCHEMA }, [], 'migrations'],
+    ['a folder, beside its datasource', { 'prisma/schema': 'fixture:bookshop' }, [], 'prisma/schema/migrations'],
+    [
+      '--schema, whatever else there is',
+      { 'prisma/schema.prisma': SCHEMA, 'db/main.prisma': SCHEMA },
+      ['--schema', 'db/main.prisma'],
+      'db/migrations',
+    ],
+    [
+      'prisma.config.ts',
+      {
+        'prisma.config.ts': `import { defineConfig } from 'prisma/config';
+export default defineConfig({ schema: 'db/schema', migrations: { path: 'db/history' } });\n`,
+        'db/schema': 'fixture:bookshop',
+      },
+      [],
+      'db/history',
+    ],
+  ])('%s', async (_, files, args, migrations) => {
+    const somewhere = project(files);
+    symlinkSync(join(ROOT, 'node_modules'), somewhere.path('node_modules'));
+    expect(await somewhere.run('init', ...args)).toMatchObject({ code: 0, err: '' });
+    rmSync(somewhere.path('node_modules'));
+    expect(somewhere.migration(migrations).sql).toBe(OBJECTS);
+  });
+
+  test('nowhere: the sentence says where it was looked for', async () => {
+    expect(await project().run('init')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('none of prisma/schema.prisma, schema.prisma, prisma/schema exists'),
+    });
+  });
+
+  test('a prisma.config.ts that cannot be run is a sentence, with and without Prisma', async () => {
+    const broken = project({ 'prisma.config.ts': 'export default {', 'prisma/schema.prisma': SCHEMA });
+    expect(await broken.run('init')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('npm install -D prisma@7'),
+    });
+    symlinkSync(join(ROOT, 'node_modules'), broken.path('node_modules'));
+    expect(await broken.run('init')).toMatchObject({ code: 1, err: expect.stringContaining('cannot be loaded') });
+  });
+});
+
+describe('all or nothing', () => {
+  test('--dry-run shows what would be written, and writes nothing', async () => {
+    const fresh = shop();
+    await fresh.run('init');
+    const before = fresh.files();
+    const { code, out } = await fresh.run('add-fence', 'Stock', '--dry-run');
+    expect(code).toBe(0);
+    expect(out).toContain('@@ -4,4 +4,5 @@\n \n model Stock {\n   id Int @id\n+  fence BigInt @default(0)\n }');
+    expect(out).toContain('+ALTER TABLE "Stock" ADD COLUMN "fence" BIGINT NOT NULL DEFAULT 0;');
+    expect(out).toContain('omit: { stock: { fence: true } }');
+    expect(fresh.files()).toEqual(before);
+  });
+
+  test('without the objects no guard is written, and nothing else either', async () => {
+    const fresh = shop();
+    expect(await fresh.run('add-fence', 'Stock')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('init first'),
+    });
+    expect(fresh.files()).toEqual({ 'prisma/schema.prisma': SCHEMA });
+    expect(await fresh.run('add-fence', 'Stock', '--guard', 'none')).toMatchObject({ code: 0 });
+  });
+
+  test('a migrations folder that cannot be made leaves the schema as it was', async () => {
+    const fresh = shop();
+    fresh.write('prisma/migrations', 'a file');
+    expect(await fresh.run('init')).toMatchObject({ code: 1, err: expect.stringContaining('is not a folder') });
+    expect(fresh.files()).toEqual({ 'prisma/schema.prisma': SCHEMA, 'prisma/migrations': 'a file' });
+  });
+
+  test('where one file cannot be replaced, those that were are put back', async () => {
+    const fresh = shop();
+    fresh.write('taken/by/a/folder', '');
+    const before = fresh.files();
+    const changes = [
+      { path: fresh.path('prisma/schema.prisma'), before: SCHEMA, after: 'changed' },
+      { path: fresh.path('prisma/migrations/1_new/migration.sql'), before: undefined, after: 'new' },
+      { path: fresh.path('taken/by'), before: undefined, after: 'never' },
+    ];
+    await expect(write(changes)).rejects.toThrow(/^Nothing was written: /);
+    expect(fresh.files()).toEqual(before);
+  });
+
+  test('a schema that is a link stays one, and keeps its mode', async () => {
+    const fresh = shop();
+    fresh.write('shared/schema.prisma', SCHEMA);
+    chmodSync(fresh.path('shared/schema.prisma'), 0o640);
+    rmSync(fresh.path('prisma/schema.prisma'));
+    symlinkSync('../shared/schema.prisma', fresh.path('prisma/schema.prisma'));
+    await fresh.run('add-fence', 'Stock', '--guard', 'none');
+    expect(lstatSync(fresh.path('prisma/schema.prisma')).isSymbolicLink()).toBe(true);
+    expect(fresh.read('shared/schema.prisma')).toContain('fence BigInt @default(0)');
+    expect(lstatSync(fresh.path('shared/schema.prisma')).mode & 0o777).toBe(0o640);
+  });
+
+  test('a folder that the user may not write to is a sentence, and nothing is half-written', async () => {
+    const fresh = shop();
+    await fresh.run('init');
+    const before = fresh.files();
+    for (const path of ['.', 'prisma', 'prisma/migrations']) chmodSync(fresh.path(path), 0o777);
+    // The schema could be replaced, and the migration could not be made.
+    chmodSync(fresh.path('prisma/migrations'), 0o555);
+    const ran = asNobody(fresh.folder, 'add-fence', 'Stock');
+    expect(ran).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^fenced-lock: Nothing was written: this user/),
+    });
+    chmodSync(fresh.path('prisma/migrations'), 0o777);
+    expect(fresh.files()).toEqual(before);
+    // And the other way round.
+    chmodSync(fresh.path('prisma'), 0o555);
+    expect(asNobody(fresh.folder, 'add-fence', 'Stock')).toMatchObject({ status: 1 });
+    chmodSync(fresh.path('prisma'), 0o777);
+    expect(fresh.files()).toEqual(before);
+  });
+
+  test('a migration without its script is reported before another is added', async () => {
+    const fresh = shop();
+    mkdirSync(fresh.path('prisma/migrations/20260101000000_lost'), { recursive: true });
+    expect(await fresh.run('init')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('20260101000000_lost has no'),
+    });
+  });
+
+  test('with --database-url nothing is built on a history that has failed', async () => {
+    await using database = await createDatabase();
+    const fresh = shop();
+    fresh.write('prisma/migrations/20260101000000_first/migration.sql', 'SELECT 1;\n');
+    await applyMigrations(database.url, { dir: fresh.path('prisma/migrations') });
+    await database.pool.query('UPDATE _prisma_migrations SET finished_at = NULL');
+    const before = fresh.files();
+    const { code, err } = await fresh.run('init', '--database-url', database.url);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('20260101000000_first failed in ') });
+    expect(err).not.toContain('://');
+    expect(fresh.files()).toEqual(before);
+    await database.pool.query('UPDATE _prisma_migrations SET finished_at = now()');
+    expect(await fresh.run('init', '--database-url', database.url)).toMatchObject({ code: 0 });
+  });
+});
+
+/** The command as a process of a user who owns nothing. */
+function asNobody(cwd: string, ...args: string[]) {
+  const root = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+  const tsx = createRequire(import.meta.url).resolve('tsx');
+  const env = { PATH: process.env['PATH'], TSX_DISABLE_CACHE: '1' };
+  return spawnSync(process.execPath, ['--import', tsx, join(ROOT, 'src/cli/main.ts'), ...args], {
+    cwd,
+    env,
+    encoding: 'utf8',
+    ...root,
+  });
+}
+
+describe('upgrade', () => {
+  const silent = { write: () => true };
+  const contextOf = (cwd: string) =>
+    new Context({ cwd, env: {}, now: () => new Date('2027-01-01T00:00:00Z'), stdout: silent, stderr: silent }, false);
+  const version = (number: number) => ({
+    version: number,
+    sql: `-- to ${number}\nCOMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects ${number}';\n`,
+  });
+
+  test('does nothing where the migrations have this version, and says what to do where they have none', async () => {
+    const fresh = shop();
+    expect(await fresh.run('upgrade')).toMatchObject({ code: 1, err: expect.stringContaining('npx fenced-lock init') });
+    await fresh.run('init');
+    expect(await fresh.run('upgrade', '--json')).toMatchObject({ code: 0, json: { ok: true, migration: null } });
+  });
+
+  test('brings what is missing as a new migration, and edits none', async () => {
+    const fresh = shop();
+    await fresh.run('init');
+    const before = fresh.files();
+    const installed = await packagedMigrations();
+    await upgrade(contextOf(fresh.folder), {}, async () => [...installed, version(2), version(3)]);
+    expect(fresh.files()).toMatchObject(before);
+    expect(fresh.migration()).toEqual({
+      name: '20270101000000_fenced_lock_3',
+      sql: `${version(2).sql}\n${version(3).sql}`,
+    });
+    await expect(upgrade(contextOf(fresh.folder), {})).rejects.toThrow('have version 3 of the objects');
+  });
+
+  test('every migration of the package ends with its version, and the database tells it', async () => {
+    const packaged = await packagedMigrations();
+    expect(packaged.map((one) => one.version)).toEqual(packaged.map((_, index) => index + 1));
+    const pg = await import('pg');
+    const client = new pg.default.Client({ connectionString: inject('postgres').admin });
+    await client.connect();
+    const { rows } = await client.query(`SELECT obj_description('fenced_lock'::regnamespace) AS comment`);
+    await client.end();
+    expect(rows[0].comment).toBe(`prisma-extension-fenced-lock objects ${packaged.length}`);
+  });
+});

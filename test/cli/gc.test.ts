@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { applyMigrations } from '../support/servers/index.js';
+import { createDatabase, type OwnDatabase } from './database.js';
+import { project } from './project.js';
+
+describe('gc', () => {
+  let database: OwnDatabase;
+  beforeAll(async () => {
+    database = await createDatabase();
+    await applyMigrations(database.url);
+  });
+  afterAll(() => database?.[Symbol.asyncDispose]());
+
+  /** Rows of keys that were last admitted so many hours ago. */
+  async function admitted(...hours: number[]): Promise<void> {
+    await database.pool.query('TRUNCATE fenced_lock.admission');
+    await database.pool.query(
+      `INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
+       SELECT 'key:' || n || ':' || h, n, $1, 0, 1, '{}', now() - make_interval(hours => h)
+       FROM unnest($2::int[]) WITH ORDINALITY AS hours(h, n)`,
+      [randomUUID(), hours],
+    );
+  }
+
+  async function left(): Promise<number> {
+    const { rows } = await database.pool.query<{ rows: number }>(
+      'SELECT count(*)::int AS rows FROM fenced_lock.admission',
+    );
+    return rows[0]?.rows ?? -1;
+  }
+
+  const gc = (...args: string[]) => project({}, { DATABASE_URL: database.url }).run('gc', ...args);
+
+  test('deletes what has been idle for more than a day, and nothing younger', async () => {
+    await admitted(0, 1, 23, 25, 48, 1_000);
+    expect(await gc('--json')).toMatchObject({ code: 0, json: { command: 'gc', ok: true, rows: 3 } });
+    expect(await left()).toBe(3);
+  });
+
+  test('deletes thousands of rows in pages, and says how many', async () => {
+    await admitted(...Array.from({ length: 12_345 }, (_, n) => (n % 3 === 0 ? 1 : 72)));
+    const { out } = await gc('--older-than', '2d');
+    expect(out).toContain('Deleted 8230 rows of keys idle for more than 2d');
+    expect(await left()).toBe(4_115);
+  });
+
+  test('passes over a row that a transaction has, without waiting', async () => {
+    await admitted(48, 48);
+    const holder = await database.pool.connect();
+    await holder.query('BEGIN');
+    await holder.query(`UPDATE fenced_lock.admission SET admitted_at = now() WHERE key = 'key:1:48'`);
+    expect(await gc('--json')).toMatchObject({ json: { rows: 1 } });
+    await holder.query('COMMIT');
+    holder.release();
+    expect(await left()).toBe(1);
+  });
+
+  test('with --dry-run it only counts', async () => {
+    await admitted(48);
+    expect(await gc('--dry-run')).toMatchObject({ code: 0, out: expect.stringMatching(/^Would delete 1 row /) });
+    expect(await left()).toBe(1);
+  });
+
+  test.each(['1h', '23h', '0d', '-1d', 'soon', '1'])(
+    '--older-than %s is wrong usage: a day is the least',
+    async (time) => {
+      await admitted(48);
+      expect(await gc(`--older-than=${time}`)).toMatchObject({ code: 2, err: expect.stringContaining('at least 1d') });
+      expect(await left()).toBe(1);
+    },
+  );
+
+  test('a role that does not own the table is told so, and no URL is shown', async () => {
+    const role = `gc_${randomUUID().replaceAll('-', '')}`;
+    await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'secret-of-gc'`);
+    const url = new URL(database.url);
+    [url.username, url.password] = [role, 'secret-of-gc'];
+    const { code, err } = await gc('--database-url', url.href);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('the role that owns the schema') });
+    expect(err).not.toMatch(/secret-of-gc|:\/\//);
+    await database.pool.query(`DROP ROLE ${role}`);
+  });
+
+  test('a database without the schema is told how to get it', async () => {
+    await using empty = await createDatabase();
+    const { code, err } = await gc('--database-url', empty.url);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('npx fenced-lock init') });
+  });
+});

@@ -1,0 +1,207 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { changedLines, Project, project } from './project.js';
+
+const FOLDER = 'prisma/schema';
+const FENCEABLE = ['User', 'Address', 'Session', 'Order', 'OrderLine', 'Payment', 'Book', 'Stock', 'Genre', 'Review'];
+/** Which file each model is in, and what its fence looks like among its neighbours. */
+const EXPECTED: Record<string, [string, string]> = {
+  User: ['people', '  fence     BigInt    @default(0)\n'],
+  Address: ['people', '  fence  BigInt @default(0)\n'],
+  Session: ['people', '  fence   BigInt   @default(0)\n'],
+  Order: ['sales', '  fence    BigInt      @default(0)\n'],
+  OrderLine: ['sales', '  fence   BigInt @default(0)\n'],
+  Payment: ['sales', '\tfence   BigInt @default(0)\n'],
+  Book: ['stock', '  fence    BigInt      @default(0)\n'],
+  Stock: ['stock', '  fence    BigInt @default(0)\n'],
+  Genre: ['stock', '  fence BigInt @default(0)\n'],
+  Review: ['stock', '  fence  BigInt @default(0)\n'],
+};
+
+async function bookshop(): Promise<Project> {
+  const bookshop = project({ [FOLDER]: 'fixture:bookshop' });
+  await bookshop.run('init');
+  return bookshop;
+}
+
+/** A project of one model, in prisma/schema.prisma. */
+async function one(text: string): Promise<Project> {
+  const single = project({ 'prisma/schema.prisma': text });
+  await single.run('init');
+  return single;
+}
+
+describe('add-fence in the schema', () => {
+  test.each(FENCEABLE)('of all the bookshop, fencing %s adds one line, aligned with its neighbours', async (model) => {
+    const shop = await bookshop();
+    const before = shop.files();
+    expect(await shop.run('add-fence', model)).toMatchObject({ code: 0, err: '' });
+    const after = shop.files();
+    const [file, line] = EXPECTED[model] ?? [];
+    for (const path of Object.keys(before)) {
+      const changed = changedLines(before[path] ?? '', after[path] ?? '');
+      expect(changed, path).toEqual({ added: path.endsWith(`${file}.prisma`) ? [line] : [], removed: [] });
+    }
+  });
+
+  test('any models at once, in any order, get their line and no other does; remove-fence restores every byte', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.shuffledSubarray(FENCEABLE, { minLength: 1 }), async (models) => {
+        const shop = new Project({ [FOLDER]: 'fixture:bookshop' });
+        try {
+          await shop.run('init');
+          const before = shop.files();
+          await shop.run('add-fence', ...models);
+          const after = shop.files();
+          const added = Object.keys(before).flatMap(
+            (path) => changedLines(before[path] ?? '', after[path] ?? '').added,
+          );
+          expect(added.toSorted()).toEqual(models.map((model) => EXPECTED[model]?.[1]).toSorted());
+          await shop.run('remove-fence', ...models.toReversed());
+          expect(shop.files()).toMatchObject(before);
+        } finally {
+          shop.remove();
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('a model that has the field gets the guard alone, under the name of its column', async () => {
+    const shop = await bookshop();
+    const { json } = await shop.run('add-fence', 'Shelf', '--json');
+    expect(json['files']).toMatchObject([{ change: 'new' }]);
+    const { sql } = shop.migration(`${FOLDER}/migrations`);
+    expect(sql).toContain(
+      `ON "public"."Shelf"\n    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('last_token', 'allow');`,
+    );
+    expect(sql).not.toContain('ADD COLUMN');
+  });
+
+  test('the table and its Postgres schema are those of @@map and @@schema', async () => {
+    const shop = await bookshop();
+    await shop.run('add-fence', 'User', 'Stock');
+    const { sql } = shop.migration(`${FOLDER}/migrations`);
+    expect(sql).toContain('ALTER TABLE "people"."users" ADD COLUMN "fence" BIGINT NOT NULL DEFAULT 0;');
+    expect(sql).toContain('ALTER TABLE "public"."stock" ADD COLUMN "fence" BIGINT NOT NULL DEFAULT 0;');
+  });
+
+  test('a name with quotes in it stays one name, and no more', async () => {
+    const odd = await one('model Odd {\n  id Int @id\n\n  @@map("o\\"; DROP TABLE x; --\'")\n}\n');
+    await odd.run('add-fence', 'Odd', '--guard', 'none');
+    expect(odd.migration().sql).toContain(`ALTER TABLE "o""; DROP TABLE x; --'" ADD COLUMN "fence"`);
+  });
+
+  test('a file with CRLF keeps it, in the new line as well', async () => {
+    const windows = await one('model A {\r\n  id   Int @id // the key\r\n  name String\r\n}\r\n');
+    await windows.run('add-fence', 'A');
+    expect(windows.read('prisma/schema.prisma')).toBe(
+      'model A {\r\n  id   Int @id // the key\r\n  name String\r\n  fence BigInt @default(0)\r\n}\r\n',
+    );
+    await windows.run('remove-fence', 'A');
+    expect(windows.read('prisma/schema.prisma')).toBe(
+      'model A {\r\n  id   Int @id // the key\r\n  name String\r\n}\r\n',
+    );
+  });
+
+  test('a model in a comment, or braces in a string, lead nobody astray', async () => {
+    const text = [
+      '// model A {',
+      '/* model A {',
+      '  id Int @id } */',
+      'model A {',
+      '  id   Int    @id',
+      '  text String @default("} // { /*") /// model A {',
+      '  // } not yet',
+      '}',
+      '',
+    ].join('\n');
+    const tricky = await one(text);
+    await tricky.run('add-fence', 'A');
+    const [added] = changedLines(text, tricky.read('prisma/schema.prisma')).added;
+    expect(tricky.read('prisma/schema.prisma')).toBe(
+      text.replace('  // } not yet', `${added?.trimEnd()}\n  // } not yet`),
+    );
+  });
+
+  test('the name of --field is used for the field, the column, the guard and the omit line', async () => {
+    const shop = await bookshop();
+    const { out, json } = await shop.run('add-fence', 'Till', 'OrderLine', '--field', 'token', '--json');
+    expect(JSON.parse(out)).toEqual(json);
+    expect(json['omit']).toBe('omit: { till: { token: true }, orderLine: { token: true } }');
+    expect(shop.read(`${FOLDER}/stock.prisma`)).toContain('  fence Int @default(0)\n  token BigInt @default(0)\n');
+    expect(shop.migration(`${FOLDER}/migrations`).sql).toContain(`fenced_lock.guard('token', 'allow')`);
+  });
+
+  test('documentation directly above the field goes with it; other comments stay', async () => {
+    const text =
+      'model A {\n  id Int @id\n  // stays\n  /// Of the last writer.\n  /// See the docs.\n  fence BigInt @default(0)\n}\n';
+    const documented = await one(text);
+    await documented.run('remove-fence', 'A');
+    expect(documented.read('prisma/schema.prisma')).toBe('model A {\n  id Int @id\n  // stays\n}\n');
+  });
+});
+
+describe('what cannot be done is said in a plain sentence, and nothing is written', () => {
+  const cases: Array<[string, string[], RegExp]> = [
+    ['an unknown model', ['add-fence', 'Stock', 'Invoice'], /no model Invoice .* It has User, Address,/],
+    ['a model under its table’s name', ['add-fence', 'users'], /no model users .* Did you mean User\?/],
+    ['a view', ['add-fence', 'BestSeller'], /BestSeller is a view/],
+    [
+      'a field of the wrong type',
+      ['add-fence', 'Stock', 'Till'],
+      /Till has a field `fence` that is not a fence: it is Int/,
+    ],
+    ['a column that another field has', ['add-fence', 'Shelf', '--field', 'last_token'], /"last_token" of model Shelf/],
+    ['an unknown model to remove', ['remove-fence', 'Nobody'], /no model Nobody/],
+    [
+      'a schema that is not there',
+      ['add-fence', 'Stock', '--schema', 'elsewhere.prisma'],
+      /no Prisma schema at elsewhere/,
+    ],
+    ['a folder without a schema', ['add-fence', 'Stock', '--schema', 'prisma/schema/migrations'], /no \.prisma file/],
+  ];
+
+  test.each(cases)('%s', async (_, args, sentence) => {
+    const shop = await bookshop();
+    const before = shop.files();
+    const { code, out, err } = await shop.run(...args);
+    expect(err).toMatch(sentence);
+    expect(err).toMatch(/^fenced-lock: [^\n]+[.?]\n$/);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(shop.files()).toEqual(before);
+  });
+
+  test('a fence that an index uses is not removed', async () => {
+    const text = 'model A {\n  id Int @id\n  fence BigInt @default(0)\n\n  @@index([id, fence])\n}\n';
+    const indexed = await one(text);
+    expect(await indexed.run('remove-fence', 'A')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is used by @@index([id, fence])'),
+    });
+  });
+
+  test('nothing to do is no failure, and writes nothing', async () => {
+    const shop = await bookshop();
+    await shop.run('add-fence', 'Stock', '--guard', 'require');
+    const before = shop.files();
+    for (const args of [
+      ['add-fence', 'Stock'],
+      ['add-fence', 'Stock', '--guard', 'require'],
+      ['add-fence', 'Shelf', '--guard', 'none'],
+      ['remove-fence', 'Genre'],
+    ]) {
+      expect(await shop.run(...args)).toMatchObject({ code: 0, out: expect.stringMatching(/^Nothing to do: /) });
+    }
+    expect(shop.files()).toEqual(before);
+  });
+
+  test('another policy for a guard that is there is a migration of its own', async () => {
+    const shop = await bookshop();
+    await shop.run('add-fence', 'Stock');
+    await shop.run('add-fence', 'Stock', '--guard', 'prove');
+    expect(shop.migration(`${FOLDER}/migrations`).sql).toContain(`fenced_lock.guard_truncate('prove')`);
+    await shop.run('add-fence', 'Stock', '--guard', 'none');
+    expect(shop.migration(`${FOLDER}/migrations`).sql).toMatch(/DROP TRIGGER IF EXISTS zzz_fenced_lock_guard ON/);
+  });
+});

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest';
+import { ClosedError, InsideTransactionError, InvalidOptionError } from '../../../src/index.js';
+import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
+import { gate, Shop, type ShopClient, withoutRedis } from '../../support/shop.js';
+import { makeRows } from './rows.js';
+
+describe.skipIf(withoutRedis)('misuse is noticed', () => {
+  const shop = new Shop();
+  const { prisma, plain } = shop.client();
+  const set = (id: number) => ({ where: { id }, data: { quantity: 0 } });
+
+  const OUTSIDE: Record<string, (id: number) => Promise<unknown>> = {
+    update: (id) => prisma.stock.update(set(id)),
+    updateMany: (id) => prisma.stock.updateMany(set(id)),
+    create: () => prisma.order.create({ data: { buyer: 'x', quantity: 1, stockId: 1 } }),
+    delete: (id) => prisma.stock.delete({ where: { id } }),
+    upsert: (id) =>
+      prisma.stock.upsert({ where: { id }, update: { quantity: 0 }, create: { product: 'x', quantity: 0 } }),
+    $executeRaw: (id) => prisma.$executeRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id}`,
+    '$queryRaw that writes': (id) => prisma.$queryRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id} RETURNING id`,
+    'a transaction of its own': (id) => prisma.$transaction((other) => other.stock.update(set(id))),
+    'a batch': (id) => prisma.$transaction([prisma.stock.update(set(id))]),
+    'another client of the package': (id) => shop.client().prisma.stock.update(set(id)),
+  };
+
+  test.each(Object.entries(OUTSIDE))('a write through the base client inside the function: %s', async (_, write) => {
+    const { id, key } = await shop.product(10);
+    const error = await prisma.$withLock(key, () => write(id)).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(InsideTransactionError);
+    expect(error).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('reads through the base client, and writes through one without the extension, are the caller’s business', async () => {
+    const { id, key } = await shop.product(10);
+    const read = await prisma.$withLock(key, async () => {
+      await plain.stock.update({ where: { id }, data: { quantity: 9 } });
+      await prisma.$queryRaw`SELECT 1`;
+      return prisma.stock.findUniqueOrThrow({ where: { id } });
+    });
+    expect(read.quantity).toBe(9);
+  });
+
+  test('before, after and beside a lock nothing is refused', async () => {
+    const { id, key } = await shop.product(10);
+    const inside = gate();
+    const leave = gate();
+    const held = prisma.$withLock(key, async () => {
+      inside.open();
+      await leave.opened;
+    });
+    await inside.opened;
+    await prisma.stock.update({ where: { id }, data: { quantity: 9 } });
+    leave.open();
+    await held;
+    await prisma.stock.update({ where: { id }, data: { quantity: 8 } });
+    expect((await shop.row(id))?.quantity).toBe(8);
+  });
+
+  test('what a function leaves behind is free again after its end', async () => {
+    const { id, key } = await shop.product(10);
+    let later: Promise<unknown> = Promise.resolve();
+    const ended = gate();
+    await prisma.$withLock(key, () => {
+      later = ended.opened.then(() => prisma.stock.update({ where: { id }, data: { quantity: 7 } }));
+    });
+    ended.open();
+    await later;
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test('a promise that is awaited after the end, and tx after the end', async () => {
+    const { id, key } = await shop.product(10);
+    const left = await prisma.$withLock(key, (tx) => ({ tx, late: tx.stock.update(set(id)) }));
+    await expect(left.late).rejects.toBeInstanceOf(ClosedError);
+    await expect(left.tx.stock.updateMany(set(id))).rejects.toBeInstanceOf(ClosedError);
+    await expect(left.tx.$executeRaw`SELECT 1`).rejects.toBeInstanceOf(ClosedError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('concurrent statements on tx all land', async () => {
+    const { id, key } = await shop.product(0);
+    await prisma.$withLock(key, (tx) =>
+      Promise.all(
+        Array.from({ length: 20 }, () => tx.stock.update({ where: { id }, data: { quantity: { increment: 1 } } })),
+      ),
+    );
+    expect((await shop.row(id))?.quantity).toBe(20);
+  });
+
+  test('a hook of an extension inside or outside of ours changes nothing of this', async () => {
+    const { id, key } = await shop.product(10);
+    const passing = {
+      query: {
+        $allOperations: ({ args, query }: { args: unknown; query: (args: unknown) => Promise<unknown> }) => query(args),
+      },
+    };
+    const extended = prisma.$extends(passing as never) as unknown as ShopClient;
+    const held = extended.$withLock(key, () => extended.stock.update(set(id)));
+    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
+    await extended.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 3 } }));
+    expect((await shop.row(id))?.quantity).toBe(3);
+  });
+});
+
+for (const guard of [undefined, 'allow'] as const) {
+  describe.skipIf(withoutRedis)(`a fence that the caller gives, guard: ${guard ?? 'none'}`, () => {
+    const world = new FenceWorld(`fence_misuse_${guard ?? 'none'}`, guard);
+    const fence = 1n;
+
+    const row = { name: 'x', value: 1 };
+
+    const GIVEN: Record<string, [string, (tx: FenceTx, id: number) => Promise<unknown>]> = {
+      create: ['Tag', (tx) => tx.tag.create({ data: { ...row, fence } })],
+      createMany: ['Tag', (tx) => tx.tag.createMany({ data: [{ ...row, fence }] })],
+      update: ['Member', (tx, id) => tx.member.update({ where: { id }, data: { fence } })],
+      updateMany: ['Member', (tx, id) => tx.member.updateMany({ where: { id }, data: { fence: { increment: 1 } } })],
+      upsert: ['Member', (tx, id) => tx.member.upsert({ where: { id }, update: { fence }, create: row })],
+      'nested create': [
+        'Tag',
+        (tx, id) => tx.member.update({ where: { id }, data: { tags: { create: { ...row, fence } } } }),
+      ],
+      'nested createMany': [
+        'Note',
+        (tx, id) =>
+          tx.member.update({
+            where: { id },
+            data: { notes: { createMany: { data: [{ ...row, number: 3, fence }] } } },
+          }),
+      ],
+      'nested update': ['Desk', (tx, id) => tx.member.update({ where: { id }, data: { desk: { update: { fence } } } })],
+      'nested updateMany': [
+        'Note',
+        (tx, id) =>
+          tx.member.update({ where: { id }, data: { notes: { updateMany: { where: {}, data: { fence } } } } }),
+      ],
+      'depth 2, unfenced parent': [
+        'Note',
+        (tx) =>
+          tx.team.create({
+            data: { name: 'x', members: { create: { ...row, notes: { create: { ...row, number: 1, fence } } } } },
+          }),
+      ],
+    };
+
+    test.each(Object.entries(GIVEN))('%s', async (_, [model, write]) => {
+      const { Member, n } = await makeRows(world.admin);
+      const error = await world
+        .client()
+        .$withLock(`misuse:${n}`, (tx) => write(tx, Member))
+        .catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(InvalidOptionError);
+      expect(error).toMatchObject({ option: `${model}.fence` });
+    });
+  });
+}

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { StaleTokenError } from '../../../src/index.js';
+import { Shop, withoutRedis } from '../../support/shop.js';
+
+describe.skipIf(withoutRedis)('retries: the whole transaction again, under the same lease and a fresh token', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  /** Writes the row under another key, with a later token, while ours is at work. */
+  const underAnotherKey = (id: number) =>
+    shop
+      .client()
+      .prisma.$withLock(
+        `other:${id}:${randomUUID()}`,
+        (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
+        { nested: 'allow' },
+      );
+
+  test('a row that was written under another key', async () => {
+    const { id, key } = await shop.product(10);
+    const tokens: bigint[] = [];
+    await prisma.$withLock(
+      key,
+      async (tx, lock) => {
+        tokens.push(lock.token);
+        if (tokens.length === 1) await underAnotherKey(id);
+        await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+      },
+      { retries: 1 },
+    );
+    expect(tokens).toHaveLength(2);
+    expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0n);
+    expect(await shop.row(id)).toEqual({ quantity: 8, fence: tokens[1] });
+  });
+
+  test('not more often than they say, and the last error is what comes', async () => {
+    const { key } = await shop.product(10);
+    const rows = [await shop.product(10), await shop.product(10), await shop.product(10), await shop.product(10)];
+    let runs = 0;
+    const work = async (tx: Pick<typeof prisma, 'stock'>) => {
+      // Another row each time: the one that has refused us once is ours from the beginning of the next run.
+      const id = rows[runs++]?.id ?? 0;
+      await underAnotherKey(id);
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+    };
+    await expect(prisma.$withLock(key, work, { retries: 2 })).rejects.toBeInstanceOf(StaleTokenError);
+    expect(runs).toBe(3);
+    await expect(prisma.$withLock(key, work)).rejects.toBeInstanceOf(StaleTokenError);
+    expect(runs).toBe(4);
+  });
+
+  test('a serialization failure', async () => {
+    const { id, key } = await shop.product(10);
+    let runs = 0;
+    await prisma.$withLock(
+      key,
+      async (tx) => {
+        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+        if (++runs === 1) await shop.admin.query('UPDATE "Stock" SET quantity = 5 WHERE id = $1', [id]);
+        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+      },
+      { retries: 1, isolationLevel: 'RepeatableRead' },
+    );
+    expect(runs).toBe(2);
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
+  test('a deadlock', async () => {
+    const [a, b] = [await shop.product(10), await shop.product(10)];
+    const sell = async (first: number, second: number, key: string) => {
+      await prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.$executeRaw`UPDATE "Stock" SET quantity = quantity - 1 WHERE id = ${first}`;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          await tx.$executeRaw`UPDATE "Stock" SET quantity = quantity - 1 WHERE id = ${second}`;
+        },
+        { retries: 3 },
+      );
+    };
+    await Promise.all([sell(a.id, b.id, a.key), sell(b.id, a.id, b.key)]);
+    expect([(await shop.row(a.id))?.quantity, (await shop.row(b.id))?.quantity]).toEqual([8, 8]);
+  });
+
+  test('nothing else: not an error of the function, not after a strike', async () => {
+    const { id, key } = await shop.product(10);
+    let runs = 0;
+    const failing = prisma.$withLock(
+      key,
+      () => {
+        runs++;
+        throw new Error('no sale');
+      },
+      { retries: 5 },
+    );
+    await expect(failing).rejects.toThrow('no sale');
+    const abort = new AbortController();
+    const struck = prisma.$withLock(
+      key,
+      async (tx) => {
+        runs++;
+        await underAnotherKey(id);
+        abort.abort('closing time');
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      },
+      { retries: 5, signal: abort.signal },
+    );
+    await expect(struck).rejects.toBe('closing time');
+    expect(runs).toBe(2);
+  });
+
+  test.each([-1, 1.5, 101, Number.NaN])('retries: %s is refused', async (retries) => {
+    await expect(prisma.$withLock('k', () => {}, { retries })).rejects.toMatchObject({ option: 'retries' });
+  });
+
+  test('a lock for each order, three shared stock rows, 16 callers: nothing is lost, and few give up', async () => {
+    const callers = 16;
+    const each = 40;
+    const products = [await shop.product(0), await shop.product(0), await shop.product(0)];
+    const clients = [shop.client({ pool: { max: 8 } }).prisma, shop.client({ pool: { max: 8 } }).prisma];
+    let sold = 0;
+    let runs = 0;
+    const refused: unknown[] = [];
+    await Promise.all(
+      Array.from({ length: callers }, async (_, caller) => {
+        const client = clients[caller % clients.length] ?? prisma;
+        for (let order = 0; order < each; order++) {
+          const { id } = products[(caller + order) % products.length] ?? { id: 0 };
+          try {
+            await client.$withLock(
+              `order:${products[0]?.key}:${caller}:${order}`,
+              async (tx) => {
+                runs++;
+                await tx.order.create({ data: { stockId: id, buyer: `caller ${caller}`, quantity: 1 } });
+                await tx.stock.update({ where: { id }, data: { quantity: { increment: 1 } } });
+              },
+              { retries: 5, maxWait: 20_000 },
+            );
+            sold++;
+          } catch (error) {
+            refused.push(error);
+          }
+        }
+      }),
+    );
+    const total = callers * each;
+    console.log(
+      `${total} orders: ${sold} sold in ${runs} runs, ${refused.length} refused (${((100 * refused.length) / total).toFixed(2)} %)`,
+    );
+    for (const error of refused) expect(error).toMatchObject({ code: 'STALE_TOKEN', reason: 'other-key' });
+    const rows = await Promise.all(products.map(({ id }) => shop.row(id)));
+    expect(rows.reduce((sum, row) => sum + (row?.quantity ?? 0), 0)).toBe(sold);
+    expect(refused.length / total).toBeLessThan(0.01);
+  });
+});

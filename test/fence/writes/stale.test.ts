@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { StaleTokenError } from '../../../src/index.js';
+import { FenceWorld, FRESHER } from '../../support/fence-world.js';
+import { Shop, withoutRedis } from '../../support/shop.js';
+import { makeRows, raise } from './rows.js';
+
+for (const guard of [undefined, 'prove'] as const) {
+  describe.skipIf(withoutRedis)(`what a refused write is told, guard: ${guard ?? 'none'}`, () => {
+    const world = new FenceWorld(`fence_stale_${guard ?? 'none'}`, guard);
+
+    /** Rows of their own, the tag of which is fresher. */
+    async function rowsWithFresherTag() {
+      const session = await world.admin.connect();
+      try {
+        await session.query("BEGIN; SELECT fenced_lock.override('test')");
+        // Through one session: an override is for its transaction.
+        const rows = await makeRows(session as never);
+        await session.query(`${raise('Tag', rows.Tag)}; COMMIT`);
+        return rows;
+      } finally {
+        session.release();
+      }
+    }
+
+    test('both tokens, the row and what to do', async () => {
+      const { Tag, n } = await rowsWithFresherTag();
+      let token = 0n;
+      const error = await world
+        .client()
+        .$withLock(`stale:${n}`, (tx, lock) => {
+          token = lock.token;
+          return tx.tag.update({ where: { id: Tag }, data: { value: 2 } });
+        })
+        .catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(StaleTokenError);
+      expect(error).toMatchObject({ reason: 'other-key', model: 'Tag', token, fence: FRESHER, key: `stale:${n}` });
+      expect(error).toMatchObject({ where: { id: Tag } });
+      const { message } = error as Error;
+      for (const part of [String(token), String(FRESHER), 'Tag', 'retries', 'another key'])
+        expect(message).toContain(part);
+    });
+
+    test('it is sticky: swallowed, the transaction still does not commit', async () => {
+      const { Tag, Member, n } = await rowsWithFresherTag();
+      const held = world.client().$withLock(`stale:${n}`, async (tx) => {
+        await tx.member.update({ where: { id: Member }, data: { value: 9 } });
+        await tx.tag.update({ where: { id: Tag }, data: { value: 2 } }).catch(() => {});
+      });
+      await expect(held).rejects.toBeInstanceOf(StaleTokenError);
+      const { rows } = await world.admin.query('SELECT value FROM people."Member" WHERE id = $1', [Member]);
+      expect(rows).toEqual([{ value: 1 }]);
+    });
+
+    test.runIf(guard)('raw SQL under the lock is told the same', async () => {
+      const { Tag, n } = await rowsWithFresherTag();
+      const held = world
+        .client()
+        .$withLock(`stale:${n}`, (tx) => tx.$executeRaw`UPDATE people."Tag" SET value = 3 WHERE id = ${Tag}`);
+      await expect(held).rejects.toMatchObject({
+        code: 'STALE_TOKEN',
+        reason: 'other-key',
+        model: 'Tag',
+        fence: FRESHER,
+      });
+    });
+
+    test.runIf(guard)('a token that Postgres does not know as this transaction’s is superseded', async () => {
+      const { Member, n } = await rowsWithFresherTag();
+      const held = world.client().$withLock(`stale:${n}`, async (tx) => {
+        await tx.$queryRaw`SELECT set_config('fenced_lock.token', '', true)`;
+        await tx.member.update({ where: { id: Member }, data: { value: 2 } });
+      });
+      await expect(held).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Member' });
+    });
+
+    test('how many statements it takes', async () => {
+      const { Member, Note, n } = await rowsWithFresherTag();
+      const statements: string[] = [];
+      const client = world.loggedClient((text) => statements.push(text));
+      const nested = () =>
+        client.$withLock(`stale:${n}`, async (tx) => {
+          await tx.member.count();
+          statements.length = 0;
+          await tx.member.update({
+            where: { id: Member },
+            data: {
+              notes: { update: { where: { memberId_number: { memberId: Note, number: 1 } }, data: { value: 3 } } },
+            },
+          });
+          return statements.length;
+        });
+      await nested();
+      // As Prisma sends it, and a claim for each of the two rows where nothing else guards them.
+      const prismas = 4;
+      expect(await nested()).toBe(guard === undefined ? prismas + 2 : prismas);
+    });
+  });
+}
+
+describe.skipIf(withoutRedis)('rows and JSON', () => {
+  const shop = new Shop();
+
+  test('a bigint is nothing for JSON, and the omit line of the README leaves it out', async () => {
+    const { id } = await shop.product(3);
+    const { prisma } = shop.client();
+    expect(() => JSON.stringify({ fence: 1n })).toThrow(TypeError);
+    const { id: other, key } = await shop.product(4);
+    const omitting = shop.omitting();
+    const read = await omitting.stock.findUniqueOrThrow({ where: { id } });
+    expect(JSON.parse(JSON.stringify(read))).toMatchObject({ id, quantity: 3 });
+    const written = await omitting.$withLock(key, (tx) =>
+      tx.stock.update({ where: { id: other }, data: { quantity: 5 } }),
+    );
+    expect(JSON.parse(JSON.stringify(written))).toMatchObject({ id: other, quantity: 5 });
+    expect(written).not.toHaveProperty('fence');
+    expect((await prisma.stock.findUniqueOrThrow({ where: { id: other } })).fence).toBeGreaterThan(0n);
+  });
+});

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import { describe, expect, inject, test } from 'vitest';
+import { gate, Shop, withoutRedis } from '../support/shop.js';
+
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+/** The rights that the README names, after `on >password`. */
+const RIGHTS = (/^ACL SETUSER shop on >password (.+)$/m.exec(README)?.[1] ?? '').split(' ');
+
+describe.skipIf(withoutRedis)('a Redis user with the rights of the README', () => {
+  const shop = new Shop();
+  const admin = shop.redis();
+
+  async function user(name: string, rights: readonly string[]): Promise<Redis> {
+    await admin.call('ACL', 'SETUSER', name, 'reset', 'on', '>password', ...rights);
+    const redis = new Redis(inject('redis').url as string, {
+      username: name,
+      password: 'password',
+      maxRetriesPerRequest: 0,
+    });
+    redis.on('error', () => {});
+    shop.closeLater(() => redis.disconnect());
+    return redis;
+  }
+
+  /** A turn that is renewed, waited for, and handed over by a wake-up. */
+  async function handOver(redis: Redis): Promise<{ result: string; troubles: string[] }> {
+    const { key } = await shop.product(1);
+    const [holder, contender] = [shop.client({ redis }), shop.client({ redis })];
+    const inside = gate();
+    const held = holder.prisma.$withLock(
+      key,
+      async (_, lock) => {
+        inside.open();
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        lock.signal.throwIfAborted();
+      },
+      { leaseTime: 200, waitTime: 500 },
+    );
+    await Promise.race([inside.opened, held]);
+    const contended = contender.prisma.$withLock(key, () => 'handed over', { waitTime: 3_000 });
+    const [, result] = await Promise.all([held, contended]);
+    return { result, troubles: [...holder.events, ...contender.events].map(({ type }) => type) };
+  }
+
+  test('locks, renews, waits and hands over', async () => {
+    expect(RIGHTS.length).toBeGreaterThan(5);
+    expect(await handOver(await user('rights', RIGHTS))).toEqual({ result: 'handed over', troubles: [] });
+  });
+
+  test.each(RIGHTS.filter((right) => /^\+(eval|get|set|pttl|pexpire|del|publish|subscribe)$|^[~&]/.test(right)))(
+    'with all but %s: refused, or reported',
+    async (right) => {
+      const less = RIGHTS.filter((other) => other !== right && !(right === '+eval' && other === '+evalsha'));
+      const attempt = handOver(await user(`less ${RIGHTS.indexOf(right)}`.replace(' ', '-'), less));
+      const outcome = await attempt.catch((error: unknown) => error as Error);
+      if (!(outcome instanceof Error)) expect(outcome.troubles).not.toEqual([]);
+    },
+  );
+});
