@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 /**
  * The place between read and write where a worker can be frozen. The sale that is chosen waits there until it is told
  * to go on; those of this worker that come after it wait as well, and those before it have ended. Otherwise the

@@ -30,6 +30,35 @@ export function after(ms: number, action: () => void): Timer {
   return timer;
 }
 
+/** One action at a time, on one timer: putting it off, as each step of a call does, does not touch the timer. */
+export class Alarm {
+  #timer: Timer | undefined;
+  #firesAt = Number.POSITIVE_INFINITY;
+  #at = Number.POSITIVE_INFINITY;
+  #action: () => void = () => {};
+
+  /** Instead of what was set before. */
+  set(ms: number, action: () => void): void {
+    this.#at = now() + ms;
+    this.#action = action;
+    if (this.#at < this.#firesAt) this.#start();
+  }
+
+  stop(): void {
+    this.#timer?.stop();
+  }
+
+  #start(): void {
+    this.#timer?.stop();
+    this.#firesAt = this.#at;
+    this.#timer = after(this.#at - now(), () => {
+      this.#firesAt = Number.POSITIVE_INFINITY;
+      if (now() < this.#at) this.#start();
+      else this.#action();
+    });
+  }
+}
+
 /** A point in time, from now on. */
 export class Deadline {
   readonly #at: number;

@@ -1,4 +1,4 @@
-import { after, Deadline, OVERDUE, type Timer, within } from '../base/clock.js';
+import { Alarm, after, Deadline, OVERDUE, type Timer, within } from '../base/clock.js';
 import { ClosedError, CommitUnknownError, StaleTokenError, TransactionAbortedError } from '../base/errors.js';
 import { type Admission, admit } from './admission.js';
 import { endBackend, endBlockers } from './backends.js';
@@ -53,7 +53,7 @@ export class Attempt<Tx, R> {
   #value: R | undefined;
   #stale: StaleTokenError | undefined;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
-  #timers: Timer[] = [];
+  readonly #alarm = new Alarm();
 
   /**
    * `blocked`: an earlier attempt found somebody in the key's row, although we hold the lease. `refusedBy`: the row
@@ -83,7 +83,7 @@ export class Attempt<Tx, R> {
     });
     const onStrike = () => {
       this.#gate.shut(() => strike.reason);
-      if (this.#phase !== 'committing') this.#after(ANSWER_TIME, giveUp);
+      if (this.#phase !== 'committing') this.#alarm.set(ANSWER_TIME, giveUp);
     };
     const forget = strike.onStrike(onStrike);
     onBeat(() => this.#beat());
@@ -92,7 +92,7 @@ export class Attempt<Tx, R> {
       async (tx, query) => {
         await this.#body(tx, query);
         this.#phase = 'committing';
-        this.#after(Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME), giveUp);
+        this.#alarm.set(Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME), giveUp);
       },
     );
     try {
@@ -108,7 +108,7 @@ export class Attempt<Tx, R> {
       if (end !== OVERDUE && this.#isRefusal(end.error)) throw this.#operations?.named(end.error) ?? end.error;
       return await this.#findOutcome(end === OVERDUE ? undefined : end.error);
     } finally {
-      for (const timer of this.#timers) timer.stop();
+      this.#alarm.stop();
       forget();
       this.#gate.shut(() => closed(grant.key));
     }
@@ -127,11 +127,7 @@ export class Attempt<Tx, R> {
     strike.throwIfStruck();
     this.#phase = 'working';
     this.#workDeadline = new Deadline(limits.timeout);
-    this.#after(limits.timeout, () => {
-      strike.now(
-        new TransactionAbortedError(grant.key, `it had not ended within its timeout of ${limits.timeout} ms.`),
-      );
-    });
+    this.#strikeAfter(limits.timeout, `it had not ended within its timeout of ${limits.timeout} ms.`);
     try {
       this.#value = await strike.unlessStruck(work(tx, admission.token));
     } finally {
@@ -156,11 +152,8 @@ export class Attempt<Tx, R> {
     }
     const { key, holder, leaseTime } = grant;
     try {
-      const admitted = admit(query, { key, holder, leaseTime, workTime: limits.timeout, waitTime });
-      const answer = await within(admitted, waitTime + ANSWER_TIME);
-      if (answer !== OVERDUE) return answer;
-      strike.now(new TransactionAbortedError(key, 'Postgres did not answer its first statement.'));
-      throw strike.reason;
+      this.#strikeAfter(waitTime + ANSWER_TIME, 'Postgres did not answer its first statement.');
+      return await strike.unlessStruck(admit(query, { key, holder, leaseTime, workTime: limits.timeout, waitTime }));
     } finally {
       help?.stop();
     }
@@ -251,8 +244,9 @@ export class Attempt<Tx, R> {
     throw new TransactionAbortedError(grant.key, 'the connection failed at COMMIT, which did not hold.', error);
   }
 
-  #after(ms: number, action: () => void): void {
-    this.#timers.push(after(ms, action));
+  #strikeAfter(ms: number, why: string): void {
+    const { grant, strike } = this.#call;
+    this.#alarm.set(ms, () => strike.now(new TransactionAbortedError(grant.key, why)));
   }
 }
 

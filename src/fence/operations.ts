@@ -15,6 +15,7 @@ export class Operations {
   readonly #call: Needed;
   readonly #token: bigint;
   readonly #query: Query;
+  #fence: Fence | undefined;
 
   constructor(call: Needed, token: bigint, query: Query) {
     this.#call = call;
@@ -27,8 +28,9 @@ export class Operations {
     const { fencing } = this.#call;
     const { model, name, args } = operation;
     try {
-      if (model === undefined || !fencing.concerns(model) || !isWrite(name)) return await operation.send(args);
-      return await sendFenced(operation, await this.#fence());
+      if (model === undefined || !isWrite(name) || !fencing.concerns(model)) return await operation.send(args);
+      this.#fence ??= this.#makeFence(await fencing.guarded(this.#query));
+      return await sendFenced(operation, this.#fence);
     } catch (error) {
       throw this.named(error);
     }
@@ -40,9 +42,8 @@ export class Operations {
     return fromGuard(error, database, { key: grant.key, token: this.#token, fencing });
   }
 
-  async #fence(): Promise<Fence> {
+  #makeFence(guarded: ReadonlySet<string>): Fence {
     const { database, fencing, grant } = this.#call;
-    const guarded = await fencing.guarded(this.#query);
     return {
       key: grant.key,
       token: this.#token,

@@ -16,7 +16,7 @@ export const OWN_XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
  * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
  * our lease, so their holders have lost theirs.
  */
-export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid, 1000) AS ended
+export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
 WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;

@@ -44,11 +44,11 @@ export function isWrite(name: string): boolean {
 }
 
 /** Sends a write in the form that keeps rows of fenced models from going back. @throws StaleTokenError */
-export async function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
+export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
   const { model, name, args } = operation;
   const send = isWrite(name) ? WRITES[name] : undefined;
-  if (send === undefined || model === undefined) return await operation.send(args);
-  return await send({ operation, model, args: (args ?? {}) as Args, fence });
+  if (send === undefined || model === undefined) return operation.send(args);
+  return send({ operation, model, args: (args ?? {}) as Args, fence });
 }
 
 async function create({ operation, model, args, fence }: Write): Promise<unknown> {
@@ -67,7 +67,7 @@ async function update(write: Write): Promise<unknown> {
   const { operation, model, args, fence } = write;
   const { where, data } = args;
   if (isOurs(model, fence) && !isNested(model, data, fence) && isSimple(model, where, fence)) {
-    return await oneStatement(write, (sent) => operation.send({ ...sent, data: withToken(model, data, fence) }));
+    return oneStatement(write, (sent) => operation.send({ ...sent, data: withToken(model, data, fence) }));
   }
   const parent = { where: plain(model, where, fence), claimed: isOurs(model, fence) };
   const plan = planUpdate(model, data, parent, fence);

@@ -4,9 +4,8 @@ export interface Turn {
   leave(): void;
 }
 
-interface Waiter {
-  go(turn: Turn): void;
-}
+/** Calls a waiting caller: it is its turn. */
+type Waiter = (turn: Turn) => void;
 
 /**
  * First come, first served among the callers of one process: only the head of a key's queue talks to the store.
@@ -23,14 +22,14 @@ export class LocalQueue {
       this.#waiting.set(key, []);
       return this.#turn(key);
     }
-    let waiter: Waiter | undefined;
+    let go: Waiter = () => {};
     const called = new Promise<Turn>((resolve) => {
-      waiter = { go: resolve };
-      queue.push(waiter);
+      go = resolve;
+      queue.push(go);
     });
     const turn = await Promise.race([called, giveUp()]);
     if (turn !== undefined) return turn;
-    const place = queue.findIndex((other) => other === waiter);
+    const place = queue.indexOf(go);
     if (place >= 0) queue.splice(place, 1);
     // Called in the same moment in which we gave up: the turn is ours to pass on.
     else (await called).leave();
@@ -54,7 +53,7 @@ export class LocalQueue {
         if (left) return;
         left = true;
         const next = this.#waiting.get(key)?.shift();
-        if (next) next.go(this.#turn(key));
+        if (next) next(this.#turn(key));
         else this.#waiting.delete(key);
       },
     };

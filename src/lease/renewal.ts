@@ -38,8 +38,8 @@ export class Renewal {
   }
 
   remove(lease: Lease): void {
+    // The timer stays: in a moment there is another lease to watch over, and it keeps no process alive.
     this.#leases.delete(lease);
-    if (this.#leases.size === 0) this.#stop();
   }
 
   close(): void {
@@ -58,7 +58,7 @@ export class Renewal {
     if (at >= this.#timerAt) return;
     this.#timer?.stop();
     this.#timerAt = at;
-    this.#timer = after(at - now(), () => this.#tick());
+    this.#timer = after(at - now(), () => this.#tick()).unref();
   }
 
   #tick(): void {

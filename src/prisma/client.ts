@@ -208,13 +208,13 @@ async function sendSibling(send: () => Promise<unknown> | undefined): Promise<un
   return await letter.answer;
 }
 
-async function onOperation(params: HookParams): Promise<unknown> {
+function onOperation(params: HookParams): Promise<unknown> {
   const { model, operation: name, args, query } = params;
   const { transaction } = params.__internalParams;
   const letter = ours.getStore();
   if (letter) {
     letter.answer = Promise.resolve(query(args));
-    return await letter.answer;
+    return letter.answer;
   }
   const what = model === undefined ? name : `${model}.${name}`;
   if (transaction?.kind !== 'itx') {

@@ -26,7 +26,7 @@ function membersByDirectory(dir) {
   });
 }
 
-export function membersByParent(root) {
+function membersByParent(root) {
   const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,state='], { encoding: 'utf8' })
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
