@@ -39,12 +39,26 @@ export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;
 export type TryLockOptions = Omit<LockOptions, 'waitTime'>;
 
 /**
+ * A client whose models of these names have the field: applying the extension to another one does not compile. Names
+ * that only the run time knows are checked there.
+ */
+type WithFence<Model extends string, Field extends string> = string extends Model | Field
+  ? unknown
+  : { [M in Model as Uncapitalize<M>]: { fields: { [F in Field]: unknown } } };
+
+/**
  * The Prisma client extension: adds `$withLock` and `$tryWithLock`.
  *
  * @throws InvalidOptionError for an option that cannot be used, when it is made and when it is applied.
  */
-export function fencedLock(options: FencedLockOptions) {
-  const resolved = resolveOptions(options);
+export function fencedLock<const Model extends string = never, const Field extends string = 'fence'>(
+  options: FencedLockOptions & { readonly models?: readonly Model[]; readonly fenceField?: Field },
+) {
+  const extension = extensionOf(resolveOptions(options));
+  return extension as (client: WithFence<Model, Field>) => ReturnType<typeof extension>;
+}
+
+function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
     const { parts, databaseOf } = assemble(client as unknown as PrismaInternals, resolved);
     return client.$extends({

@@ -1,5 +1,6 @@
 import { describe, expectTypeOf, test } from 'vitest';
-import type { Lock, LockTx, TryResult } from '../src/index.js';
+import { fencedLock, type Lock, type LockTx, type RedisLike, type TryResult } from '../src/index.js';
+import type { PrismaClient } from './generated/prisma/client.js';
 import type { ShopClient } from './support/shop.js';
 
 // Checked by the compiler (`npm run check:types`, on TypeScript 5.9 and 7); nothing here runs.
@@ -37,6 +38,22 @@ describe('types', () => {
     const work = () => prisma.$withLock('stock:1', (_, lock) => lock);
     expectTypeOf(work).returns.resolves.toEqualTypeOf<Lock>();
     expectTypeOf<Lock['token']>().toEqualTypeOf<bigint>();
+  });
+
+  test('a model that is named must have the fence, when the extension is applied', () => {
+    const redis = {} as RedisLike;
+    const plain = {} as PrismaClient;
+    const fine = () => plain.$extends(fencedLock({ redis, models: ['Stock'] }));
+    expectTypeOf(fine).returns.toHaveProperty('$withLock');
+    const all = () => plain.$extends(fencedLock({ redis }));
+    expectTypeOf(all).returns.toHaveProperty('$withLock');
+    // @ts-expect-error: no such field
+    const without = () => plain.$extends(fencedLock({ redis, models: ['Order'] }));
+    // @ts-expect-error: no such model
+    const unknown = () => plain.$extends(fencedLock({ redis, models: ['Stocks'] }));
+    // @ts-expect-error: not under that name
+    const renamed = () => plain.$extends(fencedLock({ redis, models: ['Stock'], fenceField: 'version' }));
+    expectTypeOf([without, unknown, renamed]).items.toBeFunction();
   });
 
   test('an option that does not exist, or is of the wrong type, is refused', () => {
