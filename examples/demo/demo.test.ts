@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { withoutRedis } from '../../test/support/shop.js';
+import { describeWithShop } from '../../test/support/shop.js';
 import { startWorker } from '../../test/support/worker.js';
 import { parseOptions, UsageError } from './options.js';
 import { conclusion, exitCode } from './report.js';
@@ -26,7 +26,7 @@ async function demo(...args: string[]) {
   return { code, output: child.output };
 }
 
-describe.skipIf(withoutRedis)('the demo', () => {
+describeWithShop('the demo', () => {
   test('sells exactly what there is under $withLock, and loses sales under a plain Redis lock', {
     timeout: 60_000,
   }, async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
-import { Shop, withoutRedis } from '../../test/support/shop.js';
+import { describeWithShop, Shop } from '../../test/support/shop.js';
 import { createClient, type ShopClient } from './client.js';
 import { OutOfStockError } from './out-of-stock.js';
 import { sellAtomic } from './sell-atomic.js';
@@ -9,7 +9,7 @@ import { sellWithOrder } from './sell-with-order.js';
 const BUYERS = 24;
 const UNITS = 15;
 
-describe.skipIf(withoutRedis)('the inventory example', () => {
+describeWithShop('the inventory example', () => {
   const shop = new Shop();
 
   /** All at once, from two clients by turns. Returns how many of them bought; being out of stock is no failure. */

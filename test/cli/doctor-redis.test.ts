@@ -1,13 +1,13 @@
 import { Redis } from 'ioredis';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { requireRedis } from '../support/redis-suite.js';
 import { freePort } from '../support/servers/index.js';
-import { withoutRedis } from '../support/shop.js';
+import { describeWithShop } from '../support/shop.js';
 import { findings, notOk, Patient } from './patient.js';
 import type { Ran } from './project.js';
 import { rewritingProxy } from './rewriting-proxy.js';
 
-describe.skipIf(withoutRedis)('doctor, of Redis', () => {
+describeWithShop('doctor, of Redis', () => {
   const patient = new Patient();
   const redis = requireRedis();
   const look = async (url: string) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Prisma } from '@prisma/client/extension';
 import pg from 'pg';
-import { describe, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import {
   ClosedError,
   fencedLock,
@@ -13,7 +13,7 @@ import {
   TransactionAbortedError,
 } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { gate, Shop, type ShopClient, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 /** A transaction of a bystander that holds a product's row until it is told to let go. */
 async function holdRow(shop: Shop, id: number): Promise<() => Promise<void>> {
@@ -26,7 +26,7 @@ async function holdRow(shop: Shop, id: number): Promise<() => Promise<void>> {
   };
 }
 
-describe.skipIf(withoutRedis)('what Prisma and pg would do by themselves', () => {
+describeWithShop('what Prisma and pg would do by themselves', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 
@@ -294,7 +294,7 @@ describe.skipIf(withoutRedis)('what Prisma and pg would do by themselves', () =>
   });
 });
 
-describe.skipIf(withoutRedis)('a database without our objects', () => {
+describeWithShop('a database without our objects', () => {
   const shop = new Shop();
 
   test('gives NOT_INSTALLED with what to run, at the first use', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js';
 import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import { gate, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate } from '../support/shop.js';
 import { FOR_EVER, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './stage.js';
 
@@ -11,7 +11,7 @@ vi.mock('../../src/base/clock.js', async (original) => {
   return counted(await original());
 });
 
-describe.skipIf(withoutRedis)('acquire', () => {
+describeWithShop('acquire', () => {
   const stage = setStage();
 
   describe('look, subscribe, look again', () => {

@@ -1,8 +1,8 @@
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { LockTimeoutError } from '../../src/base/errors.js';
 import { LocalQueue } from '../../src/lease/queue.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import { gate, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate } from '../support/shop.js';
 import { leaseName, someKey, Tally, turnOfLoop } from './actors.js';
 import { direct, expectNothingLeft, setStage } from './stage.js';
 
@@ -11,7 +11,7 @@ vi.mock('../../src/base/clock.js', async (original) => {
   return counted(await original());
 });
 
-describe.skipIf(withoutRedis)('the local queue', () => {
+describeWithShop('the local queue', () => {
   const stage = setStage();
 
   test('callers of one process get the lease in the order in which they came', async () => {

@@ -8,7 +8,7 @@ import { Renewal } from '../../src/lease/renewal.js';
 import type { LeaseStore } from '../../src/lease/store.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { withoutRedis } from '../support/shop.js';
+import { describeWithShop } from '../support/shop.js';
 import { Actor, leaseName, someKey, Tally, turnOfLoop } from './actors.js';
 
 /** A holder whose leases are renewed. */
@@ -46,7 +46,7 @@ afterEach(async () => {
   expect(unhandled.splice(0)).toEqual([]);
 });
 
-describe.skipIf(withoutRedis)('renewal', () => {
+describeWithShop('renewal', () => {
   let url: string;
   let admin: Redis;
   let proxy: FaultProxy;

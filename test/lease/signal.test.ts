@@ -1,7 +1,7 @@
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import { gate, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate } from '../support/shop.js';
 import { leaseName, PREFIX, someKey } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './stage.js';
 
@@ -10,7 +10,7 @@ vi.mock('../../src/base/clock.js', async (original) => {
   return counted(await original());
 });
 
-describe.skipIf(withoutRedis)("the caller's signal", () => {
+describeWithShop("the caller's signal", () => {
   const stage = setStage();
   const reason = new Error('the caller went home');
 

@@ -5,7 +5,7 @@ import { InvalidOptionError } from '../../src/base/errors.js';
 import { type FencedLockOptions, fencedLock } from '../../src/index.js';
 import { type AdapterFactory, checkClient, type PrismaInternals } from '../../src/prisma/client.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { Shop, withoutRedis } from '../support/shop.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 
 /** As much of a Prisma client's inside as is looked at. */
 function internals(provider: string, adapter: unknown): PrismaInternals {
@@ -100,7 +100,7 @@ describe('where the extension is applied', () => {
   });
 });
 
-describe.skipIf(withoutRedis)('a call', () => {
+describeWithShop('a call', () => {
   const shop = new Shop();
 
   test('with an option, a key or a function that cannot be rejects, and nothing was sent', async () => {

@@ -11,7 +11,7 @@ import {
   resolveLockOptions,
   resolveOptions,
 } from '../../src/options.js';
-import { withoutRedis } from '../support/shop.js';
+import { describeWithShop } from '../support/shop.js';
 
 /** What is given is of the wrong type on purpose: JavaScript has no compiler in the way. */
 const wrong = (value: unknown) => value as never;
@@ -191,7 +191,7 @@ describe('an option', () => {
   });
 });
 
-describe.skipIf(withoutRedis)('the Redis client', () => {
+describeWithShop('the Redis client', () => {
   const clients: Redis[] = [];
   const connect = (protocol: 2 | 3) => {
     const redis = new Redis(inject('redis').url as string, { protocol });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { FencedLockError } from '../../src/base/errors.js';
 import { checkKey, checkWork, resolveLockOptions, resolveOptions } from '../../src/options.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { withoutRedis } from '../support/shop.js';
+import { describeWithShop } from '../support/shop.js';
 import { seed } from './seed.js';
 
 const RUNS = 2_000;
@@ -93,7 +93,7 @@ describe(`random options and keys (FC_SEED=${seed})`, () => {
     expect(worked).toBeGreaterThan(RUNS / 100);
   });
 
-  describe.skipIf(withoutRedis)('in Redis', () => {
+  describeWithShop('in Redis', () => {
     let redis: Redis;
     let store: RedisStore;
     beforeAll(() => {

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { NestedError, ReentryError } from '../../src/index.js';
-import { gate, Shop, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 
-describe.skipIf(withoutRedis)('a lock inside a lock', () => {
+describeWithShop('a lock inside a lock', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 

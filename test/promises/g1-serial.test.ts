@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { describe, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { applyMigrations } from '../support/servers/index.js';
-import { gate, Shop, type ShopClient, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 /**
  * The interleaving in which a condition on the written row alone loses an update: the contender has its turn
@@ -36,7 +36,7 @@ async function bothLetIn(shop: Shop, quantity: number, id: number, key: string):
   expect((await shop.row(id))?.quantity).toBe(quantity - 2);
 }
 
-describe.skipIf(withoutRedis)('G1: committed transactions under one key are serial', () => {
+describeWithShop('G1: committed transactions under one key are serial', () => {
   const shop = new Shop();
 
   test('read-modify-write by 20 callers of two clients loses no update, and tokens rise', async () => {

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { StaleTokenError } from '../../src/index.js';
-import { Shop, withoutRedis } from '../support/shop.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 
-describe.skipIf(withoutRedis)('G2: a row of a fenced model never goes back', () => {
+describeWithShop('G2: a row of a fenced model never goes back', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
   type Tx = Parameters<Parameters<typeof prisma.$withLock<typeof prisma, unknown>>[1]>[0];

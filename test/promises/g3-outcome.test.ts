@@ -1,9 +1,9 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { describe, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { CommitUnknownError, TransactionAbortedError } from '../../src/index.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
-import { gate, Shop, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 
 /** A client whose connections to Postgres, the rescue connection aside, go through a proxy. */
@@ -17,7 +17,7 @@ async function proxied(shop: Shop, app: string) {
   return { proxy, ...client };
 }
 
-describe.skipIf(withoutRedis)('G3: released only when the outcome is known', () => {
+describeWithShop('G3: released only when the outcome is known', () => {
   const shop = new Shop();
   const app = () => inject('postgres').app;
 
@@ -182,7 +182,7 @@ describe.skipIf(withoutRedis)('G3: released only when the outcome is known', () 
   });
 });
 
-describe.skipIf(withoutRedis)('G3 through a crash of Postgres', () => {
+describeWithShop('G3 through a crash of Postgres', () => {
   let server: PostgresServer;
   let app = '';
   const shop = new Shop(() => ({ postgres: app, admin: server.url, redis: inject('redis').url as string }));

@@ -1,11 +1,11 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
-import { describe, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
-import { gate, Shop, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 
-describe.skipIf(withoutRedis)('G4: a waiting caller costs nothing', () => {
+describeWithShop('G4: a waiting caller costs nothing', () => {
   const shop = new Shop();
 
   test('300 waiters of one client take no connection of its pool', async () => {

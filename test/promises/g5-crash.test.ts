@@ -1,11 +1,11 @@
-import { describe, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
-import { Shop, withoutRedis } from '../support/shop.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
 const LEASE = 1_000;
 
-describe.skipIf(withoutRedis)('G5: a crash of the holder delays the others by its lease at most', () => {
+describeWithShop('G5: a crash of the holder delays the others by its lease at most', () => {
   const shop = new Shop();
 
   /** A holder in a process of its own that has written its row and not committed. */

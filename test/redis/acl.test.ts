@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import { describe, expect, inject, test } from 'vitest';
-import { gate, Shop, withoutRedis } from '../support/shop.js';
+import { expect, inject, test } from 'vitest';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 /** The rights that the README names, after `on >password`. */
 const RIGHTS = (/^ACL SETUSER shop on >password (.+)$/m.exec(README)?.[1] ?? '').split(' ');
 
-describe.skipIf(withoutRedis)('a Redis user with the rights of the README', () => {
+describeWithShop('a Redis user with the rights of the README', () => {
   const shop = new Shop();
   const admin = shop.redis();
 

@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
-import { describe, inject, onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
 import { PREFIX } from '../lease/actors.js';
 import { describeStore } from '../lease/store-contract.js';
-import { withoutRedis } from '../support/shop.js';
+import { describeWithShop } from '../support/shop.js';
 
-describe.skipIf(withoutRedis)('RedisStore', () => {
+describeWithShop('RedisStore', () => {
   const settings = [
     { name: 'RESP3', options: { protocol: 3 } },
     { name: 'RESP2', options: { protocol: 2 } },

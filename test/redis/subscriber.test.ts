@@ -6,7 +6,7 @@ import { Subscriber } from '../../src/redis/subscriber.js';
 import { Tally } from '../lease/actors.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { gate, withoutRedis } from '../support/shop.js';
+import { describeWithShop, gate } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
 const closing: Array<() => void> = [];
@@ -39,7 +39,7 @@ async function subscribers(admin: Redis, name: string): Promise<Array<{ id: stri
     .map((line) => ({ id: /\bid=(\d+)/.exec(line)?.[1] ?? '', channels: Number(/ sub=(\d+)/.exec(line)?.[1]) }));
 }
 
-describe.skipIf(withoutRedis)('the subscriber', () => {
+describeWithShop('the subscriber', () => {
   let url: string;
   let admin: Redis;
   beforeAll(() => {

@@ -2,8 +2,9 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpath
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { membersOf } from '../support/servers/process-members.mjs';
+import { describeWithShop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 import { until } from './until.js';
 
@@ -27,22 +28,24 @@ function lives(pid: number): boolean {
 const fixture = new URL('fixtures/servers-parent.ts', import.meta.url);
 const withoutUrls = { DATABASE_URL: '', REDIS_URL: '' };
 
-for (const end of ['SIGKILL', 'SIGTERM'] as const) {
-  test(`a parent that dies of ${end} leaves no server, no worker and no directory, frozen ones included`, async () => {
-    const parent = startWorker(fixture, [], withoutUrls);
-    const { pids, dirs } = await parent.next<Started>('started');
-    expect(pids.map(lives)).toEqual([true, true, true, true]);
-    expect(dirs.map(existsSync)).toEqual([true, true, true]);
+describeWithShop('a parent that dies', () => {
+  for (const end of ['SIGKILL', 'SIGTERM'] as const) {
+    test(`of ${end} leaves no server, no worker and no directory, frozen ones included`, async () => {
+      const parent = startWorker(fixture, [], withoutUrls);
+      const { pids, dirs } = await parent.next<Started>('started');
+      expect(pids.map(lives)).toEqual([true, true, true, true]);
+      expect(dirs.map(existsSync)).toEqual([true, true, true]);
 
-    process.kill(parent.pid, end);
-    await parent.exited;
-    await until(() => !pids.some(lives), 'the processes are gone');
-    await until(() => !dirs.some(existsSync), 'the directories are gone');
-    expect(dirs.flatMap((dir) => membersOf({ dir }))).toEqual([]);
-  });
-}
+      process.kill(parent.pid, end);
+      await parent.exited;
+      await until(() => !pids.some(lives), 'the processes are gone');
+      await until(() => !dirs.some(existsSync), 'the directories are gone');
+      expect(dirs.flatMap((dir) => membersOf({ dir }))).toEqual([]);
+    });
+  }
+});
 
-describe('a parent that is killed while it starts servers', () => {
+describeWithShop('a parent that is killed while it starts servers', () => {
   // Of its own, to see what is left in it.
   let temp: string;
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
 import { freePort } from '../support/servers/free-port.js';
 import { startPostgres, startRedis } from '../support/servers/index.js';
 
@@ -14,14 +14,17 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test.each([
-  ['Postgres', startPostgres],
-  ['Redis', startRedis],
-])('%s takes another port if somebody was faster, and does not mistake them for itself', async (_, start) => {
-  const first = await start();
-  vi.mocked(freePort).mockResolvedValueOnce(first.port);
-  const second = await start();
-  expect(second.port).not.toBe(first.port);
-  expect(second.pid).not.toBe(first.pid);
-  await Promise.all([first.stop(), second.stop()]);
-});
+const servers: Array<[string, typeof startPostgres | typeof startRedis]> = [['Postgres', startPostgres]];
+if (inject('redis').url !== undefined) servers.push(['Redis', startRedis]);
+
+test.each(servers)(
+  '%s takes another port if somebody was faster, and does not mistake them for itself',
+  async (_, start) => {
+    const first = await start();
+    vi.mocked(freePort).mockResolvedValueOnce(first.port);
+    const second = await start();
+    expect(second.port).not.toBe(first.port);
+    expect(second.pid).not.toBe(first.pid);
+    await Promise.all([first.stop(), second.stop()]);
+  },
+);

@@ -2,13 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, inject } from 'vitest';
+import { afterAll, describe, inject, test } from 'vitest';
 import { type FencedLockEvent, type FencedLockOptions, fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from './eventually.js';
 
-/** Why the tests that need a real Redis cannot run here, or `undefined`. For `describe.skipIf` and its name. */
-export const withoutRedis = inject('redis').url === undefined ? inject('redis').reason : undefined;
+/** A suite on the shared servers. Where no real Redis can be had, one skipped test shows the reason. */
+export function describeWithShop(name: string, suite: () => void): void {
+  const { url, reason } = inject('redis');
+  describe(name, () => {
+    if (url === undefined) test.skip(reason, () => {});
+    else suite();
+  });
+}
 
 export interface Urls {
   readonly postgres: string;

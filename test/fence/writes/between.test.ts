@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type FenceTx, FenceWorld, FRESHER } from '../../support/fence-world.js';
-import { withoutRedis } from '../../support/shop.js';
+import { describeWithShop } from '../../support/shop.js';
 import { makeRows, type Rows } from './rows.js';
 
 /** An adapter that lets a test do something just before a statement of a transaction is sent. */
@@ -29,7 +29,7 @@ class StoppedPg extends PrismaPg {
   }
 }
 
-describe.skipIf(withoutRedis)('a row that appears behind the claim, and is fresher by the time of the write', () => {
+describeWithShop('a row that appears behind the claim, and is fresher by the time of the write', () => {
   const world = new FenceWorld('fence_between');
 
   const WRITES: Record<string, (tx: FenceTx, rows: Rows) => Promise<unknown>> = {

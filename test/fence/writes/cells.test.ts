@@ -1,7 +1,7 @@
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { StaleTokenError } from '../../../src/index.js';
 import { type FenceClient, type FenceTx, FenceWorld } from '../../support/fence-world.js';
-import { withoutRedis } from '../../support/shop.js';
+import { describeWithShop } from '../../support/shop.js';
 import { CASES, type Case } from './cases.js';
 import { fenceOf, makeRows, type Rows, raise, readRow, recreate, remove } from './rows.js';
 
@@ -17,7 +17,7 @@ afterAll(() =>
 );
 
 for (const guard of [undefined, 'allow'] as const) {
-  describe.skipIf(withoutRedis)(`every write, guard: ${guard ?? 'none'}`, () => {
+  describeWithShop(`every write, guard: ${guard ?? 'none'}`, () => {
     const world = new FenceWorld(`fence_cells_${guard ?? 'none'}`, guard);
     let prisma: FenceClient;
 

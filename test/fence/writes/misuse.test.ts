@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ClosedError, InsideTransactionError, InvalidOptionError } from '../../../src/index.js';
 import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
-import { gate, Shop, type ShopClient, withoutRedis } from '../../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
 import { makeRows } from './rows.js';
 
-describe.skipIf(withoutRedis)('misuse is noticed', () => {
+describeWithShop('misuse is noticed', () => {
   const shop = new Shop();
   const { prisma, plain } = shop.client();
   const set = (id: number) => ({ where: { id }, data: { quantity: 0 } });
@@ -104,7 +104,7 @@ describe.skipIf(withoutRedis)('misuse is noticed', () => {
 });
 
 for (const guard of [undefined, 'allow'] as const) {
-  describe.skipIf(withoutRedis)(`a fence that the caller gives, guard: ${guard ?? 'none'}`, () => {
+  describeWithShop(`a fence that the caller gives, guard: ${guard ?? 'none'}`, () => {
     const world = new FenceWorld(`fence_misuse_${guard ?? 'none'}`, guard);
     const fence = 1n;
 

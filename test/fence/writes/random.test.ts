@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import type pg from 'pg';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Fenced, FenceWorld, FRESHER, TABLES } from '../../support/fence-world.js';
-import { withoutRedis } from '../../support/shop.js';
+import { describeWithShop } from '../../support/shop.js';
 import { payload } from './payloads.js';
 import { makeRows, type Rows, raise } from './rows.js';
 
@@ -43,7 +43,7 @@ function isCascade(model: Fenced, before: Row, after: Row | undefined, guarded: 
 const GUARDED = { none: [], some: ['Note', 'Badge', 'Tag'], all: MODELS } as const;
 
 for (const [guard, guarded] of Object.entries(GUARDED)) {
-  describe.skipIf(withoutRedis)(`random nested writes, guarded models: ${guard}`, () => {
+  describeWithShop(`random nested writes, guarded models: ${guard}`, () => {
     const world = new FenceWorld(`fence_random_${guard}`, 'allow', guarded);
 
     test(`no stale write lands in ${RUNS} runs`, { timeout: 30_000 + RUNS * 500 }, async () => {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { StaleTokenError } from '../../../src/index.js';
-import { Shop, withoutRedis } from '../../support/shop.js';
+import { describeWithShop, Shop } from '../../support/shop.js';
 
-describe.skipIf(withoutRedis)('retries: the whole transaction again, under the same lease and a fresh token', () => {
+describeWithShop('retries: the whole transaction again, under the same lease and a fresh token', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 

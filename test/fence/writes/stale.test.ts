@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { StaleTokenError } from '../../../src/index.js';
 import { FenceWorld, FRESHER } from '../../support/fence-world.js';
-import { Shop, withoutRedis } from '../../support/shop.js';
+import { describeWithShop, Shop } from '../../support/shop.js';
 import { makeRows, raise } from './rows.js';
 
 for (const guard of [undefined, 'prove'] as const) {
-  describe.skipIf(withoutRedis)(`what a refused write is told, guard: ${guard ?? 'none'}`, () => {
+  describeWithShop(`what a refused write is told, guard: ${guard ?? 'none'}`, () => {
     const world = new FenceWorld(`fence_stale_${guard ?? 'none'}`, guard);
 
     /** Rows of their own, the tag of which is fresher. */
@@ -97,7 +97,7 @@ for (const guard of [undefined, 'prove'] as const) {
   });
 }
 
-describe.skipIf(withoutRedis)('rows and JSON', () => {
+describeWithShop('rows and JSON', () => {
   const shop = new Shop();
 
   test('a bigint is nothing for JSON, and the omit line of the README leaves it out', async () => {
