@@ -16,18 +16,11 @@ import {
   resolveLockOptions,
   resolveOptions,
 } from './options.js';
-import {
-  checkClient,
-  fieldsOf,
-  type HookParams,
-  isTransactionClient,
-  modelsOf,
-  type NOT_ON_TX,
-  type PrismaInternals,
-  prismaDatabase,
-  writesOutside,
-} from './prisma/client.js';
+import { checkClient, fieldsOf, isTransactionClient, modelsOf } from './prisma/client.js';
+import type { HookParams, PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
+import { prismaDatabase, writesOutside } from './prisma/transactions.js';
+import type { NOT_ON_TX } from './prisma/tx.js';
 import type { RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 import { type Lock, type Parts, type TryResult, tryWithLock, type Work, withLock } from './with-lock.js';

@@ -1,6 +1,6 @@
 import { after, OVERDUE, type Timer, within } from '../base/clock.js';
 import type { Query, Row } from '../fence/database.js';
-import type { AdapterFactory } from './client.js';
+import type { AdapterFactory } from './internals.js';
 
 /** How long one statement may take, the connection included; a hung one is given up and another opened. */
 const ANSWER_TIME = 3_000;

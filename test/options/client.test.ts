@@ -3,7 +3,8 @@ import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
 import { type FencedLockOptions, fencedLock } from '../../src/index.js';
-import { type AdapterFactory, checkClient, type PrismaInternals } from '../../src/prisma/client.js';
+import { checkClient } from '../../src/prisma/client.js';
+import type { AdapterFactory, PrismaInternals } from '../../src/prisma/internals.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 

@@ -1,0 +1,160 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { LONGEST_TIME } from '../base/clock.js';
+import { ClosedError, InsideTransactionError } from '../base/errors.js';
+import type { Database, Hook, Opening, Query, TransactionOptions } from '../fence/database.js';
+import { isNoMatch, sqlDetail, sqlState } from './errors.js';
+import {
+  type HookParams,
+  type PrismaInternals,
+  TRANSACTION,
+  type TransactionClient,
+  type TransactionInfo,
+} from './internals.js';
+import { withoutExits } from './tx.js';
+
+/** The transaction of one call. */
+interface OpenTransaction {
+  readonly tx: TransactionClient;
+  readonly hook: Hook;
+}
+
+/**
+ * What became of an operation of our own, as the innermost hook saw it. The hooks of other extensions stand in its
+ * way too, and may swallow its error or change its answer.
+ */
+interface Letter {
+  answer?: Promise<unknown>;
+}
+
+const ours = new AsyncLocalStorage<Letter>();
+
+/** The transactions of `client`, as the fence needs them. */
+export function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
+  return {
+    rescue,
+    sqlState,
+    sqlDetail,
+    isNoMatch,
+    open: (options) => begin(client, options),
+  };
+}
+
+type Body = (tx: TransactionClient) => Promise<void>;
+
+function begin(client: PrismaInternals, options: TransactionOptions): Opening<object> {
+  let decide: (body: Body) => void = () => {};
+  const decided = new Promise<Body>((resolve) => {
+    decide = resolve;
+  });
+  const settled = hookedClient(client).$transaction(async (tx) => await (await decided)(tx), prismaOptions(options));
+  settled.catch(() => {});
+  return {
+    async run(hook, body) {
+      let id = '';
+      decide((tx) => {
+        id = tx[TRANSACTION].txId;
+        open.set(id, { tx, hook });
+        return body(withoutExits(tx), statements(client, id));
+      });
+      try {
+        await settled;
+      } finally {
+        open.delete(id);
+      }
+    },
+    discard: () => decide(() => Promise.reject(new Error('not needed'))),
+  };
+}
+
+/** The transactions of locks that are open, by Prisma's id of each. */
+const open = new Map<string, OpenTransaction>();
+
+const hookedClients = new WeakMap<PrismaInternals, PrismaInternals>();
+
+/**
+ * The client with one more hook than the caller's. Its hook is the innermost of all, so it also sees what other
+ * extensions swallow or repeat. Made once for each client: it finds the call by its transaction.
+ */
+function hookedClient(client: PrismaInternals): PrismaInternals {
+  let hooked = hookedClients.get(client);
+  if (hooked === undefined) {
+    hooked = client
+      .$extends({ name: 'fenced-lock transaction', query: { $allOperations: onOperation } })
+      // Once more, with nothing: `$parent`, as methods of model extensions see it, is then a client with the hook.
+      .$extends({ name: 'fenced-lock parent' });
+    hookedClients.set(client, hooked);
+  }
+  return hooked;
+}
+
+function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<string, unknown> {
+  return {
+    // Prisma's own time limit must never fire: it lets the rest of a running operation go on outside the
+    // transaction (prisma/orm#29762). Ours shuts the gate and ends the backend.
+    timeout: LONGEST_TIME,
+    ...(maxWait === undefined ? {} : { maxWait }),
+    ...(isolationLevel === undefined ? {} : { isolationLevel }),
+  };
+}
+
+/** Our own statements go straight to the engine: no extension sees, changes or swallows them. */
+function statements(client: PrismaInternals, id: string): Query {
+  const interactiveTransaction: TransactionInfo = { kind: 'itx', id };
+  return async (text, values) => {
+    const query = { query: text, parameters: JSON.stringify(values) };
+    const request = { action: 'queryRaw', query: { arguments: query, selection: {} } };
+    const { columns, rows } = (await client._engine.request(request, { interactiveTransaction })).data.queryRaw;
+    return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])));
+  };
+}
+
+async function sendSibling(send: () => Promise<unknown> | undefined): Promise<unknown> {
+  const letter: Letter = {};
+  await ours.run(letter, async () => await send()).catch(() => {});
+  if (letter.answer === undefined) throw new Error('another extension kept an operation of the lock from being sent');
+  return await letter.answer;
+}
+
+function onOperation(params: HookParams): Promise<unknown> {
+  const { model, operation: name, args, query } = params;
+  const { transaction } = params.__internalParams;
+  const letter = ours.getStore();
+  if (letter) {
+    letter.answer = Promise.resolve(query(args));
+    return letter.answer;
+  }
+  const what = model === undefined ? name : `${model}.${name}`;
+  if (transaction?.kind !== 'itx') {
+    throw new InsideTransactionError(
+      `${what} would run outside the transaction of the lock. Use the client that the function is given, and no ` +
+        '`$transaction` on it.',
+    );
+  }
+  const own = open.get(transaction.id);
+  if (own === undefined) {
+    throw new ClosedError(`${what} came after the end of its transaction, and was not sent. Await every operation.`);
+  }
+  return own.hook({
+    model,
+    name,
+    args,
+    send: (sent) => query(sent),
+    run: (other, otherName, sent) => sendSibling(() => delegateOf(own.tx, other)?.[otherName]?.(sent)),
+  });
+}
+
+/** What writes; raw SQL that is sent to be answered writes where it begins so. */
+const WRITES = /^(create|update|upsert|delete|\$executeRaw)/;
+const RAW_WRITE = /^\s*(insert|update|delete|merge|truncate|copy|call|do)\b/i;
+
+/** Whether an operation would write, and not in the transaction of a lock. */
+export function writesOutside({ operation, args, __internalParams: { transaction } }: HookParams): boolean {
+  if (transaction?.kind === 'itx' && open.has(transaction.id)) return false;
+  if (!operation.startsWith('$queryRaw')) return WRITES.test(operation);
+  const { strings, sql } = args as { strings?: readonly string[]; sql?: string };
+  return RAW_WRITE.test(Array.isArray(args) ? String(args[0]) : (strings?.[0] ?? sql ?? ''));
+}
+
+function delegateOf(tx: TransactionClient, model: string) {
+  return tx[model.charAt(0).toLowerCase() + model.slice(1)];
+}
