@@ -237,6 +237,16 @@ describeWithShop('the subscriber', () => {
 });
 
 describeWithRedis('the subscriber without Redis', (redis) => {
+  /** Redis comes back: the listener is called once for that, and for each message from then on. */
+  async function expectHearsAgain(channel: string, heard: Tally): Promise<void> {
+    await redis().start();
+    await heard.reach(1);
+    const admin = new Redis(redis().url);
+    await admin.publish(channel, 'look');
+    await heard.reach(2);
+    admin.disconnect();
+  }
+
   test('error events become events of ours, never a crash, and all is well again afterwards', async () => {
     const { subscriber, events } = makeListener(redis().url);
     const channel = someChannel();
@@ -245,12 +255,7 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     await redis().killHard();
     await vi.waitFor(() => expect(events.length).toBeGreaterThan(1));
     expect(events.every(({ type }) => type === 'subscriber-down')).toBe(true);
-    await redis().start();
-    await heard.reach(1);
-    const admin = new Redis(redis().url);
-    await admin.publish(channel, 'look');
-    await heard.reach(2);
-    admin.disconnect();
+    await expectHearsAgain(channel, heard);
   });
 
   test('who starts to listen while Redis is away is subscribed when it comes back', async () => {
@@ -261,12 +266,7 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     await redis().killHard();
     await subscriber.listen(channel, () => heard.add());
     before();
-    await redis().start();
-    await heard.reach(1);
-    const admin = new Redis(redis().url);
-    await admin.publish(channel, 'look');
-    await heard.reach(2);
-    admin.disconnect();
+    await expectHearsAgain(channel, heard);
   });
 
   test('a Redis that does not confirm a subscription is an error, and leaves no channel', async () => {
