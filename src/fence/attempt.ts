@@ -16,6 +16,8 @@ const PATIENCE = 500;
 const BLOCKED_FOR = 50;
 /** How long Postgres may take to answer, beyond what it was asked to wait. */
 const ANSWER_TIME = 2_000;
+/** Postgres ends a statement by itself so much later than our timeout strikes, which says what has happened. */
+const BACKSTOP = 500;
 /** How long an operation in flight gets to end by itself after a strike. */
 const SHORTLY = 50;
 /** COMMIT gets the rest of the work's time, and at least so much. */
@@ -153,7 +155,9 @@ export class Attempt<Tx, R> {
     const { key, holder, leaseTime } = grant;
     try {
       this.#strikeAfter(waitTime + ANSWER_TIME, 'Postgres did not answer its first statement.');
-      return await strike.unlessStruck(admit(query, { key, holder, leaseTime, workTime: limits.timeout, waitTime }));
+      return await strike.unlessStruck(
+        admit(query, { key, holder, leaseTime, workTime: limits.timeout + BACKSTOP, waitTime }),
+      );
     } finally {
       help?.stop();
     }

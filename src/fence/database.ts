@@ -67,4 +67,6 @@ export interface Database<Tx> {
   sqlDetail(error: unknown): string | undefined;
   /** Whether it says that no row matched. */
   isNoMatch(error: unknown): boolean;
+  /** Whether it says that the connection was closed, on a server that may well be there. */
+  isDisconnect(error: unknown): boolean;
 }

@@ -6,6 +6,8 @@ import type { Call } from './call.js';
 const LOCK_NOT_AVAILABLE = '55P03';
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK = '40P01';
+/** How many closed connections of the pool a call gets over; one that was never admitted has done nothing. */
+const MOST_DISCONNECTS = 3;
 /** Pauses before the work runs again double from the first to the longest, each with chance in it; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
@@ -42,8 +44,8 @@ function mayPass(error: unknown, { database }: Pick<Call<unknown, unknown>, 'dat
 }
 
 /**
- * One run of the work. Begins again only where the work has not begun: somebody stands in the key's row, or the
- * snapshot is older than the turn before ours.
+ * One run of the work. Begins again only where the work has not begun: somebody stands in the key's row, the snapshot
+ * is older than the turn before ours, or the connection was a dead one.
  */
 async function admittedTransaction<Tx, R>(
   call: Call<Tx, R>,
@@ -55,6 +57,7 @@ async function admittedTransaction<Tx, R>(
   // the row first and its token then.
   const refusedBy = refusal instanceof StaleTokenError ? call.fencing.rowOf(refusal.model, refusal.where) : undefined;
   let opening = opened;
+  let disconnects = 0;
   for (let blocked = false; ; ) {
     const attempt = new Attempt(call, opening ?? database.open(limits), { blocked, refusedBy });
     opening = undefined;
@@ -62,6 +65,8 @@ async function admittedTransaction<Tx, R>(
       return await attempt.run();
     } catch (error) {
       if (attempt.admitted) throw error;
+      // A connection of the pool that Postgres had closed, as it does with one that was idle for too long under a lock.
+      if (database.isDisconnect(error) && ++disconnects <= MOST_DISCONNECTS) continue;
       const code = database.sqlState(error);
       if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
       if (code !== LOCK_NOT_AVAILABLE && code !== SERIALIZATION_FAILURE) throw error;

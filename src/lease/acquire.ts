@@ -8,7 +8,7 @@ import type { Answer, Claim, LeaseStore, Watch } from './store.js';
 /** First pause after a store that gave no answer; it doubles up to the longest. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
-/** A look gets what is left of the wait time, and at least so much that a healthy network answers; milliseconds. */
+/** A look gets what is left of the wait time, and the first at least so much that a healthy network answers; ms. */
 const LEAST_LOOK = 250;
 /** How often to look while wake-ups cannot be heard. */
 const DEAF_PAUSE = 250;
@@ -63,6 +63,7 @@ export async function acquire(
 async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, bell: Bell): Promise<Lease> {
   let watch: Watch | undefined;
   let pause = FIRST_PAUSE;
+  let leastLook = LEAST_LOOK;
   // The look after which the store may have the lease under our name without our knowing.
   let inDoubt: Promise<Answer> | undefined;
   try {
@@ -73,7 +74,8 @@ async function contend(store: LeaseStore, claim: Claim, wait: Wait, emit: Emit, 
       let unanswered: unknown;
       let nextLook: number;
       try {
-        inDoubt = store.acquire(claim, Math.max(LEAST_LOOK, wait.deadline.remaining));
+        inDoubt = store.acquire(claim, Math.max(leastLook, wait.deadline.remaining));
+        leastLook = 1;
         const answer = await unlessAborted(inDoubt, wait.signal);
         if (answer.taken) {
           const lease = new Lease(claim, sentAt);

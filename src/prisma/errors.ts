@@ -1,11 +1,13 @@
 /** What Postgres said with an error, which Prisma wraps in three ways. */
 interface Wrapped {
   readonly code?: unknown;
+  readonly message?: unknown;
   readonly meta?: { readonly driverAdapterError?: { readonly cause?: DriverCause } };
   readonly cause?: DriverCause;
 }
 
 interface DriverCause {
+  readonly kind?: unknown;
   readonly originalCode?: unknown;
   readonly detail?: unknown;
 }
@@ -28,4 +30,12 @@ export function sqlDetail(error: unknown): string | undefined {
 /** Whether it says that no row matched. */
 export function isNoMatch(error: unknown): boolean {
   return (error as Wrapped | null)?.code === 'P2025';
+}
+
+/** Whether it says that the connection was closed; pg itself says so in plain words only. */
+export function isDisconnect(error: unknown): boolean {
+  const { code, message, meta, cause } = (error ?? {}) as Wrapped;
+  const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
+  if (code === 'P1017' || kind === 'ConnectionClosed' || sqlState(error) === '57P01') return true;
+  return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
 }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
 import { ClosedError, InsideTransactionError } from '../base/errors.js';
 import type { Database, Hook, Opening, Query, TransactionOptions } from '../fence/database.js';
-import { isNoMatch, sqlDetail, sqlState } from './errors.js';
+import { isDisconnect, isNoMatch, sqlDetail, sqlState } from './errors.js';
 import {
   type HookParams,
   type PrismaInternals,
@@ -35,6 +35,7 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query): Database
     sqlState,
     sqlDetail,
     isNoMatch,
+    isDisconnect,
     open: (options) => begin(client, options),
   };
 }

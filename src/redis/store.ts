@@ -2,6 +2,7 @@ import { OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import type { Answer, Claim, Extension, LeaseStore, Watch } from '../lease/store.js';
 import type { RedisClient } from './client.js';
+import { presentable } from './errors.js';
 import { namesOf } from './keys.js';
 import { isUnknownScript, run, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
@@ -42,7 +43,7 @@ export class RedisStore implements LeaseStore {
       const replies = await this.#bounded(pipeline.exec());
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
-      return claims.map(() => asError(error));
+      return claims.map(() => presentable(error));
     }
   }
 
@@ -67,13 +68,13 @@ export class RedisStore implements LeaseStore {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
-    if (!isUnknownScript(error)) return error;
+    if (!isUnknownScript(error)) return presentable(error);
     try {
       const { lease } = this.#names(key);
       const again = await this.#run(scripts.extend, [lease], [holder, String(leaseTime)]);
       return again === 1 ? 'extended' : 'gone';
     } catch (failure) {
-      return asError(failure);
+      return presentable(failure);
     }
   }
 
@@ -100,13 +101,16 @@ export class RedisStore implements LeaseStore {
   /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */
   #bounded<T>(reply: Promise<T>, atMost = this.#options.commandTimeout): Promise<T> {
     const time = Math.min(atMost, this.#options.commandTimeout);
-    return within(reply, time).then((answer) => {
-      if (answer === OVERDUE) throw new Error(`Redis did not answer within ${Math.round(time)} ms`);
-      return answer;
-    });
+    return within(reply, time).then(
+      (answer) => {
+        if (answer !== OVERDUE) return answer;
+        // While it connects ioredis keeps commands back: its status says why nothing came.
+        const { status } = this.#redis;
+        throw new Error(`Redis did not answer within ${Math.round(time)} ms; the client's status is "${status}"`);
+      },
+      (error: unknown) => {
+        throw presentable(error);
+      },
+    );
   }
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

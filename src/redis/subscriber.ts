@@ -1,6 +1,7 @@
 import { after, OVERDUE, type Timer, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import type { RedisClient, RedisSubscriberClient } from './client.js';
+import { presentable } from './errors.js';
 
 /** How long the server may take to confirm a subscription or to answer a ping. */
 const ANSWER_TIME = 2_000;
@@ -50,7 +51,7 @@ export class Subscriber {
       }
     } catch (error) {
       stop();
-      throw error;
+      throw presentable(error);
     }
     return stop;
   }
@@ -95,7 +96,7 @@ export class Subscriber {
     let connectedBefore = false;
     connection.on('message', (name) => this.#wake(name));
     // Without a listener an error event would end the process. Each retry of the connection brings one.
-    connection.on('error', (error) => this.#emit({ type: 'subscriber-down', error }));
+    connection.on('error', (error) => this.#emit({ type: 'subscriber-down', error: presentable(error) }));
     connection.on('ready', () => {
       if (connectedBefore) void this.#resubscribe(connection);
       connectedBefore = true;

@@ -274,6 +274,33 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'expired' });
   });
 
+  test('a connection that Postgres had closed meanwhile is not what the next caller meets', async () => {
+    const { key } = await shop.product(10);
+    const single = shop.client({ pool: { max: 1 } });
+    for (let turn = 0; turn < 5; turn++) {
+      const lost = single.prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.count();
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 350);
+          await tx.stock.count();
+        },
+        { leaseTime: 150 },
+      );
+      await expect(lost).rejects.toBeInstanceOf(LockLostError);
+      expect(await single.prisma.$withLock(`${key} next`, () => 'next')).toBe('next');
+    }
+  });
+
+  test('a timeout that strikes within a statement says so', async () => {
+    const { key } = await shop.product(10);
+    const held = prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT pg_sleep(20)::text`, { timeout: 200 });
+    await expect(held).rejects.toMatchObject({
+      constructor: TransactionAbortedError,
+      message: expect.stringContaining('timeout of 200 ms'),
+    });
+  });
+
   test("the role's own time limits are kept where they are smaller, and lock_timeout is put back", async () => {
     const { key } = await shop.product(10);
     const strict = shop.client({
