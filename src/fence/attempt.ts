@@ -14,6 +14,7 @@ import { AWAIT_ROW, OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
 const PATIENCE = 500;
 /** How long who is in its way gets to end by itself once it has asked. */
 const BLOCKED_FOR = 50;
+const SILENT = 'Postgres did not answer its first statement.';
 /** How long Postgres may take to answer, beyond what it was asked to wait. */
 const ANSWER_TIME = 2_000;
 /** Postgres ends a statement by itself so much later than our timeout strikes, which says what has happened. */
@@ -120,7 +121,9 @@ export class Attempt<Tx, R> {
   async #body(tx: Tx, query: Query): Promise<void> {
     const { grant, limits, strike, work, database } = this.#call;
     this.#query = query;
-    if (this.#refusedBy !== undefined) await query(AWAIT_ROW, this.#refusedBy);
+    strike.throwIfStruck();
+    this.#strikeAfter(2 * ANSWER_TIME, SILENT);
+    if (this.#refusedBy !== undefined) await strike.unlessStruck(query(AWAIT_ROW, this.#refusedBy));
     const admission = await this.#admit(query);
     this.#admission = admission;
     this.#operations = new Operations(this.#call, admission.token, query);
@@ -136,6 +139,9 @@ export class Attempt<Tx, R> {
       // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
       this.#gate.shut(() => closed(grant.key));
       await this.#drain(admission);
+      // Neither Prisma's error nor Postgres's but the driver's own, which leaves its connection in no known state: with
+      // pg's query_timeout, ROLLBACK would be dropped and the pool's next user would commit what we have rejected.
+      if (isPlain(this.#gate.failure?.error)) await endBackend(this.#call, admission);
     }
     this.#mayCommit();
     if (this.#gate.failure) {
@@ -149,12 +155,12 @@ export class Attempt<Tx, R> {
     const waitTime = Math.min(PATIENCE, Math.max(10, limits.wait.deadline.remaining));
     let help: Timer | undefined;
     if (this.#blocked) {
-      const [own] = await query(OWN_PID, []);
+      const [own] = await strike.unlessStruck(query(OWN_PID, []));
       help = after(BLOCKED_FOR, () => void endBlockers(this.#call, Number(own?.['pid'])));
     }
     const { key, holder, leaseTime } = grant;
     try {
-      this.#strikeAfter(waitTime + ANSWER_TIME, 'Postgres did not answer its first statement.');
+      this.#strikeAfter(waitTime + ANSWER_TIME, SILENT);
       return await strike.unlessStruck(
         admit(query, { key, holder, leaseTime, workTime: limits.timeout + BACKSTOP, waitTime }),
       );
@@ -250,8 +256,14 @@ export class Attempt<Tx, R> {
 
   #strikeAfter(ms: number, why: string): void {
     const { grant, strike } = this.#call;
+    // After a strike the alarm is set to give up, and stays so.
+    if (strike.struck) return;
     this.#alarm.set(ms, () => strike.now(new TransactionAbortedError(grant.key, why)));
   }
+}
+
+function isPlain(error: unknown): boolean {
+  return (error as { constructor?: unknown } | undefined)?.constructor === Error;
 }
 
 function closed(key: string): ClosedError {

@@ -1,4 +1,4 @@
-import { type Deadline, sleep } from '../base/clock.js';
+import { type Deadline, OVERDUE, sleep, within } from '../base/clock.js';
 import type { Admission } from './admission.js';
 import type { Query } from './database.js';
 import { END_BACKEND, EVIDENCE } from './sql.js';
@@ -19,6 +19,8 @@ export interface Evidence {
 /** How many attempts a key's row remembers; the `admit` function of the migration keeps as many. */
 const REMEMBERED = 16n;
 
+/** What a look gets even when time is over; milliseconds. */
+const LEAST_LOOK = 1_000;
 /** First pause between two looks, and the longest. */
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 250;
@@ -30,8 +32,10 @@ const LONGEST_PAUSE = 250;
  */
 export async function resolveOutcome(rescue: Query, admission: Admission, deadline: Deadline): Promise<Outcome> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
-    const verdict = await look(rescue, admission).catch(() => 'open' as const);
-    if (verdict !== 'open') return verdict;
+    // The rescue connection takes one statement at a time, and others may be before us.
+    const looking = look(rescue, admission).catch(() => 'open' as const);
+    const verdict = await within(looking, Math.max(LEAST_LOOK, deadline.remaining));
+    if (verdict !== 'open' && verdict !== OVERDUE) return verdict;
     if (deadline.passed) return 'unknown';
     await sleep(Math.min(pause, deadline.remaining));
   }

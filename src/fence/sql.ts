@@ -14,21 +14,27 @@ export const OWN_XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 
 /**
  * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
- * our lease, so their holders have lost theirs.
+ * our lease, so their holders have lost theirs. Only while $1 is still in its admission: this may have come late, and
+ * what our work waits for then is nobody's fault.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
-WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)`;
+WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+  AND EXISTS (
+    SELECT FROM pg_stat_activity AS o WHERE o.pid = $1::integer AND position('fenced_lock.admit(' IN o.query) > 0
+  )`;
 
 /**
  * Ends backend $1 while it is in transaction $2, of the crash epoch $3, and answers when it is gone: a connection
  * that is about to be closed must not go back to the pool as if it were whole. After a crash both numbers are given out
- * again, also together: the epoch keeps us from ending somebody else's work.
+ * again, also together: the epoch keeps us from ending somebody else's work. A COMMIT that waits for its standby is left
+ * alone: it would be cut short, and reported as committed though it is not replicated.
  */
 export const END_BACKEND = `SELECT a.pid, pg_terminate_backend(a.pid, 1000) AS ended
 FROM pg_stat_activity AS a
 WHERE a.pid = $1::integer AND a.backend_xid = $2::text::xid8::xid
+  AND a.wait_event IS DISTINCT FROM 'SyncRep'
   AND ($3::uuid IS NULL OR $3::uuid = (SELECT epoch FROM fenced_lock.evidence('', $2::text)))`;
 
 export const EVIDENCE = `SELECT status, epoch::text, born::text, turns::text, attempts

@@ -21,8 +21,8 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
   if (typeof client._engine?.request !== 'function' || client._runtimeDataModel === undefined) {
     throw new InvalidOptionError('client', 'must be one of Prisma 7: another version has another inside.');
   }
-  const config = (adapter as { config?: { query_timeout?: unknown } }).config;
-  if (config?.query_timeout) {
+  const { config } = adapter as { config?: { query_timeout?: unknown; connectionString?: unknown } };
+  if (config?.query_timeout || /[?&]query_timeout=/.test(String(config?.connectionString))) {
     throw new InvalidOptionError(
       'query_timeout',
       'of the pg pool must not be set: it drops a queued ROLLBACK and gives the connection back inside the open ' +

@@ -23,6 +23,8 @@ interface OpenTransaction {
  * way too, and may swallow its error or change its answer.
  */
 interface Letter {
+  readonly model: string;
+  readonly name: string;
   answer?: Promise<unknown>;
 }
 
@@ -79,10 +81,11 @@ const hookedClients = new WeakMap<PrismaInternals, PrismaInternals>();
 function hookedClient(client: PrismaInternals): PrismaInternals {
   let hooked = hookedClients.get(client);
   if (hooked === undefined) {
-    hooked = client
-      .$extends({ name: 'fenced-lock transaction', query: { $allOperations: onOperation } })
-      // Once more, with nothing: `$parent`, as methods of model extensions see it, is then a client with the hook.
-      .$extends({ name: 'fenced-lock parent' });
+    const layer = client.$extends({ name: 'fenced-lock transaction', query: { $allOperations: onOperation } });
+    // `$parent`, as methods of model extensions see it, is the client before the last one, and so on up: past the hook,
+    // but still in the transaction. This layer is its own parent, and another one lies on it.
+    Object.defineProperty(layer, '_appliedParent', { value: layer });
+    hooked = layer.$extends({ name: 'fenced-lock parent' });
     hookedClients.set(client, hooked);
   }
   return hooked;
@@ -109,9 +112,9 @@ function statements(client: PrismaInternals, id: string): Query {
   };
 }
 
-async function sendSibling(send: () => Promise<unknown> | undefined): Promise<unknown> {
-  const letter: Letter = {};
-  await ours.run(letter, async () => await send()).catch(() => {});
+async function sendSibling(tx: TransactionClient, model: string, name: string, args: unknown): Promise<unknown> {
+  const letter: Letter = { model, name };
+  await ours.run(letter, async () => await delegateOf(tx, model)?.[name]?.(args)).catch(() => {});
   if (letter.answer === undefined) throw new Error('another extension kept an operation of the lock from being sent');
   return await letter.answer;
 }
@@ -119,17 +122,18 @@ async function sendSibling(send: () => Promise<unknown> | undefined): Promise<un
 function onOperation(params: HookParams): Promise<unknown> {
   const { model, operation: name, args, query } = params;
   const { transaction } = params.__internalParams;
-  const letter = ours.getStore();
-  if (letter) {
-    letter.answer = Promise.resolve(query(args));
-    return letter.answer;
-  }
   const what = model === undefined ? name : `${model}.${name}`;
   if (transaction?.kind !== 'itx') {
     throw new InsideTransactionError(
       `${what} would run outside the transaction of the lock. Use the client that the function is given, and no ` +
         '`$transaction` on it.',
     );
+  }
+  const letter = ours.getStore();
+  // Once, and only for what it was written for: what another extension does on the way is the caller's.
+  if (letter && letter.answer === undefined && letter.model === model && letter.name === name) {
+    letter.answer = Promise.resolve(query(args));
+    return letter.answer;
   }
   const own = open.get(transaction.id);
   if (own === undefined) {
@@ -140,7 +144,7 @@ function onOperation(params: HookParams): Promise<unknown> {
     name,
     args,
     send: (sent) => query(sent),
-    run: (other, otherName, sent) => sendSibling(() => delegateOf(own.tx, other)?.[otherName]?.(sent)),
+    run: (other, otherName, sent) => sendSibling(own.tx, other, otherName, sent),
   });
 }
 

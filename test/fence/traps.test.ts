@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PrismaPg } from '@prisma/adapter-pg';
@@ -156,6 +157,81 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
       return lock.token;
     });
     expect(await shop.row(id)).toEqual({ quantity: 0, fence: token });
+  });
+
+  test('climbing up from $parent to $parent leads past neither the fence nor the gate', async () => {
+    const { id, key } = await shop.product(10);
+    await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [id]);
+    interface Climbing {
+      readonly $parent: Climbing & ShopClient;
+    }
+    const up = (tx: unknown) => (tx as Climbing).$parent.$parent.$parent;
+    const stale = prisma.$withLock(key, (tx) => up(tx).stock.update({ where: { id }, data: { quantity: 0 } }));
+    await expect(stale).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    const swallowed = prisma.$withLock(key, async (tx) => {
+      await up(tx).$queryRaw`SELECT 1 / 0`.catch(() => {});
+    });
+    await expect(swallowed).rejects.toBeInstanceOf(TransactionAbortedError);
+  });
+
+  test('what another extension writes while we claim a row is held to the fence like all else', async () => {
+    const [own, fresher] = [await shop.product(10), await shop.product(10)];
+    await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [fresher.id]);
+    const contexts = new AsyncLocalStorage<Pick<ShopClient, 'stock'>>();
+    let audited = false;
+    const auditing = prisma.$extends({
+      query: {
+        stock: {
+          async updateMany({ args, query }) {
+            const answer = await query(args);
+            if (!audited) {
+              audited = true;
+              await contexts.getStore()?.stock.update({ where: { id: fresher.id }, data: { quantity: 77 } });
+            }
+            return answer;
+          },
+        },
+      },
+    }) as unknown as ShopClient;
+    const { id } = own;
+    const held = auditing.$withLock(own.key, (tx) =>
+      contexts.run(tx, async () =>
+        tx.stock.upsert({ where: { id }, update: { quantity: 5 }, create: { product: `new ${id}`, quantity: 1 } }),
+      ),
+    );
+    await expect(held).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    expect(audited).toBe(true);
+    expect((await shop.row(fresher.id))?.quantity).toBe(10);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('an operation that begins after the function has ended is refused, though another is still in flight', async () => {
+    const { id, key } = await shop.product(10);
+    const letGo = await holdRow(shop, id);
+    const returning = gate();
+    let late: Promise<unknown> = Promise.resolve();
+    const held = prisma.$withLock(key, async (tx) => {
+      void tx.stock.update({ where: { id }, data: { quantity: 9 } }).then(() => {});
+      await shop.blocked('UPDATE "public"."Stock"');
+      late = returning.opened.then(() => tx.order.create({ data: { stockId: id, buyer: key, quantity: 1 } }));
+      setImmediate(returning.open);
+    });
+    await expect(async () => {
+      await returning.opened;
+      await late;
+    }).rejects.toBeInstanceOf(ClosedError);
+    await letGo();
+    await held;
+    expect(await ordersOf(key)).toBe(0);
+  });
+
+  test('work may take longer than the 5 s after which Prisma would end a transaction', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx) => {
+      await new Promise((resolve) => setTimeout(resolve, 5_500));
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
   });
 
   test('$withLock on the client of a transaction is refused', async () => {
@@ -357,10 +433,16 @@ describeWithShop('a database without our objects', () => {
   });
 
   test('a pool with query_timeout is refused, because it can commit what was rolled back', () => {
-    const adapter = new PrismaPg({ connectionString: inject('postgres').app, query_timeout: 1_000 });
+    const connectionString = inject('postgres').app;
     const redis = shop.redis();
-    expect(() => new PrismaClient({ adapter }).$extends(fencedLock({ redis }))).toThrow(
-      expect.objectContaining({ code: 'INVALID_OPTION', option: 'query_timeout' }),
-    );
+    for (const config of [
+      { connectionString, query_timeout: 1_000 },
+      { connectionString: `${connectionString}?query_timeout=1000` },
+    ]) {
+      const adapter = new PrismaPg(config);
+      expect(() => new PrismaClient({ adapter }).$extends(fencedLock({ redis }))).toThrow(
+        expect.objectContaining({ code: 'INVALID_OPTION', option: 'query_timeout' }),
+      );
+    }
   });
 });

@@ -35,6 +35,8 @@ describeWithShop('G3: released only when the outcome is known', () => {
     const held = holder.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
     await onItsWay.opened;
     expect(await contender.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    // Kept out by its lease, and not by the admission alone.
+    expect(await shop.redis().keys(`*${key}*`)).toHaveLength(1);
     holder.proxy.resume();
     await held;
     const seen = await contender.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));

@@ -38,8 +38,9 @@ CREATE UNLOGGED TABLE fenced_lock.epoch (
 );
 
 -- Starts an epoch where crash recovery has ended one. To be called in a transaction of its own.
+-- Whoever holds the row back must not hold us up.
 CREATE FUNCTION fenced_lock.start_epoch() RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
 AS $$
     INSERT INTO fenced_lock.epoch (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING
 $$;
@@ -80,8 +81,14 @@ DECLARE
     our_token   bigint;
     our_turn    bigint;
 BEGIN
+    IF jsonb_array_length(keys) NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'an admission takes 1 to 100 keys' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     FOR place IN 0 .. jsonb_array_length(keys) - 1 LOOP
         our_key := keys ->> place;
+        IF octet_length(our_key) NOT BETWEEN 1 AND 2048 THEN
+            RAISE EXCEPTION 'a key has 1 to 2048 bytes' USING ERRCODE = 'invalid_parameter_value';
+        END IF;
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
         PERFORM set_config('lock_timeout',
             greatest(1, ceil(extract(epoch FROM give_up - clock_timestamp()) * 1000))::bigint::text, true);
@@ -203,7 +210,9 @@ CREATE FUNCTION fenced_lock.is_overridden() RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM fenced_lock.override AS o WHERE o.xid = pg_current_xact_id_if_assigned());
+    RETURN EXISTS (SELECT FROM fenced_lock.override AS o WHERE o.xid = pg_current_xact_id_if_assigned()
+        -- A restored dump brings records of another cluster, which gives out the same xids again.
+        AND o.granted_at >= transaction_timestamp());
 END
 $$;
 
@@ -269,7 +278,7 @@ LANGUAGE plpgsql SET lock_timeout = '1s'
 AS $$
 BEGIN
     EXECUTE (
-        SELECT pg_catalog.format('SELECT FROM %I.%I AS t WHERE %s FOR NO KEY UPDATE', of_schema, of_table,
+        SELECT pg_catalog.format('SELECT FROM %I.%I AS t WHERE %s LIMIT 1 FOR NO KEY UPDATE', of_schema, of_table,
             pg_catalog.string_agg(pg_catalog.format('t.%1$I = (pg_catalog.jsonb_populate_record(NULL::%2$I.%3$I, $1)).%1$I',
                 name, of_schema, of_table), ' AND '))
         FROM pg_catalog.jsonb_object_keys(row_key) AS name
