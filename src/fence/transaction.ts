@@ -1,4 +1,4 @@
-import { sleep, unlessAborted } from '../base/clock.js';
+import { sleep } from '../base/clock.js';
 import { LockTimeoutError, NotInstalledError, StaleTokenError } from '../base/errors.js';
 import { Attempt } from './attempt.js';
 import type { Call } from './call.js';
@@ -28,11 +28,11 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
       return await admittedTransaction(call, run === 0 ? call.opening : undefined, refusal);
     } catch (error) {
       if (run >= limits.retries || !mayPass(error, call)) throw error;
-      if (strike.signal.aborted || grant.loss) throw error;
+      if (strike.struck || grant.loss) throw error;
       refusal = error;
       // Chance keeps apart those who met once: they would meet again.
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** run) * Math.random();
-      await unlessAborted(sleep(pause), strike.signal);
+      await strike.unlessStruck(sleep(pause));
     }
   }
 }
