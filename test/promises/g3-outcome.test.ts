@@ -1,17 +1,19 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import type pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { CommitUnknownError, TransactionAbortedError } from '../../src/index.js';
+import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 
 /** A client whose connections to Postgres, the rescue connection aside, go through a proxy. */
-async function proxied(shop: Shop, app: string) {
+async function proxied(shop: Shop, app: string, pool: pg.PoolConfig = {}) {
   const { hostname: host, port } = new URL(app);
   const proxy = await startFaultProxy({ host, port: Number(port) });
   const rescue = new PrismaPg({ connectionString: app });
-  const client = shop.client({ pool: { connectionString: proxy.url(app) }, rescue });
+  const client = shop.client({ pool: { connectionString: proxy.url(app), ...pool }, rescue });
   // Before the client, which would wait for its hung connections.
   shop.closeLater(() => proxy.close());
   return { proxy, ...client };
@@ -164,6 +166,28 @@ describeWithShop('G3: released only when the outcome is known', () => {
     });
     await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
     expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a call that is struck while it waits for a connection settles, though that connection then goes silent', async () => {
+    const { key } = await shop.product(10);
+    const { prisma, plain, proxy } = await proxied(shop, app(), { max: 1 });
+    const abort = new AbortController();
+    const inside = gate();
+    const goOn = gate();
+    const busy = plain.$transaction(async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    proxy.onData('toServer', (data) => (data.includes('fenced_lock.admit') ? 'hold' : 'forward'));
+    const held = prisma.$withLock(key, () => 'in', { signal: abort.signal, maxWait: 10_000 });
+    const settled = held.catch((error: unknown) => error);
+    const redis = shop.redis();
+    await eventually('it has its lease', async () => (await redis.keys(`*${key}*`)).length === 1);
+    abort.abort('closing time');
+    goOn.open();
+    await busy;
+    expect(await settled).toBe('closing time');
   });
 
   test('a connection that goes silent in mid-work is rolled back within its timeout', async () => {
