@@ -6,6 +6,38 @@ const layer = (name, from, ...to) => ({
   to: { path: '^src/', pathNot: to },
 });
 
+/** The files at the top of src/, and what each of them may import beside base/. */
+const TOP = {
+  index: ['extension', 'handle', 'lock', 'operators', 'options', 'with-lock'],
+  extension: [
+    'arguments',
+    'assemble',
+    'context',
+    'handle',
+    'lock',
+    'operators',
+    'options',
+    'resolve',
+    'with-lock',
+    'prisma/',
+  ],
+  assemble: ['open-handles', 'options', 'parts', 'fence/', 'lease/', 'prisma/', 'redis/'],
+  handle: ['context', 'lock', 'options', 'parts', 'resolve', 'under-grant', 'with-lock', 'fence/', 'lease/'],
+  operators: ['options', 'parts', 'under-grant', 'fence/', 'lease/'],
+  'with-lock': ['context', 'join', 'lock', 'options', 'parts', 'under-grant', 'fence/', 'lease/'],
+  'under-grant': ['options', 'parts', 'fence/', 'lease/'],
+  parts: ['open-handles', 'fence/', 'lease/'],
+  join: ['lock', 'options'],
+  lock: [],
+  context: [],
+  'open-handles': [],
+  arguments: ['options', 'resolve'],
+  resolve: ['options'],
+  options: [],
+};
+const file = (name) => `^src/${name}[.]ts$`;
+const place = (name) => (name.endsWith('/') ? `^src/${name}` : file(name));
+
 module.exports = {
   forbidden: [
     { name: 'no-circles', severity: 'error', from: {}, to: { circular: true } },
@@ -20,31 +52,46 @@ module.exports = {
       '^src/fence/database[.]ts$',
       '^src/base/',
     ),
-    layer('context-imports-base', '^src/context[.]ts$', '^src/base/'),
-    layer('options-import-base', '^src/options[.]ts$', '^src/base/'),
+    ...Object.entries(TOP).map(([name, allowed]) =>
+      layer(`${name}-imports-what-it-is-allowed`, file(name), ...allowed.map(place), '^src/base/'),
+    ),
+    {
+      name: 'every-file-at-the-top-is-listed',
+      severity: 'error',
+      from: { path: '^src/[^/]+$', pathNot: Object.keys(TOP).map(file) },
+      to: {},
+    },
+    layer('cli-stands-on-the-ground-floor', '^src/cli/(?!(commands|locks|servers)/)', '^src/cli/', file('options')),
     layer(
-      'with-lock-tells-the-story',
-      '^src/with-lock[.]ts$',
-      '^src/(context|options)[.]ts$',
-      '^src/lease/',
-      '^src/fence/',
+      'commands-check-arguments',
+      '^src/cli/commands/',
+      '^src/cli/',
+      file('options'),
+      file('arguments'),
       '^src/base/',
     ),
-    layer('cli-stands-on-the-ground-floor', '^src/cli/', '^src/cli/', '^src/options[.]ts$', '^src/base/'),
+    layer(
+      'only-what-looks-at-locks-knows-the-fence',
+      '^src/cli/locks/',
+      '^src/cli/',
+      '^src/fence/(admission|sql)[.]ts$',
+      '^src/lease/store[.]ts$',
+      '^src/base/',
+    ),
+    layer(
+      'only-the-way-to-the-servers-knows-redis',
+      '^src/cli/servers/',
+      '^src/cli/',
+      file('options'),
+      '^src/redis/(client|store)[.]ts$',
+      '^src/lease/store[.]ts$',
+    ),
     {
       name: 'nothing-imports-the-cli',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/cli/' },
       to: { path: '^src/cli/' },
     },
-    layer(
-      'index-names',
-      '^src/index[.]ts$',
-      '^src/extension[.]ts$',
-      '^src/options[.]ts$',
-      '^src/with-lock[.]ts$',
-      '^src/base/',
-    ),
     {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',

@@ -1,10 +1,13 @@
 -- extend: gives a lease its full time again, if it is still this holder's.
 --
--- KEYS  lease
--- ARGV  holder  leaseTime
+-- KEYS  lease  queue
+-- ARGV  holder  leaseTime  wake  offerTime
 -- REPLY integer: 1 extended; 0 gone, or somebody else's
+-- USES  shared/pass-on.lua
+--
+-- Where nobody has it (a restart, a flush) those who wait do not know, and would sleep to the end of the lost lease.
 
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
+local holder = redis.call('GET', KEYS[1])
+if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end
 return 0

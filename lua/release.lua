@@ -1,14 +1,18 @@
--- release: gives a lease back, if it is still this holder's, and wakes those who wait for it.
+-- release: gives back what this holder has, a lease or a place in the queue, and passes the key on.
 --
--- KEYS  lease
--- ARGV  holder  channel
--- REPLY integer: 1 released; 0 gone, or somebody else's
+-- KEYS  lease  queue
+-- ARGV  holder  receiver  wake  offerTime
+-- REPLY integer: 1 released; 0 it had no lease
+-- USES  shared/pass-on.lua
 --
--- The message is a hint that it is worth looking. Whoever misses it looks when the lease would have ended.
+-- One script for both, because a waiter that gives up may just have been made an offer. A message is a hint that it is
+-- worth looking: whoever misses it looks when the lease would have ended.
 
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then
   redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', ARGV[2], 'look')
-  return 1
+  redis.call('PUBLISH', ARGV[3], 'look')
 end
-return 0
+return holder and 1 or 0

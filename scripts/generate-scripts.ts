@@ -4,12 +4,20 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const LUA = new URL('../lua/', import.meta.url);
 const OUT = new URL('../src/redis/scripts.generated.ts', import.meta.url);
-const REPLIES: Record<string, string> = { integer: 'number' };
+const REPLIES: Record<string, string> = { integer: 'number', list: 'unknown[]' };
 
 function header(text: string, name: string, file: string): string {
-  const line = new RegExp(`^-- ${name} +(.+)$`, 'm').exec(text)?.[1];
-  if (line === undefined) throw new Error(`lua/${file}: the header has no line "-- ${name} …"`);
-  return line;
+  const line = new RegExp(`^-- ${name}( .+)?$`, 'm').exec(text);
+  if (line === null) throw new Error(`lua/${file}: the header has no line "-- ${name} …"`);
+  return line[1]?.trim() ?? '';
+}
+
+const words = (line: string) => line.split(/\s+/).filter((word) => word !== '');
+
+/** The functions that a script says it USES stand before it: Redis has no other way to share them. */
+function withUses(text: string): string {
+  const used = /^-- USES +(.+)$/m.exec(text)?.[1] ?? '';
+  return [...words(used).map((file) => readFileSync(new URL(file, LUA), 'utf8')), text].join('\n');
 }
 
 /** What is sent: the script without comments and blank lines. */
@@ -36,16 +44,17 @@ const scripts = readdirSync(LUA)
   .map((file) => {
     const text = readFileSync(new URL(file, LUA), 'utf8');
     const name = file.slice(0, -'.lua'.length);
-    const keys = header(text, 'KEYS', file).split(/\s+/);
-    const args = header(text, 'ARGV', file).split(/\s+/);
+    const keys = words(header(text, 'KEYS', file));
+    const args = words(header(text, 'ARGV', file));
     const reply = REPLIES[header(text, 'REPLY', file).split(':')[0] ?? ''];
     if (reply === undefined) throw new Error(`lua/${file}: REPLY must begin with one of ${Object.keys(REPLIES)}`);
     checkCount(text, 'KEYS', keys, file);
     checkCount(text, 'ARGV', args, file);
-    const lua = body(text);
+    const lua = body(withUses(text));
     const sha1 = createHash('sha1').update(lua).digest('hex');
     const literal = lua.replaceAll('\\', '\\\\').replaceAll('`', '\\`').replaceAll('${', '\\${');
-    return `export const ${name}: Script<${tuple(keys)}, ${tuple(args)}, ${reply}> = {
+    // `yield` is no name in JavaScript.
+    return `export const ${name === 'yield' ? 'yield_' : name}: Script<${tuple(keys)}, ${tuple(args)}, ${reply}> = {
   name: '${name}',
   keys: ${keys.length},
   sha1: '${sha1}',

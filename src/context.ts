@@ -3,7 +3,9 @@ import { NestedError, ReentryError } from './base/errors.js';
 
 /** What one async context holds; it ends with the lock's function, though what that left behind may go on. */
 interface Context {
-  readonly key: string;
+  readonly keys: readonly string[];
+  /** What an inner call of these keys may join; nothing joins a handle. */
+  readonly joint: object | undefined;
   readonly outer: Context | undefined;
   ended: boolean;
 }
@@ -15,29 +17,49 @@ slots[SLOT] ??= new AsyncLocalStorage<Context>();
 const contexts = slots[SLOT];
 
 /**
- * Refuses a call that would wait for itself, or for others while it keeps them waiting: the outer lock holds a
- * connection meanwhile, and as many such calls as the pool has connections hang it.
+ * What a call of these keys joins, if its context holds them all and `mayJoin` says so. Refuses one that would wait for
+ * itself, or for others while it keeps them waiting: the outer lock holds a connection meanwhile, and as many such calls
+ * as the pool has connections hang it.
  *
  * @throws ReentryError, NestedError
  */
-export function checkContext(key: string, nested: 'throw' | 'allow'): void {
+export function findJoint(
+  keys: readonly string[],
+  nested: 'throw' | 'allow',
+  mayJoin: (joint: object) => boolean,
+): object | undefined {
+  let enclosing: Context | undefined;
   for (let context = contexts.getStore(); context !== undefined; context = context.outer) {
     if (context.ended) continue;
-    if (context.key === key) throw new ReentryError(key);
-    if (nested === 'throw') throw new NestedError(key, context.key);
+    enclosing ??= context;
+    const { keys: held, joint } = context;
+    const same = keys.filter((key) => held.includes(key));
+    if (same[0] === undefined) continue;
+    if (same.length === keys.length && joint !== undefined && mayJoin(joint)) return joint;
+    throw new ReentryError(same[0]);
   }
+  if (enclosing && nested === 'throw') throw new NestedError(keys[0] as string, enclosing.keys[0] as string);
+  return undefined;
 }
 
-/** The key that the present async context holds, if it holds one. */
+/** A key that the present async context holds, if it holds one. */
 export function heldKey(): string | undefined {
   let context = contexts.getStore();
   while (context?.ended) context = context.outer;
-  return context?.key;
+  return context?.keys[0];
 }
 
-/** Runs the lock's function as one that holds `key`. */
-export function holding<R>(key: string, work: () => R | Promise<R>): Promise<R> {
-  const context: Context = { key, outer: contexts.getStore(), ended: false };
+/** Whether the present async context holds this key. */
+export function holds(key: string): boolean {
+  for (let context = contexts.getStore(); context !== undefined; context = context.outer) {
+    if (!context.ended && context.keys.includes(key)) return true;
+  }
+  return false;
+}
+
+/** Runs the lock's function as one that holds `keys`. */
+export function holding<R>(keys: readonly string[], joint: object | undefined, work: () => R | Promise<R>): Promise<R> {
+  const context: Context = { keys, joint, outer: contexts.getStore(), ended: false };
   return contexts.run(context, async () => {
     try {
       return await work();

@@ -1,29 +1,19 @@
 import { Prisma } from '@prisma/client/extension';
+import { checkKey, checkKeys, checkState, checkWork } from './arguments.js';
+import { assemble } from './assemble.js';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
-import { toEmit } from './base/events.js';
 import { heldKey } from './context.js';
-import type { Database } from './fence/database.js';
-import { Fencing } from './fence/fencing.js';
-import { LocalQueue } from './lease/queue.js';
-import { Renewal } from './lease/renewal.js';
-import {
-  checkKey,
-  checkWork,
-  type FencedLockOptions,
-  type LockOptions,
-  type ResolvedLockOptions,
-  type ResolvedOptions,
-  resolveLockOptions,
-  resolveOptions,
-} from './options.js';
-import { checkClient, fieldsOf, isTransactionClient, modelsOf } from './prisma/client.js';
+import { type LockHandle, lock, resume } from './handle.js';
+import type { Lock, Work } from './lock.js';
+import { forceRelease, inspect, type LockState, list } from './operators.js';
+import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options.js';
+
+import { isTransactionClient } from './prisma/client.js';
 import type { HookParams, PrismaInternals } from './prisma/internals.js';
-import { Rescue, rescueFactory } from './prisma/rescue.js';
-import { prismaDatabase, writesOutside } from './prisma/transactions.js';
+import { writesOutside } from './prisma/transactions.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
-import type { RedisClient } from './redis/client.js';
-import { RedisStore } from './redis/store.js';
-import { type Lock, type Parts, type TryResult, tryWithLock, type Work, withLock } from './with-lock.js';
+import { resolveLockOptions, resolveOptions } from './resolve.js';
+import { type LockCall, type TryResult, tryWithLock, withLock } from './with-lock.js';
 
 /** The client of a lock's transaction: the caller's own, extensions included, without what would leave it. */
 export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;
@@ -40,7 +30,7 @@ type WithFence<Model extends string, Field extends string> = string extends Mode
   : { [M in Model as Uncapitalize<M>]: { fields: { [F in Field]: unknown } } };
 
 /**
- * The Prisma client extension: adds `$withLock` and `$tryWithLock`.
+ * The Prisma client extension: adds `$withLock`, `$tryWithLock`, `$lock`, `$resumeLock` and `$locks`.
  *
  * @throws InvalidOptionError for an option that cannot be used, when it is made and when it is applied.
  */
@@ -53,50 +43,129 @@ export function fencedLock<const Model extends string = never, const Field exten
 
 function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
-    const { parts, databaseOf } = assemble(client as unknown as PrismaInternals, resolved);
+    const base = client as unknown as PrismaInternals;
+    const { parts, store, databaseOf, close } = assemble(base, resolved);
+    const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
+      const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals;
+      refuseInside(outermost, method, keys[0]);
+      const options = resolveLockOptions(given, resolved.defaults);
+      return { client: outermost, database: databaseOf(outermost), keys, options, given };
+    };
     return client.$extends({
       name: 'fenced-lock',
       query: { $allOperations: (params) => noticeEscape(params as unknown as HookParams) },
       client: {
         /**
-         * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost.
+         * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are taken all or
+         * none, in an order of their own.
          *
-         * @returns what `fn` returned, and only if its transaction has committed.
+         * @returns what `fn` returned, and only if its transaction has committed; inside another call of the same keys,
+         *   whose transaction it joins, when `fn` has ended.
          * @throws LockTimeoutError, LockUnavailableError: the lock was not had, nothing was done.
          * @throws LockLostError, StaleTokenError, TransactionAbortedError: it was rolled back.
          * @throws CommitUnknownError where neither can be found out.
          * @throws whatever `fn` threw, untouched: it was rolled back.
          */
-        async $withLock<T, R>(
+        $withLock<T, R>(
           this: T,
-          key: string,
+          key: string | readonly string[],
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
           options: LockOptions = {},
         ): Promise<R> {
-          const call = check(this, '$withLock', key, fn, options, resolved.defaults);
-          return await withLock(parts, databaseOf(call.client), call.key, fn as Work<object, R>, call.options);
+          return promised(() => {
+            const keys = checkKeys(key);
+            checkWork(fn);
+            return withLock(parts, check(this, '$withLock', keys, options), fn as Work<object, R>);
+          });
         },
 
         /**
-         * `$withLock` that does not wait: `{ acquired: false }` if somebody else has the key now.
+         * `$withLock` that does not wait: `{ acquired: false }` if somebody else has one of the keys now.
          *
          * @throws as `$withLock`, except LockTimeoutError.
          */
         async $tryWithLock<T, R>(
           this: T,
-          key: string,
+          key: string | readonly string[],
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
           options: TryLockOptions = {},
         ): Promise<TryResult<R>> {
-          const call = check(this, '$tryWithLock', key, fn, options, resolved.defaults);
+          const keys = checkKeys(key);
+          checkWork(fn);
+          const call = check(this, '$tryWithLock', keys, options);
           if ('waitTime' in options) {
             throw new InvalidOptionError('waitTime', 'has no place in $tryWithLock, which does not wait.');
           }
-          return await tryWithLock(parts, databaseOf(call.client), call.key, fn as Work<object, R>, call.options);
+          return await tryWithLock(parts, call, fn as Work<object, R>);
+        },
+
+        /**
+         * A handle: the lock, held until it is released. For work that is more than one transaction.
+         *
+         * @throws LockTimeoutError, LockUnavailableError: the lock was not had.
+         */
+        async $lock<T>(
+          this: T,
+          key: string | readonly string[],
+          options: LockOptions = {},
+        ): Promise<LockHandle<LockTx<T>>> {
+          const handle = await lock(parts, check(this, '$lock', checkKeys(key), options));
+          return handle as unknown as LockHandle<LockTx<T>>;
+        },
+
+        /**
+         * The handle that `state` was made from by `toJSON()`, in this process from now on; the old one is lost.
+         *
+         * @throws StaleTokenError if somebody else has been admitted since, LockLostError if its lease has ended.
+         */
+        async $resumeLock<T>(this: T, state: HandleState, options: LockOptions = {}): Promise<LockHandle<LockTx<T>>> {
+          const checked = checkState(state);
+          const handle = await resume(parts, check(this, '$resumeLock', checked.keys, options), checked);
+          return handle as unknown as LockHandle<LockTx<T>>;
+        },
+
+        /** For operators. */
+        $locks: {
+          /** What both servers know of a key. */
+          async inspect(key: string): Promise<LockState> {
+            return await inspect(store, databaseOf(base).rescue, checkKey(key));
+          },
+          /** The keys that somebody has or waits for now. */
+          async list(): Promise<readonly LockState[]> {
+            return await list(store, databaseOf(base).rescue);
+          },
+          /**
+           * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
+           * in hand stale. `false` if nobody had its lease.
+           */
+          async forceRelease(key: string): Promise<boolean> {
+            return await forceRelease(parts, store, databaseOf(base), checkKey(key), resolved.defaults);
+          },
+          /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
+          async close(): Promise<void> {
+            refuseInside(undefined, '$locks.close', heldKey());
+            await close();
+          },
+        },
+
+        /** Closes the locks as `$locks.close()` does, then the client. */
+        async $disconnect(): Promise<void> {
+          refuseInside(undefined, '$disconnect', heldKey());
+          await close();
+          await base.$disconnect();
         },
       },
     });
   });
+}
+
+/** What an async function would do, which would be there as long as its caller waits. */
+function promised<R>(call: () => Promise<R>): Promise<R> {
+  try {
+    return call();
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 /** Passes on an operation, unless it is a write that stands in a lock's function and not in its transaction. */
@@ -112,58 +181,14 @@ function noticeEscape(params: HookParams): Promise<unknown> {
   );
 }
 
-/** What the calls of one extended client share. Nothing here opens a connection. */
-function assemble(client: PrismaInternals, options: ResolvedOptions) {
-  const emit = toEmit(options.onEvent);
-  const adapter = checkClient(client);
-  const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
-  const { keyPrefix, commandTimeout } = options;
-  const store = new RedisStore(options.redis as unknown as RedisClient, { keyPrefix, commandTimeout }, emit);
-  const parts: Parts = {
-    store,
-    queue: new LocalQueue(),
-    renewal: new Renewal(store),
-    fencing: fencingOf(client, options),
-    emit,
-    calm: true,
-  };
-  const databaseOf = (outermost: PrismaInternals): Database<object> => prismaDatabase(outermost, rescue.query);
-  return { parts, databaseOf };
-}
-
-function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {
-  const fields = fieldsOf(client);
-  const has = (model: string) =>
-    fields.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
-  for (const model of models ?? []) {
-    if (!fields.has(model)) throw new InvalidOptionError('models', `names ${model}, which the schema does not have.`);
-    if (!has(model)) {
-      throw new InvalidOptionError(
-        'models',
-        `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: add it, in a migration too.`,
-      );
-    }
-  }
-  return new Fencing(fenceField, new Set(models ?? [...fields.keys()].filter(has)), modelsOf(client));
-}
-
-function check(
-  self: unknown,
-  method: string,
-  key: unknown,
-  fn: unknown,
-  options: LockOptions,
-  defaults: ResolvedLockOptions,
-) {
-  const client = Prisma.getExtensionContext(self) as unknown as PrismaInternals;
-  const checked = checkKey(key);
-  checkWork(fn);
-  if (isTransactionClient(client)) {
-    throw new InsideTransactionError(
-      `\`${method}\` was called on the client of a transaction, which would wait for the lock while it holds a ` +
-        'connection and rows. Call it on the client itself, and work in the transaction that it gives.',
-      { key: checked },
-    );
-  }
-  return { client, key: checked, options: resolveLockOptions(options, defaults) };
+/** @throws InsideTransactionError on the client of a transaction. */
+function refuseInside(client: PrismaInternals | undefined, method: string, key: string | undefined): void {
+  if (client === undefined ? key === undefined : !isTransactionClient(client)) return;
+  throw new InsideTransactionError(
+    client === undefined
+      ? `\`${method}\` was called inside the function of a lock, and would wait for its end.`
+      : `\`${method}\` was called on the client of a transaction, which would wait for the lock while it holds a ` +
+          'connection and rows. Call it on the client itself, and work in the transaction that it gives.',
+    { key },
+  );
 }

@@ -17,5 +17,15 @@ export {
 } from './base/errors.js';
 export type { FencedLockEvent } from './base/events.js';
 export { fencedLock, type LockTx, type TryLockOptions } from './extension.js';
-export type { AdapterLike, FencedLockOptions, LockOptions, RedisLike } from './options.js';
-export type { Lock, TryResult } from './with-lock.js';
+export type { LockHandle } from './handle.js';
+export type { Lock } from './lock.js';
+export type { LockState } from './operators.js';
+export type {
+  AdapterLike,
+  FencedLockOptions,
+  HandleState,
+  LockOptions,
+  RedisLike,
+  TransactionOptions,
+} from './options.js';
+export type { TryResult } from './with-lock.js';

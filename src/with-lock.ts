@@ -1,116 +1,120 @@
-import { randomUUID } from 'node:crypto';
-import { after, Deadline } from './base/clock.js';
+import { after, Deadline, type Timer } from './base/clock.js';
 import { LockTimeoutError } from './base/errors.js';
-import type { Emit } from './base/events.js';
 import { Strike } from './base/strike.js';
-import { checkContext, holding } from './context.js';
-import type { Database } from './fence/database.js';
-import type { Fencing } from './fence/fencing.js';
-import { fencedTransaction } from './fence/transaction.js';
-import { acquire } from './lease/acquire.js';
-import type { LocalQueue } from './lease/queue.js';
-import { release } from './lease/release.js';
-import type { Renewal } from './lease/renewal.js';
-import type { LeaseStore } from './lease/store.js';
-import type { ResolvedLockOptions } from './options.js';
-
-/** The lock, as the function under it sees it. */
-export interface Lock {
-  readonly key: string;
-  /** The fencing token of this turn: higher than that of every turn of this key that was admitted before. */
-  readonly token: bigint;
-  /** Aborts when the work must end before its time: the lease is lost, the timeout is over, or the caller's signal. */
-  readonly signal: AbortSignal;
-  /** `{ key, token }` with the token as a string, which JSON has no number for. */
-  toJSON(): { key: string; token: string };
-}
+import { findJoint, holding } from './context.js';
+import type { Admission } from './fence/admission.js';
+import type { Database, Opening } from './fence/database.js';
+import { Joint } from './join.js';
+import type { Request } from './lease/caller.js';
+import { type Grant, withOthers } from './lease/grant.js';
+import { HeldLock, type Work } from './lock.js';
+import type { LockOptions, ResolvedLockOptions } from './options.js';
+import type { Parts } from './parts.js';
+import { underGrant } from './under-grant.js';
 
 /** What `$tryWithLock` resolves to: "not now" is a value, everything that is broken an error. */
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
 
-export type Work<Tx, R> = (tx: Tx, lock: Lock) => R | Promise<R>;
-
-/** What the calls of one extended client share. */
-export interface Parts {
-  readonly store: LeaseStore;
-  readonly queue: LocalQueue;
-  readonly renewal: Renewal;
-  readonly fencing: Fencing;
-  readonly emit: Emit;
-  /** Whether the last caller had its lease without waiting: then the next one probably has it, too. */
-  calm: boolean;
+/** One call, checked. */
+export interface LockCall<Tx> {
+  /** The client that it was called on. */
+  readonly client: object;
+  readonly database: Database<Tx>;
+  /** Sorted by their bytes, without duplicates. */
+  readonly keys: readonly string[];
+  readonly options: ResolvedLockOptions;
+  /** The options as they were given. */
+  readonly given: LockOptions;
 }
 
 /**
  * One call, from start to end: the lease, then the transaction that Postgres admits, then the release. The lease
  * keeps the others waiting in Redis; that no update is lost is decided by the admission alone.
  */
-export async function withLock<Tx, R>(
-  parts: Parts,
-  database: Database<Tx>,
-  key: string,
-  work: Work<Tx, R>,
-  options: ResolvedLockOptions,
-): Promise<R> {
-  const { store, queue, renewal, fencing, emit } = parts;
-  const { waitTime, leaseTime, signal } = options;
-  checkContext(key, options.nested);
-  const ahead = openAhead(parts, database, key, options);
-  const wait = { deadline: new Deadline(waitTime), waitTime, signal, onWait: ahead.discard };
-  const held = await acquire(store, queue, { key, holder: randomUUID(), leaseTime }, wait, emit);
-  const { lease } = held;
+export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
+  const joint = jointOf(call);
+  if (joint) return await joint.run(work, call.given);
+  const asked = new Asked(parts, call);
+  // The one place where a call waits long: whatever hangs on it is there for every caller that waits.
+  const first = await parts.room.enter(call.keys[0] as string, asked);
+  return await hold(parts, call, work, asked, await withOthers(first, parts.room, call.keys, asked));
+}
 
+/** What a call has from its beginning until it is its turn. */
+class Asked<Tx> implements Request {
+  readonly deadline: Deadline;
+  readonly waitTime: number;
+  readonly leaseTime: number;
+  readonly renew: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly mayShare = true;
+  readonly mayBeEarly: boolean;
+  readonly ahead: Ahead<Tx>;
+
+  constructor(parts: Parts, call: LockCall<Tx>) {
+    const { waitTime, leaseTime, renew, signal, isolationLevel } = call.options;
+    this.ahead = Ahead.open(parts, call);
+    this.deadline = new Deadline(waitTime);
+    this.waitTime = waitTime;
+    this.leaseTime = leaseTime;
+    this.renew = renew;
+    this.signal = signal;
+    this.mayBeEarly = isolationLevel === undefined || isolationLevel === 'ReadCommitted';
+  }
+}
+
+/** From the leases to their release. */
+async function hold<Tx, R>(
+  parts: Parts,
+  { client, database, keys, options }: LockCall<Tx>,
+  work: Work<Tx, R>,
+  { ahead, deadline }: Asked<Tx>,
+  grant: Grant,
+): Promise<R> {
   const strike = new Strike();
-  const onAbort = () => strike.now(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  if (signal?.aborted) onAbort();
-  lease.onLoss((loss) => {
-    emit({ type: 'lease-lost', key, error: loss });
-    strike.now(loss);
-  });
-  let beat = () => {};
-  renewal.add(lease, options.renew, () => beat());
+  const run = async (tx: Tx, { token }: Admission) => {
+    const lock = new HeldLock(keys, token, strike);
+    const own = new Joint(client, tx, lock, strike, options.isolationLevel);
+    const value = await holding(keys, own, () => work(tx, lock));
+    own.check();
+    return value;
+  };
+  // Whoever comes next waits for our COMMIT in Postgres. With an older snapshot it would have to begin again.
+  const onCommit = ({ isolation }: Admission) => {
+    if (isolation === 'read committed') grant.early();
+  };
   try {
-    return await fencedTransaction<Tx, R>({
-      database,
-      opening: ahead.take(),
-      fencing,
-      grant: lease,
-      limits: { ...options, wait },
-      strike,
-      work: (tx, token) => holding(key, () => work(tx, new HeldLock(key, token, strike))),
-      onBeat: (listener) => {
-        beat = listener;
-      },
-      emit,
-    });
+    const wanted = { database, opening: ahead.take(), grant, options, deadline, onCommit };
+    return await underGrant(parts, wanted, strike, run);
   } finally {
-    signal?.removeEventListener('abort', onAbort);
-    // The outcome is known, or nobody will ever know it. Nothing here waits or throws.
-    release(store, renewal, held, emit);
+    // The answers of two connections overtake each other: who asked first hears first.
+    await grant.inOrder();
+    // The outcome is known, or nobody will ever know it. Nothing here throws.
+    grant.leave();
   }
 }
 
 /** `withLock` that does not wait: for the lease not at all, for the key's row in Postgres a moment. */
-export async function tryWithLock<Tx, R>(
-  parts: Parts,
-  database: Database<Tx>,
-  key: string,
-  work: Work<Tx, R>,
-  options: ResolvedLockOptions,
-): Promise<TryResult<R>> {
+export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<TryResult<R>> {
   let begun = false;
   const noted: Work<Tx, R> = (tx, lock) => {
     begun = true;
     return work(tx, lock);
   };
   try {
-    return { acquired: true, value: await withLock(parts, database, key, noted, { ...options, waitTime: 0 }) };
+    const value = await withLock(parts, { ...call, options: { ...call.options, waitTime: 0 } }, noted);
+    return { acquired: true, value };
   } catch (error) {
     // Once the work has begun a timeout is its own, of another lock perhaps.
     if (!begun && error instanceof LockTimeoutError) return { acquired: false };
     throw error;
   }
+}
+
+/** The transaction to join. Only of the same client: that of another one lacks what this one is extended by. */
+function jointOf({ client, keys, options }: LockCall<unknown>): Joint | undefined {
+  const mayJoin = (joint: object) => options.reentry === 'join' && joint instanceof Joint && joint.client === client;
+  return findJoint(keys, options.nested, mayJoin) as Joint | undefined;
 }
 
 /** How long a connection may be held while a look has no answer. */
@@ -120,39 +124,34 @@ const LOOK_TIME = 20;
  * Where nobody waited lately, the connection is fetched beside the look in Redis, not behind it. Whoever has to wait
  * after all gives it back first: a waiting caller holds none.
  */
-function openAhead<Tx>(parts: Parts, database: Database<Tx>, key: string, options: ResolvedLockOptions) {
-  let opening = parts.calm && parts.queue.isFree(key) ? database.open(options) : undefined;
-  let calm = true;
-  const discard = () => {
-    calm = false;
-    parts.calm = false;
-    opening?.discard();
-    opening = undefined;
-  };
-  const timer = opening && after(LOOK_TIME, discard);
-  return {
-    discard,
-    /** The transaction, if it is still open. */
-    take() {
-      timer?.stop();
-      parts.calm = calm;
-      return opening;
-    },
-  };
-}
+class Ahead<Tx> {
+  readonly #parts: Parts;
+  #opening: Opening<Tx> | undefined;
+  #timer: Timer | undefined;
+  #calm = true;
 
-class HeldLock implements Lock {
-  constructor(
-    readonly key: string,
-    readonly token: bigint,
-    private readonly strike: Strike,
-  ) {}
-
-  get signal() {
-    return this.strike.signal;
+  static open<Tx>(parts: Parts, { database, keys, options }: LockCall<Tx>): Ahead<Tx> {
+    const isFree = parts.calm && keys.every((key) => parts.room.isFree(key));
+    return new Ahead(parts, isFree ? database.open(options) : undefined);
   }
 
-  toJSON() {
-    return { key: this.key, token: String(this.token) };
+  private constructor(parts: Parts, opening: Opening<Tx> | undefined) {
+    this.#parts = parts;
+    this.#opening = opening;
+    if (opening) this.#timer = after(LOOK_TIME, () => this.discard());
+  }
+
+  discard(): void {
+    this.#calm = false;
+    this.#parts.calm = false;
+    this.#opening?.discard();
+    this.#opening = undefined;
+  }
+
+  /** The transaction, if it is still open. */
+  take(): Opening<Tx> | undefined {
+    this.#timer?.stop();
+    this.#parts.calm = this.#calm;
+    return this.#opening;
   }
 }

@@ -14,7 +14,7 @@ const GUARDS: Readonly<Record<string, readonly [column: string, policy: string] 
   'allow, column of another name': ['row_fence', 'allow'],
 };
 
-const ADMIT = `SELECT fenced_lock.admit('{"keys": ["bench"], "holder": "00000000-0000-4000-8000-000000000000",
+const ADMIT = `SELECT fenced_lock.admit('{"keys": ["bench"], "holders": ["00000000-0000-4000-8000-000000000000"],
   "attempt": "00000000-0000-4000-8000-000000000000", "leaseTime": 30000, "workTime": 30000, "waitTime": 1000}')`;
 
 /** What the guard costs for each row that one UPDATE writes. */

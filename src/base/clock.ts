@@ -11,23 +11,28 @@ export function now(): number {
   return monotonic();
 }
 
-export interface Timer {
-  stop(): void;
+/** A class and not closures: there is one for every caller that waits. */
+export class Timer {
+  readonly #handle: NodeJS.Timeout;
+
+  constructor(ms: number, action: () => void) {
+    this.#handle = startTimer(action, Math.min(Math.max(0, ms), LONGEST_TIME));
+  }
+
+  stop(): void {
+    stopTimer(this.#handle);
+  }
+
   /** Lets the process end while this timer is all that is left. */
-  unref(): Timer;
+  unref(): Timer {
+    this.#handle.unref();
+    return this;
+  }
 }
 
 /** Calls `action` once, after `ms`. */
 export function after(ms: number, action: () => void): Timer {
-  const handle = startTimer(action, Math.min(Math.max(0, ms), LONGEST_TIME));
-  const timer: Timer = {
-    stop: () => stopTimer(handle),
-    unref: () => {
-      handle.unref();
-      return timer;
-    },
-  };
-  return timer;
+  return new Timer(ms, action);
 }
 
 /** One action at a time, on one timer: putting it off, as each step of a call does, does not touch the timer. */

@@ -90,14 +90,18 @@ export class StaleTokenError extends FencedLockError {
   readonly token: bigint;
   /** The token that the row carries, where it is known. */
   readonly fence: bigint | undefined;
-  /** The model whose row was fresher; its table, where the guard refused a write to one that is no model's. */
-  readonly model: string;
+  /**
+   * The model whose row was fresher; its table, where the guard refused a write to one that is no model's. `undefined`
+   * where a handle was refused before it wrote anything.
+   */
+  readonly model: string | undefined;
   /** The condition that the row was looked for by, where it is known. */
   readonly where: unknown;
 
-  constructor(key: string, token: bigint, model: string, details: StaleDetails = {}) {
+  constructor(key: string, token: bigint, model: string | undefined, details: StaleDetails = {}) {
     const { reason = 'other-key', fence, where, cause } = details;
     const row = where === undefined ? `A row of ${model}` : `The row of ${model} where ${brief(where)}`;
+    const unwritten = model === undefined ? 'Nothing was written' : `${row} was not written`;
     const carries =
       fence === undefined ? 'carries a higher fencing token than' : `carries the fencing token ${fence}, above`;
     super(
@@ -106,7 +110,7 @@ export class StaleTokenError extends FencedLockError {
         ? `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
             'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
             'the same key.'
-        : `${row} was not written: the lock ${quoted(key)} has a newer holder than that of the token ${token}. The ` +
+        : `${unwritten}: the lock ${quoted(key)} has a newer holder than that of the token ${token}. The ` +
             'transaction was rolled back: take the lock again, and read again what you go by.',
       { key, cause },
     );
@@ -163,13 +167,14 @@ export class InsideTransactionError extends FencedLockError {
   }
 }
 
-/** The key is already held by the function that this call stands in, which would wait for itself. */
+/** The key is already held by the function that this call stands in, and it would wait for itself. */
 export class ReentryError extends FencedLockError {
   constructor(key: string) {
     super(
       'REENTRY',
-      `The lock ${quoted(key)} was asked for inside its own function, which would wait for itself. Work on the ` +
-        'client that the outer function was given, and pass it on.',
+      `The lock ${quoted(key)} was asked for inside its own function, and would wait for itself. Work on the client ` +
+        'that the outer function was given, and pass it on. A `$withLock` of the same client joins one of the same keys, ' +
+        "unless `reentry: 'throw'` is set; nothing joins a handle.",
       { key },
     );
   }

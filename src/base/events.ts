@@ -11,6 +11,9 @@ export type FencedLockEvent =
   | { readonly type: 'lease-lost'; readonly key: string; readonly error: unknown }
   /** Wake-ups cannot be heard at the moment: waiting callers look again at intervals instead. */
   | { readonly type: 'subscriber-down'; readonly error: unknown }
+  /** Redis could not be reached, so calls go on without it (`onRedisUnavailable: 'postgres'`); and it is back. */
+  | { readonly type: 'redis-passed-by'; readonly error: unknown }
+  | { readonly type: 'redis-back' }
   /** A backend of Postgres was ended, because it stood in the way or its transaction had to be decided. */
   | { readonly type: 'backend-ended'; readonly key: string; readonly pid: number }
   /** COMMIT was not answered, and its outcome was found out by other means. */

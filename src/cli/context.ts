@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { escapeInvisible } from './visible.js';
 
 /** The world of one run, so that a test can be one. */
 export interface World {
@@ -42,7 +43,7 @@ export class Context {
   document(value: object): void {
     if (!this.#json) return;
     const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.#clean(part) : part);
-    this.#world.stdout.write(`${JSON.stringify(value, clean, 2)}\n`);
+    this.#world.stdout.write(`${escapeInvisible(JSON.stringify(value, clean, 2))}\n`);
   }
 
   complain(text: string): void {

@@ -5,7 +5,9 @@ import { addFence } from './commands/add-fence.js';
 import { doctor } from './commands/doctor.js';
 import { gc } from './commands/gc.js';
 import { init } from './commands/init.js';
+import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
+import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
 import { POLICIES } from './migrations/fence-sql.js';
@@ -16,7 +18,9 @@ const EXIT = { done: 0, failed: 1, misuse: 2 } as const;
 
 /** Runs one command line, without the program's own name. Returns the exit code. */
 export async function run(args: readonly string[], world: World): Promise<number> {
-  const context = new Context(world, args.includes('--json'));
+  // What stands behind `--` is no option, but may be a key of that name.
+  const end = args.indexOf('--');
+  const context = new Context(world, args.slice(0, end < 0 ? undefined : end).includes('--json'));
   let healthy = true;
   const program = describe(context, world, (result) => {
     healthy = result;
@@ -84,6 +88,15 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .option('--database-url <url>', 'default: DATABASE_URL')
     .option('--redis-url <url>', 'default: REDIS_URL')
     .action(async (options) => report(await doctor(context, options)));
+  const looking = (usage: string, description: string) =>
+    command(usage, description)
+      .option('--key-prefix <text>', 'what fencedLock was given as keyPrefix', DEFAULTS.keyPrefix)
+      .option('--database-url <url>', 'default: DATABASE_URL')
+      .option('--redis-url <url>', 'default: REDIS_URL');
+  looking('ls', 'list the keys that somebody has or waits for').action((options) => ls(context, options));
+  looking('unlock <key>', 'take a key from whoever has it')
+    .option('--dry-run', 'only show who has it')
+    .action((key: string, options) => unlock(context, key, options));
   return program;
 }
 

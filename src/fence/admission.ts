@@ -4,8 +4,11 @@ import { ADMIT } from './sql.js';
 
 /** What Postgres said to one attempt at one transaction. */
 export interface Admission {
+  /** The last of its keys, whose row tells what became of it. */
   readonly key: string;
   readonly attempt: string;
+  /** One for each key. The last one was drawn last, so it is the highest: that of its rows. */
+  readonly tokens: readonly bigint[];
   readonly token: bigint;
   /** The turn's number in the key's row: how many admissions it has seen since it was born. */
   readonly turn: bigint;
@@ -13,33 +16,56 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch, or `undefined` where none has been started since the last crash. */
   readonly epoch: string | undefined;
+  readonly isolation: string;
 }
 
 export interface AdmissionRequest {
-  readonly key: string;
-  readonly holder: string;
+  readonly keys: readonly string[];
+  /** One for each key. */
+  readonly holders: readonly string[];
   /** A client that is silent for so long, inside the transaction, is ended; milliseconds. */
   readonly leaseTime: number;
   /** No statement of the work runs longer; milliseconds. */
   readonly workTime: number;
-  /** How long to wait for the key's row; milliseconds. */
+  /** How long to wait for the keys' rows; milliseconds. */
   readonly waitTime: number;
+  /** Those of a handle, one for each key; without, fresh ones are drawn. */
+  readonly tokens?: readonly bigint[] | undefined;
+  /** With `tokens`: the holders in whose name they stand from now on. */
+  readonly successors?: readonly string[] | undefined;
+  /** Whether a crash must not lose the commit, because the token is going to be shown to others. */
+  readonly durable?: boolean | undefined;
 }
 
 /** What `fenced_lock.admit` answers with. */
 interface Answer {
-  readonly token: string;
+  readonly tokens: readonly string[];
   readonly turn: string;
   readonly xid: string;
   readonly pid: number;
   readonly epoch: string | null;
+  readonly isolation: string;
 }
 
 export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
-  const { key, holder } = request;
+  const { keys, holders, tokens, successors, durable } = request;
   const attempt = randomUUID();
   const [leaseTime, workTime, waitTime] = [request.leaseTime, request.workTime, request.waitTime].map(Math.ceil);
-  const [row] = await query(ADMIT, [JSON.stringify({ keys: [key], holder, attempt, leaseTime, workTime, waitTime })]);
-  const { token, turn, xid, pid, epoch } = JSON.parse(row?.['answer'] as string) as Answer;
-  return { key, attempt, token: BigInt(token), turn: BigInt(turn), xid, pid, epoch: epoch ?? undefined };
+  // What is undefined does not go out.
+  const registered = { tokens: tokens?.map(String), successors, durable };
+  const sent = { keys, holders, attempt, leaseTime, workTime, waitTime, ...registered };
+  const [row] = await query(ADMIT, [JSON.stringify(sent)]);
+  const answer = JSON.parse(row?.['answer'] as string) as Answer;
+  const drawn = answer.tokens.map(BigInt);
+  return {
+    key: keys.at(-1) as string,
+    attempt,
+    tokens: drawn,
+    token: drawn.at(-1) as bigint,
+    turn: BigInt(answer.turn),
+    xid: answer.xid,
+    pid: answer.pid,
+    epoch: answer.epoch ?? undefined,
+    isolation: answer.isolation,
+  };
 }

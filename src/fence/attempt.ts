@@ -14,6 +14,8 @@ import { AWAIT_ROW, OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
 const PATIENCE = 500;
 /** How long who is in its way gets to end by itself once it has asked. */
 const BLOCKED_FOR = 50;
+/** The token of a handle is not the last of its key any more. */
+const SUPERSEDED = 'FL003';
 const SILENT = 'Postgres did not answer its first statement.';
 /** How long Postgres may take to answer, beyond what it was asked to wait. */
 const ANSWER_TIME = 2_000;
@@ -74,7 +76,7 @@ export class Attempt<Tx, R> {
   }
 
   async run(): Promise<R> {
-    const { grant, strike, onBeat } = this.#call;
+    const { grant, strike, onBeat, onCommit } = this.#call;
     if (strike.struck) {
       this.#opening.discard();
       throw strike.reason;
@@ -93,8 +95,9 @@ export class Attempt<Tx, R> {
     const settled = this.#opening.run(
       (operation) => this.#onOperation(operation),
       async (tx, query) => {
-        await this.#body(tx, query);
+        const admission = await this.#body(tx, query);
         this.#phase = 'committing';
+        onCommit?.(admission);
         this.#alarm.set(Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME), giveUp);
       },
     );
@@ -118,7 +121,7 @@ export class Attempt<Tx, R> {
   }
 
   /** Resolves if the transaction may commit. */
-  async #body(tx: Tx, query: Query): Promise<void> {
+  async #body(tx: Tx, query: Query): Promise<Admission> {
     const { grant, limits, strike, work, database } = this.#call;
     this.#query = query;
     strike.throwIfStruck();
@@ -134,7 +137,7 @@ export class Attempt<Tx, R> {
     this.#workDeadline = new Deadline(limits.timeout);
     this.#strikeAfter(limits.timeout, `it had not ended within its timeout of ${limits.timeout} ms.`);
     try {
-      this.#value = await strike.unlessStruck(work(tx, admission.token));
+      this.#value = await strike.unlessStruck(work(tx, admission));
     } finally {
       // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
       this.#gate.shut(() => closed(grant.key));
@@ -148,22 +151,27 @@ export class Attempt<Tx, R> {
       await this.#probe(admission, query, this.#gate.failure.error);
       this.#mayCommit();
     }
+    return admission;
   }
 
   async #admit(query: Query): Promise<Admission> {
-    const { grant, limits, strike } = this.#call;
+    const { database, grant, limits, strike, registered } = this.#call;
     const waitTime = Math.min(PATIENCE, Math.max(10, limits.wait.deadline.remaining));
     let help: Timer | undefined;
     if (this.#blocked) {
       const [own] = await strike.unlessStruck(query(OWN_PID, []));
       help = after(BLOCKED_FOR, () => void endBlockers(this.#call, Number(own?.['pid'])));
     }
-    const { key, holder, leaseTime } = grant;
+    const { keys, holders, leaseTime } = grant;
+    const workTime = limits.timeout + BACKSTOP;
     try {
       this.#strikeAfter(waitTime + ANSWER_TIME, SILENT);
-      return await strike.unlessStruck(
-        admit(query, { key, holder, leaseTime, workTime: limits.timeout + BACKSTOP, waitTime }),
-      );
+      return await strike.unlessStruck(admit(query, { keys, holders, leaseTime, workTime, waitTime, ...registered }));
+    } catch (error) {
+      if (database.sqlState(error) !== SUPERSEDED) throw error;
+      const key = database.sqlDetail(error) ?? grant.key;
+      const token = registered?.tokens?.[keys.indexOf(key)] ?? 0n;
+      throw new StaleTokenError(key, token, undefined, { reason: 'superseded', cause: error });
     } finally {
       help?.stop();
     }

@@ -12,6 +12,8 @@ export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): 
 
 /** Ends the transactions that the backend `ownPid` waits for, if they began before our lease. */
 export async function endBlockers(call: Ending, ownPid: number): Promise<void> {
+  // Where others may have the key too, nobody's transaction is older than our right to it.
+  if (!Number.isFinite(call.grant.age)) return;
   await end(call, () => call.database.rescue(END_BLOCKERS, [ownPid, call.grant.age]));
 }
 

@@ -48,3 +48,12 @@ export const GUARDS = 'SELECT schema_name, table_name, fence_column FROM fenced_
 /** Before an admission: waits for the row of table $1.$2 that has the columns $3. */
 export const AWAIT_ROW =
   'SELECT 1 AS waited FROM (SELECT fenced_lock.await_row($1::text, $2::text, $3::text::jsonb)) AS w';
+
+/** What an operator is shown of the keys $1, in their order: the last admission, and the transaction at work on each. */
+export const LAST_ADMISSIONS = `SELECT l.token::text, l.turns::text,
+  to_char(l.admitted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS admitted_at,
+  a.pid, to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS working_since
+FROM jsonb_array_elements_text($1::text::jsonb) WITH ORDINALITY AS k(key, place)
+CROSS JOIN LATERAL fenced_lock.last_admission(k.key) AS l
+LEFT JOIN pg_stat_activity AS a ON a.backend_xid = l.writer
+ORDER BY k.place`;

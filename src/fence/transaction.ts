@@ -55,7 +55,8 @@ async function admittedTransaction<Tx, R>(
   const { database, grant, limits } = call;
   // In the order of their tokens those who wait for a row overtake each other, again and again. Who has lost once gets
   // the row first and its token then.
-  const refusedBy = refusal instanceof StaleTokenError ? call.fencing.rowOf(refusal.model, refusal.where) : undefined;
+  const { model, where } = refusal instanceof StaleTokenError ? refusal : {};
+  const refusedBy = model === undefined ? undefined : call.fencing.rowOf(model, where);
   let opening = opened;
   let disconnects = 0;
   for (let blocked = false; ; ) {

@@ -2,21 +2,32 @@ import { now } from '../base/clock.js';
 import { LockLostError, type LossReason } from '../base/errors.js';
 import type { Claim } from './store.js';
 
+/** Who works under a lease, and hears of what becomes of it. */
+export interface LeaseUser {
+  /** Called once, when it is lost. */
+  lost(loss: LockLostError): void;
+  /** Called at each renewal, whatever its outcome. */
+  beat(): void;
+}
+
 /** A holder's right to a key, for a time. Held until `lose` is called or its time is over. */
 export class Lease implements Claim {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
+  /** Whether others may have the key too: the store could not be asked, and Postgres alone keeps order. */
+  readonly shared: boolean;
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;
-  readonly #onLoss: Array<(loss: LockLostError) => void> = [];
+  #users: readonly LeaseUser[] = [];
 
   /** `sentAt`: when the command that took it was sent. A lease counts from then, never from the reply. */
-  constructor(claim: Claim, sentAt: number) {
+  constructor(claim: Claim, sentAt: number, shared = false) {
     this.key = claim.key;
     this.holder = claim.holder;
     this.leaseTime = claim.leaseTime;
+    this.shared = shared;
     this.#since = sentAt;
     this.#expiresAt = sentAt + claim.leaseTime;
   }
@@ -25,9 +36,14 @@ export class Lease implements Claim {
     return this.#expiresAt;
   }
 
-  /** For how long it has been held; milliseconds. */
+  /** Milliseconds for which it still stands, renewals aside. */
+  get remaining(): number {
+    return this.loss ? 0 : Math.max(0, this.#expiresAt - now());
+  }
+
+  /** For how long nobody else can have had it; milliseconds. */
   get age(): number {
-    return now() - this.#since;
+    return this.shared ? Number.POSITIVE_INFINITY : now() - this.#since;
   }
 
   /** Why the lease is lost, or `undefined` while it is held. */
@@ -45,10 +61,18 @@ export class Lease implements Claim {
   lose(reason: LossReason, cause?: unknown): void {
     if (this.#loss) return;
     this.#loss = new LockLostError(this.key, reason, cause);
-    for (const listener of this.#onLoss) listener(this.#loss);
+    for (const user of this.#users) user.lost(this.#loss);
   }
 
-  onLoss(listener: (loss: LockLostError) => void): void {
-    this.#onLoss.push(listener);
+  beat(): void {
+    for (const user of this.#users) user.beat();
+  }
+
+  /** Returns the function that ends it. */
+  attach(user: LeaseUser): () => void {
+    this.#users = [...this.#users, user];
+    return () => {
+      this.#users = this.#users.filter((other) => other !== user);
+    };
   }
 }

@@ -5,8 +5,6 @@ import type { Extension, LeaseStore } from './store.js';
 interface Renewed {
   /** When to extend it next; `Infinity` where it is not to be renewed, or its extension is under way. */
   dueAt: number;
-  /** Called at each renewal, whatever its outcome. */
-  readonly beat: (() => void) | undefined;
   /** The last error of the store about this lease. */
   uncertain: Error | undefined;
 }
@@ -31,9 +29,9 @@ export class Renewal {
   }
 
   /** Watches over the lease until `remove`; with `renew`, also extends it. */
-  add(lease: Lease, renew: boolean, beat?: () => void): void {
+  add(lease: Lease, renew: boolean): void {
     const dueAt = renew ? lease.expiresAt - lease.leaseTime * (1 - RENEW_AT) : Number.POSITIVE_INFINITY;
-    this.#leases.set(lease, { dueAt, beat, uncertain: undefined });
+    this.#leases.set(lease, { dueAt, uncertain: undefined });
     this.#schedule(Math.min(dueAt, lease.expiresAt));
   }
 
@@ -84,7 +82,7 @@ export class Renewal {
 
   async #extend(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
-    for (const lease of leases) this.#leases.get(lease)?.beat?.();
+    for (const lease of leases) lease.beat();
     const answers = await this.#store.extend(leases);
     leases.forEach((lease, index) => {
       this.#settle(lease, sentAt, answers[index] ?? new Error('the store gave no answer'));

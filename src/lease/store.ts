@@ -1,6 +1,7 @@
 /** What an acquire found. */
 export type Answer =
-  | { readonly taken: true }
+  /** `shared`: why others may have it too; only Postgres keeps order at the moment. */
+  | { readonly taken: true; readonly shared?: Error }
   /** `expiresIn`: milliseconds after which the lease of the present holder ends by itself. */
   | { readonly taken: false; readonly expiresIn: number };
 
@@ -14,31 +15,66 @@ export interface Claim {
 /** `gone`: the key is free or somebody else's. An error: nobody knows. */
 export type Extension = 'extended' | 'gone' | Error;
 
+/**
+ * A hint, never proof: `look`, or whose turn it is and for how long the key is kept for that holder; milliseconds.
+ */
+export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number };
+
 export interface Watch {
   /** Idempotent. */
   close(): void;
 }
 
+export interface Look {
+  /** For how long a place in the queue is wanted if the key is not free; milliseconds. Default: none. */
+  readonly enter?: number;
+  /** How long the answer may take; milliseconds. Default: a bound of the store. */
+  readonly atMost?: number;
+}
+
+/** What is known of a key. */
+export interface KeyState {
+  readonly key: string;
+  /** `undefined` where nobody has it. */
+  readonly holder: string | undefined;
+  /** Milliseconds after which its lease ends by itself, unless it is extended. */
+  readonly expiresIn: number;
+  /** Processes that wait for it. */
+  readonly waiting: number;
+}
+
 /**
- * Where leases are kept. A store tries once: `acquire.ts` has the only retry loop, `renewal.ts` the only
+ * Where leases are kept. A store tries once: `contention.ts` has the only retry loop, `renewal.ts` the only
  * schedule. Every verb may be repeated with the same holder, so that a lost reply is no special case, and every
  * verb settles within a bounded time, whatever the server does.
+ *
+ * A store may keep those who wait in a queue. It then gives a free key to the first of them, as a short lease in that
+ * holder's name: taking it confirms it. One without a queue wakes them all.
  */
 export interface LeaseStore {
   /**
-   * Takes the lease if the key is free **or already this holder's**. Rejects if the answer is not known, after
-   * `atMost` ms at the latest (default: a bound of the store).
+   * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
+   * Rejects if the answer is not known.
    */
-  acquire(claim: Claim, atMost?: number): Promise<Answer>;
+  acquire(claim: Claim, look?: Look): Promise<Answer>;
   /** One answer a claim, in order. Never rejects. */
   extend(claims: readonly Claim[]): Promise<Extension[]>;
-  /** Gives the lease back and wakes those who wait; no effect unless it is this holder's. */
+  /** Passes the key on if another process waits for it (`false`), and gives the lease its full time again if not. */
+  yield(claim: Claim): Promise<boolean>;
+  /** Gives back what this holder has, a lease or a place in the queue; no effect on anybody else's. */
   release(claim: Claim): Promise<void>;
   /**
-   * Calls `wake` whenever it is worth looking at the key again; a hint, never proof. Resolves once the server
-   * has confirmed that it will send them, so that a look after that misses nothing; rejects after `atMost` ms.
+   * Calls `wake` whenever it is worth looking at the key again. Resolves once the server has confirmed that it will
+   * send them, so that a look after that misses nothing.
    */
-  watch(key: string, wake: () => void, atMost?: number): Promise<Watch>;
+  watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
+  /** Puts the lease into the name of `successor`; `false` if it is neither's any more. */
+  transfer(claim: Claim, successor: string): Promise<boolean>;
+  inspect(key: string): Promise<KeyState>;
+  /** The keys that somebody has or waits for, as far as they are there from beginning to end. */
+  list(): Promise<readonly KeyState[]>;
+  /** Takes the key from whoever has it, and passes it on; `false` if nobody had it. */
+  force(key: string): Promise<boolean>;
   /** Stops timers and closes connections that the store opened itself. */
   close(): Promise<void>;
 }

@@ -10,6 +10,7 @@ export interface PrismaInternals {
   };
   readonly _runtimeDataModel: DataModel;
   $extends(extension: unknown): PrismaInternals;
+  $disconnect(): Promise<void>;
   $transaction(body: (tx: TransactionClient) => Promise<unknown>, options: Record<string, unknown>): Promise<unknown>;
 }
 

@@ -75,5 +75,5 @@ export function rescueFactory(factory: AdapterFactory): AdapterFactory {
   const make = factory.constructor as new (config: object, options: unknown) => AdapterFactory;
   // Descriptors, because pg keeps the password of a pool's settings where a spread does not see it.
   const own = Object.defineProperties({}, Object.getOwnPropertyDescriptors(config));
-  return new make(Object.assign(own, { max: 1, connectionTimeoutMillis: ANSWER_TIME }), options);
+  return new make(Object.assign(own, { max: 1, connectionTimeoutMillis: ANSWER_TIME, allowExitOnIdle: true }), options);
 }

@@ -9,6 +9,9 @@ export const NOT_ON_TX = [
   '$transaction',
   '$withLock',
   '$tryWithLock',
+  '$lock',
+  '$resumeLock',
+  '$locks',
 ] as const;
 
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);

@@ -5,9 +5,17 @@
 export interface RedisClient {
   readonly mode: string;
   readonly status: string;
+  readonly options?: { readonly keyPrefix?: string | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;
   eval(lua: string, keys: number, ...rest: string[]): Promise<unknown>;
   pipeline(): RedisPipeline;
+  scan(
+    cursor: string,
+    match: 'MATCH',
+    pattern: string,
+    count: 'COUNT',
+    step: string,
+  ): Promise<[cursor: string, names: string[]]>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
 }
 
@@ -22,6 +30,8 @@ export interface RedisSubscriberClient {
   unsubscribe(...channels: string[]): Promise<unknown>;
   ping(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
-  on(event: 'ready' | 'end' | 'error', listener: (error?: Error) => void): unknown;
+  /** Of the connection at the moment; Node's own. */
+  readonly stream?: { ref(): unknown; unref(): unknown };
+  on(event: 'ready' | 'close' | 'end' | 'error', listener: (error?: Error) => void): unknown;
   on(event: 'message', listener: (channel: string, message: string) => void): unknown;
 }

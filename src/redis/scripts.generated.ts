@@ -1,38 +1,153 @@
 // DO NOT EDIT: made from lua/*.lua by `npm run generate`.
 import type { Script } from './script.js';
 
-export const acquire: Script<[lease: string], [holder: string, leaseTime: string], number> = {
+export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string], number> = {
   name: 'acquire',
-  keys: 1,
-  sha1: '37d7020c81d3b7c9c459fa0862bad26506320ecb',
-  lua: `local holder = redis.call('GET', KEYS[1])
-if holder == false or holder == ARGV[1] then
+  keys: 2,
+  sha1: '5535344eb6d202d5d12ec628a8ff47bf1a872c50',
+  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  while true do
+    local entry = redis.call('LPOP', queue)
+    if entry == false then return nil end
+    if entry == own then return own end
+    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
+    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+      redis.call('SET', lease, holder, 'PX', offer_time)
+      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      return entry
+    end
+  end
+end
+local own = ARGV[1] .. ' ' .. ARGV[3]
+local holder = redis.call('GET', KEYS[1])
+if holder == false then
+  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], own)
+  if first == nil or first == own then holder = ARGV[1] end
+end
+if holder == ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return 0
+end
+local enter = tonumber(ARGV[4])
+if enter > 0 then
+  if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end
+  if redis.call('PTTL', KEYS[2]) < enter then redis.call('PEXPIRE', KEYS[2], enter) end
 end
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then return -1 end
 return math.max(1, left)`,
 };
 
-export const extend: Script<[lease: string], [holder: string, leaseTime: string], number> = {
+export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string], number> = {
   name: 'extend',
-  keys: 1,
-  sha1: 'b8781a7c50e72ae869ca41c3fe9f504e365f3881',
-  lua: `if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  keys: 2,
+  sha1: '185238977523663f541583d634c18c7861f9cca2',
+  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  while true do
+    local entry = redis.call('LPOP', queue)
+    if entry == false then return nil end
+    if entry == own then return own end
+    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
+    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+      redis.call('SET', lease, holder, 'PX', offer_time)
+      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      return entry
+    end
+  end
 end
+local holder = redis.call('GET', KEYS[1])
+if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end
 return 0`,
 };
 
-export const release: Script<[lease: string], [holder: string, channel: string], number> = {
-  name: 'release',
-  keys: 1,
-  sha1: 'a1602dff6cb2fc6d66a83595b95653b43ff5c807',
-  lua: `if redis.call('GET', KEYS[1]) == ARGV[1] then
-  redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', ARGV[2], 'look')
-  return 1
+export const force: Script<[lease: string, queue: string], [wake: string, offerTime: string], number> = {
+  name: 'force',
+  keys: 2,
+  sha1: 'ba85a38ded966d1424606352c5c19a569325b25e',
+  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  while true do
+    local entry = redis.call('LPOP', queue)
+    if entry == false then return nil end
+    if entry == own then return own end
+    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
+    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+      redis.call('SET', lease, holder, 'PX', offer_time)
+      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      return entry
+    end
+  end
 end
+local held = redis.call('DEL', KEYS[1])
+if not pass_on(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) then redis.call('PUBLISH', ARGV[1], 'look') end
+return held`,
+};
+
+export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
+  name: 'inspect',
+  keys: 2,
+  sha1: '90837b0c429f77755b70c57d8af7995cee4cd1ff',
+  lua: `return { redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }`,
+};
+
+export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string], number> = {
+  name: 'release',
+  keys: 2,
+  sha1: 'd23b079d091c1df8ed20739dc389c1bdcaa6292d',
+  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  while true do
+    local entry = redis.call('LPOP', queue)
+    if entry == false then return nil end
+    if entry == own then return own end
+    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
+    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+      redis.call('SET', lease, holder, 'PX', offer_time)
+      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      return entry
+    end
+  end
+end
+redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', ARGV[3], 'look')
+end
+return holder and 1 or 0`,
+};
+
+export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string], number> = {
+  name: 'transfer',
+  keys: 1,
+  sha1: '391686952f05f5a6e70c4e3de42e09b3066b2cfe',
+  lua: `local holder = redis.call('GET', KEYS[1])
+if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1`,
+};
+
+export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string], number> = {
+  name: 'yield',
+  keys: 2,
+  sha1: 'ed39fbe28b925781c6e572673cd856f71a0b4147',
+  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  while true do
+    local entry = redis.call('LPOP', queue)
+    if entry == false then return nil end
+    if entry == own then return own end
+    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
+    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+      redis.call('SET', lease, holder, 'PX', offer_time)
+      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      return entry
+    end
+  end
+end
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end
+if holder then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+redis.call('PUBLISH', ARGV[3], 'look')
 return 0`,
 };

@@ -1,9 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import type { Answer, Claim, Extension, LeaseStore, Watch } from '../lease/store.js';
+import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../lease/store.js';
 import type { RedisClient } from './client.js';
 import { presentable } from './errors.js';
-import { namesOf } from './keys.js';
+import { keyOf, type Names, namesOf } from './keys.js';
 import { isUnknownScript, run, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber.js';
@@ -14,21 +15,29 @@ export interface RedisStoreOptions {
   readonly commandTimeout: number;
 }
 
-/** Leases on one Redis (or a Sentinel group, which looks like one). */
+/** How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
+const OFFER_TIME = '1000';
+/** How many names a step of `list` asks for. */
+const SCAN_STEP = '1000';
+
+/** Leases and queues on one Redis (or a Sentinel group, which looks like one). */
 export class RedisStore implements LeaseStore {
   readonly #redis: RedisClient;
   readonly #options: RedisStoreOptions;
+  /** What this process is known by where it waits. */
+  readonly #receiver = randomUUID();
   readonly #subscriber: Subscriber;
 
   constructor(redis: RedisClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
     this.#options = options;
-    this.#subscriber = new Subscriber(redis, emit);
+    this.#subscriber = new Subscriber(redis, this.#receiver, emit);
   }
 
-  async acquire({ key, holder, leaseTime }: Claim, atMost?: number): Promise<Answer> {
-    const { lease } = this.#names(key);
-    const left = await this.#run(scripts.acquire, [lease], [holder, String(leaseTime)], atMost);
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
+    const { lease, queue, wake } = this.#names(key);
+    const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake, OFFER_TIME] as const;
+    const left = await this.#number(scripts.acquire, [lease, queue], [...args], atMost);
     if (left === 0) return { taken: true };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left };
   }
@@ -36,9 +45,9 @@ export class RedisStore implements LeaseStore {
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     try {
       const pipeline = this.#redis.pipeline();
-      for (const { key, holder, leaseTime } of claims) {
+      for (const claim of claims) {
         const { sha1, keys } = scripts.extend;
-        pipeline.evalsha(sha1, keys, this.#names(key).lease, holder, String(leaseTime));
+        pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
       }
       const replies = await this.#bounded(pipeline.exec());
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
@@ -47,52 +56,110 @@ export class RedisStore implements LeaseStore {
     }
   }
 
-  async release({ key, holder }: Claim): Promise<void> {
-    const { lease, channel } = this.#names(key);
-    await this.#run(scripts.release, [lease], [holder, channel]);
+  async yield(claim: Claim): Promise<boolean> {
+    return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
   }
 
-  async watch(key: string, wake: () => void, atMost?: number): Promise<Watch> {
-    return { close: await this.#subscriber.listen(this.#names(key).channel, wake, atMost) };
+  async release({ key, holder }: Claim): Promise<void> {
+    const { lease, queue, wake } = this.#names(key);
+    await this.#number(scripts.release, [lease, queue], [holder, this.#receiver, wake, OFFER_TIME]);
+  }
+
+  async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+    return { close: await this.#subscriber.listen(this.#names(key).wake, wake) };
+  }
+
+  async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
+    const { lease } = this.#names(key);
+    return (await this.#number(scripts.transfer, [lease], [holder, successor, String(leaseTime)])) === 1;
+  }
+
+  async inspect(key: string): Promise<KeyState> {
+    const { lease, queue } = this.#names(key);
+    const [holder, expiresIn, waiting] = await this.#run(scripts.inspect, [lease, queue], []);
+    return {
+      key,
+      holder: holder === '' ? undefined : String(holder),
+      expiresIn: Math.max(0, Number(expiresIn)),
+      waiting: Number(waiting),
+    };
+  }
+
+  async list(): Promise<readonly KeyState[]> {
+    const { keyPrefix } = this.#options;
+    // A name that ioredis is to put a prefix of its own before is found behind that prefix.
+    const own = this.#redis.options?.keyPrefix ?? '';
+    const seen = new Set<string>();
+    const states: KeyState[] = [];
+    let cursor = '0';
+    do {
+      const scan = this.#redis.scan(cursor, 'MATCH', `${escaped(own + keyPrefix)}{*`, 'COUNT', SCAN_STEP);
+      const [next, names] = await this.#bounded(scan);
+      const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
+      const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
+      for (const key of fresh) seen.add(key);
+      // Step by step: with all of them under way at once the last answers would come too late.
+      states.push(...(await Promise.all(fresh.map((key) => this.inspect(key)))));
+      cursor = String(next);
+    } while (cursor !== '0');
+    return states.filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
+  }
+
+  async force(key: string): Promise<boolean> {
+    const { lease, queue, wake } = this.#names(key);
+    return (await this.#number(scripts.force, [lease, queue], [wake, OFFER_TIME])) === 1;
   }
 
   async close(): Promise<void> {
     this.#subscriber.close();
   }
 
-  #names(key: string) {
+  #names(key: string): Names {
     return namesOf(this.#options.keyPrefix, key);
   }
 
-  async #extension({ key, holder, leaseTime }: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
+  #extendKeys({ key }: Claim): [lease: string, queue: string] {
+    const { lease, queue } = this.#names(key);
+    return [lease, queue];
+  }
+
+  #extendArgs({ key, holder, leaseTime }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string] {
+    return [holder, String(leaseTime), this.#names(key).wake, OFFER_TIME];
+  }
+
+  async #extension(claim: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     if (!isUnknownScript(error)) return presentable(error);
     try {
-      const { lease } = this.#names(key);
-      const again = await this.#run(scripts.extend, [lease], [holder, String(leaseTime)]);
+      const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));
       return again === 1 ? 'extended' : 'gone';
     } catch (failure) {
       return presentable(failure);
     }
   }
 
-  /** A number also where the client's `stringNumbers` made a text of it: all our scripts answer with one. */
-  async #run<Keys extends string[], Args extends string[]>(
+  /** A number also where the client's `stringNumbers` made a text of it. */
+  async #number<Keys extends string[], Args extends string[]>(
     script: Script<Keys, Args, number>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
-    atMost = this.#options.commandTimeout,
+    atMost?: number,
   ): Promise<number> {
+    return Number(await this.#run(script, keys, args, atMost));
+  }
+
+  async #run<Keys extends string[], Args extends string[], Reply>(
+    script: Script<Keys, Args, Reply>,
+    keys: NoInfer<Keys>,
+    args: NoInfer<Args>,
+    atMost = this.#options.commandTimeout,
+  ): Promise<Reply> {
     let wanted = true;
     try {
-      return Number(
-        await this.#bounded(
-          run(this.#redis, script, keys, args, () => wanted),
-          atMost,
-        ),
-      );
+      const reply = run(this.#redis, script, keys, args, () => wanted);
+      return await this.#bounded(reply, atMost);
     } finally {
       wanted = false;
     }
@@ -113,4 +180,9 @@ export class RedisStore implements LeaseStore {
       },
     );
   }
+}
+
+/** A text as a pattern that matches only itself. */
+function escaped(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&');
 }

@@ -1,5 +1,6 @@
 import { after, OVERDUE, type Timer, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
+import type { WakeUp } from '../lease/store.js';
 import type { RedisClient, RedisSubscriberClient } from './client.js';
 import { presentable } from './errors.js';
 
@@ -10,8 +11,10 @@ const PING_EVERY = 5_000;
 /** How long an unused connection is kept: a busy key's next waiter comes soon, an idle process should end. */
 const LINGER = 2_000;
 
+type Listener = (wakeUp: WakeUp) => void;
+
 interface Channel {
-  readonly listeners: Set<() => void>;
+  readonly listeners: Set<Listener>;
   /** Settles with the server's confirmation. */
   confirmed: Promise<unknown>;
 }
@@ -23,31 +26,33 @@ interface Channel {
  */
 export class Subscriber {
   readonly #redis: RedisClient;
+  /** What ends the name of the channel that only this process subscribes to: that it does tells that it is there. */
+  readonly #own: string;
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
   #connection: RedisSubscriberClient | undefined;
   #pinging: Timer | undefined;
   #closing: Timer | undefined;
 
-  constructor(redis: RedisClient, emit: Emit) {
+  constructor(redis: RedisClient, receiver: string, emit: Emit) {
     this.#redis = redis;
+    this.#own = `:${receiver}`;
     this.#emit = emit;
   }
 
   /** Resolves once the server has confirmed the subscription; the function that it gives ends it. */
-  async listen(name: string, listener: () => void, atMost = ANSWER_TIME): Promise<() => void> {
+  async listen(name: string, listener: Listener): Promise<() => void> {
     const connection = this.#open();
     let channel = this.#channels.get(name);
     if (channel === undefined) {
-      channel = { listeners: new Set(), confirmed: connection.subscribe(name) };
+      channel = { listeners: new Set(), confirmed: connection.subscribe(name, name + this.#own) };
       this.#channels.set(name, channel);
     }
     channel.listeners.add(listener);
     const stop = () => this.#stop(name, listener);
     try {
-      const time = Math.min(atMost, ANSWER_TIME);
-      if ((await within(channel.confirmed, time)) === OVERDUE) {
-        throw new Error(`Redis did not confirm a subscription within ${Math.round(time)} ms`);
+      if ((await within(channel.confirmed, ANSWER_TIME)) === OVERDUE) {
+        throw new Error(`Redis did not confirm a subscription within ${ANSWER_TIME} ms`);
       }
     } catch (error) {
       stop();
@@ -65,21 +70,24 @@ export class Subscriber {
     connection?.disconnect();
   }
 
-  #stop(name: string, listener: () => void): void {
+  #stop(name: string, listener: Listener): void {
     const channel = this.#channels.get(name);
     if (!channel?.listeners.delete(listener) || channel.listeners.size > 0) return;
     this.#channels.delete(name);
     // In order behind the subscribe: a new listener's subscribe comes after it.
-    this.#connection?.unsubscribe(name).catch(() => {});
+    this.#connection?.unsubscribe(name, name + this.#own).catch(() => {});
     if (this.#channels.size === 0) {
       this.#pinging?.stop();
       this.#closing = after(LINGER, () => this.close()).unref();
+      // A process that has nothing else to do ends at once.
+      this.#connection?.stream?.unref();
     }
   }
 
   #open(): RedisSubscriberClient {
     this.#closing?.stop();
     if (this.#channels.size === 0) this.#pingSoon();
+    this.#connection?.stream?.ref();
     if (this.#connection) return this.#connection;
     const connection = this.#redis.duplicate({
       // Ours is the only one that knows what to do after a reconnect: subscribe, have it confirmed, then look.
@@ -94,31 +102,40 @@ export class Subscriber {
     });
     this.#connection = connection;
     let connectedBefore = false;
-    connection.on('message', (name) => this.#wake(name));
+    let connected = false;
+    connection.on('message', (name, message) => this.#wake(name, message));
     // Without a listener an error event would end the process. Each retry of the connection brings one.
     connection.on('error', (error) => this.#emit({ type: 'subscriber-down', error: presentable(error) }));
     connection.on('ready', () => {
       if (connectedBefore) void this.#resubscribe(connection);
       connectedBefore = true;
+      connected = true;
+    });
+    // Whoever waits finds out now whether the server can be reached, and not at the end of a lease.
+    connection.on('close', () => {
+      if (!connected) return;
+      connected = false;
+      for (const name of this.#channels.keys()) this.#wake(name);
     });
     // The caller's retryStrategy gave up: nobody hears anything here any more. The next listener opens a new one.
     connection.on('end', () => {
       if (this.#connection !== connection) return;
       this.#connection = undefined;
-      for (const name of this.#channels.keys()) this.#wake(name);
       this.#channels.clear();
     });
     return connection;
   }
 
-  #wake(name: string): void {
-    for (const listener of this.#channels.get(name)?.listeners ?? []) listener();
+  #wake(name: string, message = 'look'): void {
+    const [turn = '', expiresIn] = message.split(' ');
+    const wakeUp = expiresIn === undefined ? 'look' : { turn, expiresIn: Number(expiresIn) };
+    for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
   }
 
   async #resubscribe(connection: RedisSubscriberClient): Promise<void> {
     const names = [...this.#channels.keys()];
     if (names.length === 0) return;
-    const confirmed = connection.subscribe(...names);
+    const confirmed = connection.subscribe(...names.flatMap((name) => [name, name + this.#own]));
     for (const name of names) {
       const channel = this.#channels.get(name);
       if (channel) channel.confirmed = confirmed;

@@ -13,6 +13,12 @@ const setting = (name: string, value: string) => `ALTER DATABASE $DATABASE SET $
 const faults: Array<[fault: string, planted: string, check: string, message: RegExp, ...args: string[]]> = [
   ['no objects at all', 'DROP SCHEMA fenced_lock CASCADE', 'objects', /schema fenced_lock is not in/],
   ['a function missing', 'DROP FUNCTION fenced_lock.evidence', 'objects', /Missing .*: function evidence/],
+  [
+    'what shows an operator the last admission missing',
+    'DROP FUNCTION fenced_lock.last_admission',
+    'objects',
+    /Missing .*: function last_admission/,
+  ],
   ['the sequence missing', 'DROP SEQUENCE fenced_lock.token', 'objects', /sequence token/],
   [
     'objects of another version',

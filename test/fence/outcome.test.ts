@@ -5,6 +5,8 @@ import { type Evidence, judge } from '../../src/fence/outcome.js';
 const admission: Admission = {
   key: 'stock:1',
   attempt: 'ours',
+  tokens: [100n],
+  isolation: 'read committed',
   token: 100n,
   turn: 50n,
   xid: '1000',

@@ -44,7 +44,7 @@ describeWithShop('the statements that end backends', () => {
     const [rescue, holder, other] = [await session(), await session(), await session()];
     const own = await begin(holder);
     await begin(other);
-    const request = { keys: [key], holder: randomUUID(), leaseTime: 60_000, workTime: 60_000, waitTime: 2_000 };
+    const request = { keys: [key], holders: [randomUUID()], leaseTime: 60_000, workTime: 60_000, waitTime: 2_000 };
     const admit = (client: pg.Client) =>
       client.query('SELECT fenced_lock.admit($1::text::jsonb)', [
         JSON.stringify({ ...request, attempt: randomUUID() }),

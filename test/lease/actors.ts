@@ -3,145 +3,76 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { FencedLockEvent } from '../../src/base/events.js';
-import { acquire, type Held } from '../../src/lease/acquire.js';
-import { LocalQueue } from '../../src/lease/queue.js';
-import type { Answer, Claim, Extension, LeaseStore, Watch } from '../../src/lease/store.js';
+import type { Request } from '../../src/lease/caller.js';
+import { Renewal } from '../../src/lease/renewal.js';
+import type { LeaseStore } from '../../src/lease/store.js';
+import type { Turn } from '../../src/lease/turn.js';
+import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/waiting-room.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { RedisStore } from '../../src/redis/store.js';
+import { ObservedStore } from './observed-store.js';
+
+export { Tally, turnOfLoop } from './tally.js';
 
 export const PREFIX = 'fenced-lock:';
 
 /** Longer than any test: whoever gets on did not get on because some time was over. */
 export const FOR_EVER = LONGEST_TIME;
 
-export interface ActorOptions {
+export interface ActorOptions extends Partial<WaitingRoomOptions> {
   readonly url: string;
   readonly redis?: Omit<RedisOptions, 'replyMapping'>;
-  /** Default: so long that a look ends by its answer, or by the caller's signal, and by nothing else. */
+  /** Default: so long that a look ends by its answer, and by nothing else. */
   readonly commandTimeout?: number;
+  /** What stands before the store. */
+  readonly wrap?: (store: LeaseStore, emit: (event: FencedLockEvent) => void) => LeaseStore;
 }
 
-/** As if it were another process: its own connections, its own queue. Closed after the test. */
+/** What a caller asks for; what is not given suits a test that is not about it. */
+export type Asked = Partial<Omit<Request, 'deadline'>>;
+
+/** As if it were another process: its own connections, its own waiting room. Closed after the test. */
 export class Actor {
   readonly redis: Redis;
   readonly events: FencedLockEvent[] = [];
   readonly store: ObservedStore;
-  readonly queue = new LocalQueue();
+  readonly renewal: Renewal;
+  readonly room: WaitingRoom;
 
-  constructor({ url, redis, commandTimeout = 600_000 }: ActorOptions) {
+  constructor({ url, redis, commandTimeout = 600_000, wrap = (store) => store, ...options }: ActorOptions) {
     this.redis = new Redis(url, { retryStrategy: () => 20, ...redis });
     // What fails by a fault that is made on purpose says so itself.
     this.redis.on('error', () => {});
     const emit = (event: FencedLockEvent) => void this.events.push(event);
-    this.store = new ObservedStore(new RedisStore(this.redis, { keyPrefix: PREFIX, commandTimeout }, emit));
+    const store = new RedisStore(this.redis, { keyPrefix: PREFIX, commandTimeout }, emit);
+    this.store = new ObservedStore(wrap(store, emit));
+    this.renewal = new Renewal(this.store);
+    const { fairness = 'process', maxLocalHandovers = 16 } = options;
+    this.room = new WaitingRoom(this.store, this.renewal, emit, { fairness, maxLocalHandovers });
     onTestFinished(() => this.close());
   }
 
-  acquire(key: string, options: Partial<Claim> & { waitTime?: number; signal?: AbortSignal } = {}): Promise<Held> {
-    const { leaseTime = 60_000, holder = randomUUID(), waitTime = FOR_EVER, signal } = options;
-    const wait = { deadline: new Deadline(waitTime), waitTime, signal, onWait: () => {} };
-    const emit = (event: FencedLockEvent) => void this.events.push(event);
-    return acquire(this.store, this.queue, { key, holder, leaseTime }, wait, emit);
+  acquire(key: string, { waitTime = FOR_EVER, signal, ...asked }: Asked = {}): Promise<Turn> {
+    const wait = { deadline: new Deadline(waitTime), waitTime, signal };
+    const request = { leaseTime: 60_000, renew: true, mayShare: true, mayBeEarly: true, ...asked, ...wait };
+    const turn = this.room.enter(key, request);
+    // Who still waits when the test is over is turned away.
+    turn.catch(() => {});
+    return turn;
   }
 
-  async release({ lease, turn }: Held): Promise<void> {
-    const released = this.store.release(lease);
+  /** Resolves when the lease, if it was given back by that, is. */
+  async release(turn: Turn): Promise<void> {
     turn.leave();
-    await released;
+    await this.store.released.settled();
   }
 
   async close(): Promise<void> {
+    void this.room.close();
+    this.renewal.close();
     await this.store.close();
     this.redis.disconnect();
   }
-}
-
-/** The store, and what has been asked of it: an event for each, so that nothing has to be waited for by the clock. */
-export class ObservedStore implements LeaseStore {
-  readonly looks = new Tally();
-  readonly answers = new Tally();
-  readonly watches = new Tally();
-  readonly extensions: Array<{ claims: readonly Claim[]; answers: readonly Extension[] }> = [];
-  readonly extended = new Tally();
-  readonly extending = new Tally();
-  readonly released = new Tally();
-  /** Runs between the first look and the subscription. */
-  beforeWatch: () => Promise<unknown> = async () => {};
-  /** Runs between a look and its answer, with the look's number. */
-  beforeAnswer: (look: number) => Promise<unknown> = async () => {};
-  readonly #store: LeaseStore;
-
-  constructor(store: LeaseStore) {
-    this.#store = store;
-  }
-
-  async acquire(claim: Claim, atMost?: number): Promise<Answer> {
-    this.looks.add();
-    try {
-      const look = this.looks.count;
-      const answer = await this.#store.acquire(claim, atMost);
-      await this.beforeAnswer(look);
-      return answer;
-    } finally {
-      this.answers.add();
-    }
-  }
-
-  async extend(claims: readonly Claim[]): Promise<Extension[]> {
-    this.extending.add();
-    const answers = await this.#store.extend(claims);
-    this.extensions.push({ claims: [...claims], answers });
-    this.extended.add();
-    return answers;
-  }
-
-  async release(claim: Claim): Promise<void> {
-    await this.#store.release(claim);
-    this.released.add();
-  }
-
-  async watch(key: string, wake: () => void): Promise<Watch> {
-    await this.beforeWatch();
-    const watching = this.#store.watch(key, wake);
-    this.watches.add();
-    return await watching;
-  }
-
-  close(): Promise<void> {
-    return this.#store.close();
-  }
-}
-
-/** Counts, and tells who waits for a count. */
-export class Tally {
-  count = 0;
-  #waiting: Array<{ count: number; reached: () => void }> = [];
-
-  add(): void {
-    this.count++;
-    this.#waiting = this.#waiting.filter(({ count, reached }) => {
-      if (count > this.count) return true;
-      reached();
-      return false;
-    });
-  }
-
-  /** Resolves once whoever was told of it before has acted on it. */
-  async reach(count: number): Promise<void> {
-    if (this.count < count) {
-      await new Promise<void>((reached) => {
-        this.#waiting.push({ count, reached });
-      });
-    }
-    await turnOfLoop();
-  }
-}
-
-/** Everything that was ready to run has run. */
-export function turnOfLoop(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 export function someKey(): string {
@@ -153,8 +84,13 @@ export function leaseName(key: string): string {
   return namesOf(PREFIX, key).lease;
 }
 
+/** The Redis key of those who wait. */
+export function queueName(key: string): string {
+  return namesOf(PREFIX, key).queue;
+}
+
 /** Who subscribes to the key's wake-ups, as the server says. */
 export async function receivers(admin: Redis, key: string): Promise<number> {
-  const [, count] = (await admin.pubsub('NUMSUB', namesOf(PREFIX, key).channel)) as [string, number];
+  const [, count] = (await admin.pubsub('NUMSUB', namesOf(PREFIX, key).wake)) as [string, number];
   return Number(count);
 }

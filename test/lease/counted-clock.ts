@@ -5,22 +5,24 @@ export const timers = new Set<Clock.Timer>();
 
 /** For `vi.mock`: the real clock, whose timers are counted. */
 export function counted(clock: typeof Clock): typeof Clock {
-  const after: typeof Clock.after = (ms, action) => {
-    const timer = clock.after(ms, () => {
-      timers.delete(timer);
-      action();
-    });
-    const { stop, unref } = timer;
-    timer.stop = () => {
-      timers.delete(timer);
-      stop();
-    };
-    timer.unref = () => {
-      timers.delete(timer);
-      return unref();
-    };
-    timers.add(timer);
-    return timer;
-  };
-  return { ...clock, after };
+  class CountedTimer extends clock.Timer {
+    constructor(ms: number, action: () => void) {
+      super(ms, () => {
+        timers.delete(this);
+        action();
+      });
+      timers.add(this);
+    }
+
+    override stop(): void {
+      timers.delete(this);
+      super.stop();
+    }
+
+    override unref(): Clock.Timer {
+      timers.delete(this);
+      return super.unref();
+    }
+  }
+  return { ...clock, Timer: CountedTimer, after: (ms, action) => new CountedTimer(ms, action) };
 }

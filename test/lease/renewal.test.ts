@@ -11,29 +11,34 @@ import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop } from '../support/shop.js';
 import { Actor, leaseName, someKey, Tally, turnOfLoop } from './actors.js';
 
-/** A holder whose leases are renewed. */
+/** A holder whose leases are had without waiting. */
 class Holder extends Actor {
-  readonly renewal = new Renewal(this.store);
-  readonly leases: Lease[] = [];
+  /** Nobody watches over it yet. */
+  async lease(leaseTime: number): Promise<Lease> {
+    const claim = { key: someKey(), holder: randomUUID(), leaseTime };
+    const sentAt = now();
+    expect(await this.store.acquire(claim)).toEqual({ taken: true });
+    return new Lease(claim, sentAt);
+  }
 
   async take(leaseTime: number, { renew = true, beat = () => {} } = {}): Promise<Lease> {
-    const { lease } = await this.acquire(someKey(), { leaseTime });
-    this.renewal.add(lease, renew, beat);
-    this.leases.push(lease);
+    const lease = await this.lease(leaseTime);
+    lease.attach({ lost: () => {}, beat });
+    this.renewal.add(lease, renew);
     return lease;
   }
+}
 
-  override async close(): Promise<void> {
-    this.renewal.close();
-    await super.close();
-  }
+/** Calls `lost` at its loss. */
+function onLoss(lease: Lease, lost: (loss: LockLostError) => void): void {
+  lease.attach({ lost, beat: () => {} });
 }
 
 /** Resolves with the loss, which may have come already. */
 function lossOf(lease: Lease): Promise<LockLostError> {
   return new Promise((resolve) => {
     if (lease.loss) resolve(lease.loss);
-    else lease.onLoss(resolve);
+    else onLoss(lease, resolve);
   });
 }
 
@@ -92,9 +97,7 @@ describeWithShop('renewal', () => {
 
   test('many leases are extended by one timer, in one pipeline', async () => {
     const holder = new Holder({ url: proxy.url(url) });
-    const leases = await Promise.all(
-      Array.from({ length: 50 }, () => holder.acquire(someKey(), { leaseTime: 60_000 })),
-    );
+    const leases = await Promise.all(Array.from({ length: 50 }, () => holder.lease(60_000)));
     const writes: Buffer[] = [];
     const remove = proxy.onData('toServer', (data) => {
       writes.push(data);
@@ -102,7 +105,7 @@ describeWithShop('renewal', () => {
     });
     // The same moment for all: as if they had been taken a third of their time ago.
     const takenAt = now() - 20_000;
-    for (const { lease } of leases) holder.renewal.add(new Lease(lease, takenAt), true);
+    for (const lease of leases) holder.renewal.add(new Lease(lease, takenAt), true);
     await holder.store.extended.reach(1);
     remove();
     expect(holder.store.extensions).toHaveLength(1);
@@ -112,12 +115,12 @@ describeWithShop('renewal', () => {
 
   test('leases that are nearly due go along with the first that is due', async () => {
     const holder = new Holder({ url });
-    const [first, second] = [await holder.acquire(someKey()), await holder.acquire(someKey())];
+    const [first, second] = [await holder.lease(60_000), await holder.lease(60_000)];
     const dueNow = now() - 20_000;
-    holder.renewal.add(new Lease(first.lease, dueNow + 1_500), true);
-    holder.renewal.add(new Lease(second.lease, dueNow), true);
+    holder.renewal.add(new Lease(first, dueNow + 1_500), true);
+    holder.renewal.add(new Lease(second, dueNow), true);
     await holder.store.extended.reach(1);
-    expect(holder.store.extensions[0]?.claims.map(({ key }) => key)).toEqual([first.lease.key, second.lease.key]);
+    expect(holder.store.extensions[0]?.claims.map(({ key }) => key)).toEqual([first.key, second.key]);
   });
 
   test("lost, 'gone': somebody else has the key", async () => {
@@ -135,7 +138,7 @@ describeWithShop('renewal', () => {
     const holder = new Holder({ url });
     const lease = await holder.take(300);
     let told = 0;
-    lease.onLoss(() => told++);
+    onLoss(lease, () => told++);
     await admin.del(leaseName(lease.key));
     const loss = await lossOf(lease);
     // Even if it were there again.
@@ -163,7 +166,7 @@ describeWithShop('renewal', () => {
     const holder = new Holder({ url });
     const lease = await holder.take(100, { renew: false });
     let told = 0;
-    lease.onLoss(() => told++);
+    onLoss(lease, () => told++);
     holder.renewal.remove(lease);
     const other = await holder.take(150, { renew: false });
     await lossOf(other);
@@ -174,7 +177,7 @@ describeWithShop('renewal', () => {
     const holder = new Holder({ url });
     const lease = await holder.take(200);
     let told = 0;
-    lease.onLoss(() => told++);
+    onLoss(lease, () => told++);
     stopFor(250);
     expect(told).toBe(0);
     expect(lease.loss).toMatchObject({ reason: 'expired' });
@@ -272,13 +275,7 @@ describeWithRedis('renewal without Redis', (redis) => {
 
 describe('renewal by the clock alone', () => {
   const claim = () => ({ key: someKey(), holder: randomUUID(), leaseTime: 100 });
-  const storeThat = (extend: LeaseStore['extend']): LeaseStore => ({
-    extend,
-    acquire: async () => ({ taken: true }),
-    release: async () => {},
-    watch: async () => ({ close: () => {} }),
-    close: async () => {},
-  });
+  const storeThat = (extend: LeaseStore['extend']) => ({ extend }) as LeaseStore;
 
   test('a lease whose time is over is lost as soon as it is watched', async () => {
     const renewal = new Renewal(storeThat(async (claims) => claims.map(() => 'extended')));

@@ -1,13 +1,13 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest';
-import type { Held } from '../../src/lease/acquire.js';
+import type { Turn } from '../../src/lease/turn.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { Monitor } from '../redis/monitor.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
-import { Actor, type ActorOptions, receivers } from './actors.js';
+import { Actor, type ActorOptions, type Asked, leaseName, queueName, receivers } from './actors.js';
 import { timers } from './counted-clock.js';
 
-/** What the tests of `acquire` work with: the shared Redis, a line to it that can be broken, and who watches. */
+/** What the tests of the waiting room work with: the shared Redis, a line to it that can be broken, and who watches. */
 export interface Stage {
   /** Past every lock. */
   readonly admin: Redis;
@@ -47,32 +47,44 @@ function url(): string {
   return inject('redis').url as string;
 }
 
-export function direct(): Actor {
-  return new Actor({ url: url() });
+export function direct(options: Omit<ActorOptions, 'url'> = {}): Actor {
+  return new Actor({ url: url(), ...options });
 }
 
 export function throughProxy({ proxy }: Stage, options: Omit<ActorOptions, 'url'> = {}): Actor {
   return new Actor({ url: proxy.url(url()), ...options });
 }
 
-/** A contender that has looked twice and sleeps. */
-export async function asleep(
-  contender: Actor,
-  key: string,
-  options: Parameters<Actor['acquire']>[1] = {},
-): Promise<{ held: Promise<Held> }> {
-  const held = contender.acquire(key, options);
-  await contender.store.answers.reach(2);
-  return { held };
+/** A contender that has looked twice, has its place in the queue, and sleeps. */
+export async function asleep(contender: Actor, key: string, asked: Asked = {}): Promise<{ turn: Promise<Turn> }> {
+  const before = contender.store.answers.count;
+  const turn = contender.acquire(key, asked);
+  await contender.store.answers.reach(before + 2);
+  return { turn };
 }
 
-/** No place in the queue, no subscription, no timer. */
+/** The names of the scripts that the server was sent about the key, and the other commands by their own. */
+export async function sentAbout({ monitor }: Stage, key: string): Promise<string[]> {
+  return namesOfScripts(await monitor.about(key));
+}
+
+export function namesOfScripts(lines: readonly string[][]): string[] {
+  const names = new Map(Object.values(scripts).map(({ sha1, name }) => [sha1, name]));
+  return lines.map(([verb, sha1]) => names.get(sha1 ?? '') ?? verb ?? '');
+}
+
+/** Nobody waits, has a turn, or has something to give back; no place in the queue, no subscription, no timer. */
 export async function expectNothingLeft({ admin }: Stage, contender: Actor, key: string): Promise<void> {
-  expect(contender.queue.waiting(key)).toBe(0);
-  // A place in the queue that was not given back would keep this one waiting.
-  const turn = await contender.queue.enter(key, async () => {});
-  expect(turn).toBeDefined();
-  turn?.leave();
+  expect(contender.room.waiting(key)).toBe(0);
+  // Turns nobody away, and resolves only where nothing is left.
+  await contender.room.close();
+  expect(contender.room.isFree(key)).toBe(true);
   await vi.waitFor(async () => expect(await receivers(admin, key)).toBe(0));
+  expect(await admin.exists(queueName(key))).toBe(0);
   expect(timers.size).toBe(0);
+}
+
+/** Nobody has the key, and nobody waits for it. */
+export async function expectFree({ admin }: Stage, key: string): Promise<void> {
+  expect(await admin.exists(leaseName(key), queueName(key))).toBe(0);
 }

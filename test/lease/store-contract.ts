@@ -1,27 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Answer, Claim, LeaseStore } from '../../src/lease/store.js';
-import { gate } from '../support/shop.js';
+import type { LeaseStore } from '../../src/lease/store.js';
 import { someKey } from './actors.js';
-
-/** One client of the leases, as if it were a process of its own. */
-export interface StoreActor {
-  readonly store: LeaseStore;
-  /** Ends its connections at once and for good, as a crash does. */
-  kill(): void;
-}
-
-const LONG = 60_000;
-/** Long enough for the few commands between two lines of a test, short enough to wait for its end. */
-const SHORT = 250;
+import { claimOf, expectLeft, LONG, type MakeActor, SHORT, takenAtTheEnd } from './claims.js';
+import { describeOperators } from './operator-contract.js';
+import { describeWakeUps } from './wake-up-contract.js';
 
 /**
- * What every store of leases keeps. `makeActor` gives a new client of the same leases each time, and closes it when
- * the test is over. The keys are new ones, so the server may be shared.
+ * What every store of leases keeps. What one keeps that has a queue is in `order-contract.ts`. The keys are new ones, so
+ * the server may be shared.
  */
-export function describeStore(name: string, makeActor: () => StoreActor | Promise<StoreActor>): void {
+export function describeStore(name: string, makeActor: MakeActor): void {
   const make = async () => (await makeActor()).store;
-  const claimOf = (key: string, leaseTime = LONG): Claim => ({ key, holder: randomUUID(), leaseTime });
 
   describe(`${name}: exclusion`, () => {
     test('a free key is taken, and the contender is told how long the lease still stands', async () => {
@@ -70,7 +60,7 @@ export function describeStore(name: string, makeActor: () => StoreActor | Promis
       const contender = await make();
       const key = someKey();
       await holder.store.acquire(claimOf(key, SHORT));
-      holder.kill();
+      await holder.kill();
       await takenAtTheEnd(contender, claimOf(key), SHORT);
     });
   });
@@ -151,6 +141,53 @@ export function describeStore(name: string, makeActor: () => StoreActor | Promis
     });
   });
 
+  describe(`${name}: yield and transfer`, () => {
+    test('where nobody else waits, a yield keeps the lease, with its full time again', async () => {
+      const [holder, contender] = [await make(), await make()];
+      const claim = claimOf(someKey(), SHORT);
+      await holder.acquire(claim);
+      expect(await holder.yield({ ...claim, leaseTime: LONG })).toBe(true);
+      expectLeft(await contender.acquire(claimOf(claim.key)), SHORT, LONG);
+    });
+
+    test('a yield of what nobody has takes nothing', async () => {
+      const [stranger, contender] = [await make(), await make()];
+      const claim = claimOf(someKey());
+      expect(await stranger.yield(claim)).toBe(false);
+      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+    });
+
+    test("a yield of somebody else's lease neither takes nor frees nor extends it", async () => {
+      const [holder, stranger] = [await make(), await make()];
+      const claim = claimOf(someKey(), SHORT);
+      await holder.acquire(claim);
+      expect(await stranger.yield(claimOf(claim.key, LONG))).toBe(false);
+      expectLeft(await stranger.acquire(claimOf(claim.key)), 0, SHORT);
+    });
+
+    test('a transfer puts the lease into the name of the successor, with its full time', async () => {
+      const [holder, other] = [await make(), await make()];
+      const claim = claimOf(someKey(), SHORT);
+      const successor = claimOf(claim.key);
+      await holder.acquire(claim);
+      expect(await other.transfer({ ...claim, leaseTime: LONG }, successor.holder)).toBe(true);
+      expectLeft(await other.acquire(claimOf(claim.key)), SHORT, LONG);
+      expect(await holder.extend([claim])).toEqual(['gone']);
+      expect(await other.extend([successor])).toEqual(['extended']);
+    });
+
+    test('only from the holder is a lease transferred, and what nobody has is not', async () => {
+      const [holder, stranger] = [await make(), await make()];
+      const claim = claimOf(someKey());
+      await holder.acquire(claim);
+      expect(await stranger.transfer(claimOf(claim.key), randomUUID())).toBe(false);
+      expect(await holder.extend([claim])).toEqual(['extended']);
+      const free = claimOf(someKey());
+      expect(await stranger.transfer(free, randomUUID())).toBe(false);
+      expect(await holder.acquire(claimOf(free.key))).toEqual({ taken: true });
+    });
+  });
+
   describe(`${name}: once more after a lost reply`, () => {
     test('an acquire by the same holder is "taken" again, with its full time', async () => {
       const [holder, contender] = [await make(), await make()];
@@ -187,126 +224,25 @@ export function describeStore(name: string, makeActor: () => StoreActor | Promis
       await holder.acquire(claim);
       expect(await holder.extend([claim, claim])).toEqual(['extended', 'extended']);
     });
-  });
 
-  describe(`${name}: wake-up`, () => {
-    test('a release after the watch has resolved wakes, however soon it comes', async () => {
+    test('a second yield is a yield', async () => {
       const holder = await make();
       const claim = claimOf(someKey());
-      for (let round = 0; round < 5; round++) {
-        await holder.acquire(claim);
-        // A new client each time: its connection for wake-ups does not even exist yet.
-        const contender = await make();
-        const woken = gate();
-        const watch = await contender.watch(claim.key, woken.open);
-        await holder.release(claim);
-        await woken.opened;
-        watch.close();
-      }
-    });
-
-    test('every watcher of the key is woken, and no watcher of another', async () => {
-      const [holder, contender, other, bystander] = [await make(), await make(), await make(), await make()];
-      const [claim, sign] = [claimOf(someKey()), claimOf(someKey())];
       await holder.acquire(claim);
-      await holder.acquire(sign);
-      const woken = [gate(), gate(), gate()] as const;
-      await contender.watch(claim.key, woken[0].open);
-      await contender.watch(claim.key, woken[1].open);
-      await other.watch(claim.key, woken[2].open);
-      const heard: string[] = [];
-      const barrier = gate();
-      await bystander.watch(sign.key, () => {
-        heard.push('its own');
-        barrier.open();
-      });
-      await holder.release(claim);
-      await Promise.all(woken.map(({ opened }) => opened));
-      await holder.release(sign);
-      await barrier.opened;
-      expect(heard).toEqual(['its own']);
+      expect([await holder.yield(claim), await holder.yield(claim)]).toEqual([true, true]);
     });
 
-    test('after close nothing wakes any more, and closing twice is nothing', async () => {
-      const [holder, contender] = [await make(), await make()];
+    test('a second transfer to the same successor is a transfer, and one to another is none', async () => {
+      const holder = await make();
       const claim = claimOf(someKey());
       await holder.acquire(claim);
-      let heard = 0;
-      const closed = await contender.watch(claim.key, () => heard++);
-      const barrier = gate();
-      await contender.watch(claim.key, barrier.open);
-      closed.close();
-      closed.close();
-      await holder.release(claim);
-      await barrier.opened;
-      expect(heard).toBe(0);
-    });
-
-    test('one who listens no more does not make the others deaf', async () => {
-      const [holder, contender] = [await make(), await make()];
-      const claim = claimOf(someKey());
-      await holder.acquire(claim);
-      const first = await contender.watch(claim.key, () => {});
-      const woken = gate();
-      const second = await contender.watch(claim.key, woken.open);
-      first.close();
-      await holder.release(claim);
-      await woken.opened;
-      second.close();
-      // And the next one on the channel that was just left hears again.
-      await holder.acquire(claim);
-      const again = gate();
-      await contender.watch(claim.key, again.open);
-      await holder.release(claim);
-      await again.opened;
-    });
-
-    test('a release by somebody who does not hold it wakes nobody', async () => {
-      const [holder, stranger, contender] = [await make(), await make(), await make()];
-      const claim = claimOf(someKey());
-      await holder.acquire(claim);
-      let heard = 0;
-      const woken = gate();
-      await contender.watch(claim.key, () => {
-        heard++;
-        woken.open();
-      });
-      await stranger.release(claimOf(claim.key));
-      await holder.release(claim);
-      await woken.opened;
-      expect(heard).toBe(1);
-    });
-
-    test('after the store is closed its watchers hear nothing', async () => {
-      const [holder, contender, bystander] = [await make(), await make(), await make()];
-      const claim = claimOf(someKey());
-      await holder.acquire(claim);
-      let heard = 0;
-      const watch = await contender.watch(claim.key, () => heard++);
-      const barrier = gate();
-      await bystander.watch(claim.key, barrier.open);
-      await contender.close();
-      await holder.release(claim);
-      await barrier.opened;
-      expect(heard).toBe(0);
-      watch.close();
+      expect(await holder.transfer(claim, 'the successor')).toBe(true);
+      expect(await holder.transfer(claim, 'the successor')).toBe(true);
+      expect(await holder.transfer(claim, 'another')).toBe(false);
+      expect(await holder.extend([{ ...claim, holder: 'the successor' }])).toEqual(['extended']);
     });
   });
-}
 
-function expectLeft(answer: Answer, above: number, upTo: number): void {
-  expect(answer).toMatchObject({ taken: false });
-  const { expiresIn } = answer as { expiresIn: number };
-  expect(expiresIn).toBeGreaterThan(above);
-  expect(expiresIn).toBeLessThanOrEqual(upTo);
-}
-
-/** Asks again when the store says that the lease will have ended: nothing else announces it. */
-async function takenAtTheEnd(store: LeaseStore, claim: Claim, atMost: number): Promise<void> {
-  for (;;) {
-    const answer = await store.acquire(claim);
-    if (answer.taken) return;
-    expect(answer.expiresIn).toBeLessThanOrEqual(atMost);
-    await new Promise((resolve) => setTimeout(resolve, answer.expiresIn + 1));
-  }
+  describeWakeUps(name, makeActor);
+  describeOperators(name, makeActor);
 }

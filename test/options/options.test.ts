@@ -1,16 +1,9 @@
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, test } from 'vitest';
+import { checkKey, checkWork } from '../../src/arguments.js';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
-import {
-  checkKey,
-  checkWork,
-  DEFAULTS,
-  type FencedLockOptions,
-  type LockOptions,
-  type RedisLike,
-  resolveLockOptions,
-  resolveOptions,
-} from '../../src/options.js';
+import { DEFAULTS, type FencedLockOptions, type LockOptions, type RedisLike } from '../../src/options.js';
+import { resolveLockOptions, resolveOptions } from '../../src/resolve.js';
 import { describeWithShop } from '../support/shop.js';
 
 /** What is given is of the wrong type on purpose: JavaScript has no compiler in the way. */

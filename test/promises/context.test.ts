@@ -1,56 +1,274 @@
-import { expect, test } from 'vitest';
-import { NestedError, ReentryError } from '../../src/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { expect, inject, test } from 'vitest';
+import { InvalidOptionError, type LockTx, ReentryError, TransactionAbortedError } from '../../src/index.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { Monitor } from '../redis/monitor.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
-describeWithShop('a lock inside a lock', () => {
+describeWithShop('a lock inside a lock of the same key', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 
-  test('of the same key is refused at once, instead of waiting for itself', async () => {
-    const { key } = await shop.product(1);
-    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => 'inner'));
-    await expect(held).rejects.toMatchObject({ constructor: ReentryError, key });
+  const setTo = (tx: LockTx<ShopClient>, id: number, quantity: number) =>
+    tx.stock.update({ where: { id }, data: { quantity } });
+  const left = async (tx: LockTx<ShopClient>, id: number) =>
+    (await tx.stock.findUniqueOrThrow({ where: { id } })).quantity;
+
+  test('joins: it sees what the outer one has written, under its token', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx, outer) => {
+      await setTo(tx, id, 5);
+      const seen = await prisma.$withLock(key, async (innerTx, inner) => {
+        expect(inner.token).toBe(outer.token);
+        return await left(innerTx, id);
+      });
+      expect(seen).toBe(5);
+    });
   });
 
-  test('of another key is refused, and names both', async () => {
-    const [outer, inner] = [await shop.product(1), await shop.product(1)];
-    const held = prisma.$withLock(outer.key, () => prisma.$withLock(inner.key, () => 'inner'));
-    await expect(held).rejects.toMatchObject({ constructor: NestedError, message: expect.stringContaining(outer.key) });
+  test('ends with the outermost: what it wrote is not there for others before, and not at all if that fails', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(key, async () => {
+      await prisma.$withLock(key, (tx) => setTo(tx, id, 5));
+      expect((await shop.row(id))?.quantity).toBe(10);
+      throw new Error('no sale');
+    });
+    await expect(held).rejects.toThrow('no sale');
+    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('of another key is had where the caller allows it, and of the same key never', async () => {
-    const [outer, inner] = [await shop.product(1), await shop.product(1)];
-    const nested = 'allow';
-    const held = prisma.$withLock(outer.key, () => prisma.$withLock(inner.key, () => 'inner', { nested }));
-    expect(await held).toBe('inner');
-    const again = prisma.$withLock(outer.key, () =>
-      prisma.$withLock(inner.key, () => prisma.$withLock(outer.key, () => 'self', { nested }), { nested }),
+  test('sends Redis nothing of its own', async () => {
+    const { key } = await shop.product(10);
+    const admin = shop.redis();
+    for (const { lua } of Object.values(scripts)) await admin.script('LOAD', lua);
+    const monitor = await Monitor.start(inject('redis').url as string);
+    shop.closeLater(() => monitor.stop());
+    await prisma.$withLock(key, () => prisma.$withLock(key, () => prisma.$tryWithLock(key, () => {})));
+    const sent = (await monitor.about(key)).map(([, sha1]) => sha1);
+    expect(sent.filter((sha1) => sha1 === scripts.acquire.sha1)).toHaveLength(1);
+  });
+
+  test('joins by $tryWithLock, too', async () => {
+    const { id, key } = await shop.product(10);
+    const inner = await prisma.$withLock(key, async (tx) => {
+      await setTo(tx, id, 5);
+      return await prisma.$tryWithLock(key, (innerTx) => left(innerTx, id));
+    });
+    expect(inner).toEqual({ acquired: true, value: 5 });
+  });
+
+  test("is refused where it says `reentry: 'throw'`, and the outer one goes on", async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx) => {
+      await setTo(tx, id, 5);
+      const inner = prisma.$withLock(key, () => 'inner', { reentry: 'throw' });
+      await expect(inner).rejects.toMatchObject({ constructor: ReentryError, code: 'REENTRY', key });
+      const tried = prisma.$tryWithLock(key, () => 'inner', { reentry: 'throw' });
+      await expect(tried).rejects.toBeInstanceOf(ReentryError);
+    });
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
+  test('that throws dooms the outer one, though its error is caught', async () => {
+    const { id, key } = await shop.product(10);
+    const noSale = new Error('no sale');
+    const held = prisma.$withLock(key, async (tx) => {
+      await setTo(tx, id, 5);
+      const inner = prisma.$withLock(key, () => Promise.reject(noSale));
+      await expect(inner).rejects.toBe(noSale);
+      return 'sold';
+    });
+    const error = await held.catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(TransactionAbortedError);
+    expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', key });
+    expect((error as Error).cause).toBe(noSale);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('that throws passes its error on untouched where nobody catches it', async () => {
+    const { key } = await shop.product(10);
+    const noSale = new Error('no sale');
+    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => Promise.reject(noSale)));
+    expect(await held.catch((error: unknown) => error)).toBe(noSale);
+  });
+
+  test('and others beside it, all at once, share the transaction', async () => {
+    const { id, key } = await shop.product(10);
+    const decrement = (tx: LockTx<ShopClient>) =>
+      tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+    const tokens = await prisma.$withLock(key, (_, outer) =>
+      Promise.all([
+        outer.token,
+        ...Array.from({ length: 5 }, () =>
+          prisma.$withLock(key, async (tx, inner) => {
+            await decrement(tx);
+            return inner.token;
+          }),
+        ),
+      ]),
     );
-    await expect(again).rejects.toBeInstanceOf(ReentryError);
+    expect(new Set(tokens).size).toBe(1);
+    expect(await shop.row(id)).toEqual({ quantity: 5, fence: tokens[0] });
+  });
+
+  test('that one of them fails dooms all of it', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(key, () =>
+      Promise.allSettled([
+        prisma.$withLock(key, (tx) => setTo(tx, id, 5)),
+        prisma.$withLock(key, () => Promise.reject(new Error('no sale'))),
+      ]),
+    );
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('that was not awaited dooms the outer one, and writes nothing later', async () => {
+    const { id, key } = await shop.product(10);
+    const later = gate();
+    let forgotten: Promise<unknown> = Promise.resolve();
+    const held = prisma.$withLock(key, async (tx) => {
+      await setTo(tx, id, 5);
+      const inner = prisma.$withLock(key, async (innerTx) => {
+        await later.opened;
+        await setTo(innerTx, id, 4);
+      });
+      forgotten = inner.catch((error: unknown) => error);
+    });
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    later.open();
+    expect(await forgotten).toMatchObject({ code: 'CLOSED' });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test.each([{ isolationLevel: 'Serializable' as const }, { retries: 1 }])(
+    'with options that the outer transaction cannot follow any more, %o, is refused and dooms nothing',
+    async (options) => {
+      const { id, key } = await shop.product(10);
+      await prisma.$withLock(key, async (tx) => {
+        await setTo(tx, id, 5);
+        const inner = prisma.$withLock(key, () => 'inner', options);
+        await expect(inner).rejects.toMatchObject({
+          constructor: InvalidOptionError,
+          option: Object.keys(options)[0],
+        });
+      });
+      expect((await shop.row(id))?.quantity).toBe(5);
+    },
+  );
+
+  test('with the isolation level of the outer one joins', async () => {
+    const { key } = await shop.product(10);
+    const isolationLevel = 'RepeatableRead';
+    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => 'inner', { isolationLevel, retries: 0 }), {
+      isolationLevel,
+    });
+    expect(await held).toBe('inner');
+  });
+
+  test('whose own timeout is over ends all of it, though the outer one would go on', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(key, async (tx) => {
+      await setTo(tx, id, 5);
+      await prisma.$withLock(key, () => new Promise(() => {}), { timeout: 50 }).catch(() => {});
+    });
+    const error = await held.catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', message: expect.stringContaining('50 ms') });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('whose own signal aborts ends all of it, with the reason', async () => {
+    const { id, key } = await shop.product(10);
+    const abort = new AbortController();
+    const held = prisma.$withLock(key, async (tx, outer) => {
+      await setTo(tx, id, 5);
+      const inner = prisma.$withLock(key, () => new Promise(() => {}), { signal: abort.signal });
+      abort.abort('closing time');
+      await inner.catch(() => {});
+      expect(outer.signal.reason).toBe('closing time');
+    });
+    expect(await held.catch((error: unknown) => error)).toBe('closing time');
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('whose timeout was long enough, and whose signal aborts later, leaves nothing behind', async () => {
+    const { id, key } = await shop.product(10);
+    const abort = new AbortController();
+    await prisma.$withLock(key, async (tx) => {
+      await prisma.$withLock(key, () => 'inner', { timeout: 50, signal: abort.signal });
+      abort.abort('closing time');
+      // Longer than the timeout that the inner one had.
+      await tx.$queryRaw`SELECT pg_sleep(0.1)::text`;
+      await setTo(tx, id, 5);
+    });
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
+  test('runs again when the outer one does, under its new token', async () => {
+    const { id, key } = await shop.product(10);
+    const runs: bigint[][] = [];
+    await prisma.$withLock(
+      key,
+      (_, outer) =>
+        prisma.$withLock(key, async (tx, inner) => {
+          runs.push([outer.token, inner.token]);
+          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+          if (runs.length === 1) await tx.$executeRaw`DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40001'; END $$`;
+        }),
+      { retries: 1 },
+    );
+    expect(runs).toHaveLength(2);
+    expect(runs[1]?.[1]).toBe(runs[1]?.[0]);
+    expect(runs[1]?.[1]).toBeGreaterThan(runs[0]?.[1] as bigint);
+    expect((await shop.row(id))?.quantity).toBe(9);
   });
 
   test('is none where the outer function has ended, though its context goes on', async () => {
     const { key } = await shop.product(1);
     const ended = gate();
-    const { later } = await prisma.$withLock(key, () => ({
-      later: ended.opened.then(() => prisma.$withLock(key, () => 'later')),
+    const { later, token } = await prisma.$withLock(key, (_, lock) => ({
+      later: ended.opened.then(() => prisma.$withLock(key, (_, own) => own.token)),
+      token: lock.token,
     }));
     ended.open();
-    expect(await later).toBe('later');
+    expect(await later).toBeGreaterThan(token);
   });
 
   test('is none in another async context', async () => {
     const { key } = await shop.product(1);
     const inside = gate();
     const goOn = gate();
-    const holder = prisma.$withLock(key, async () => {
+    const holder = prisma.$withLock(key, async (_, lock) => {
       inside.open();
       await goOn.opened;
+      return lock.token;
     });
     await inside.opened;
-    const contender = prisma.$withLock(key, () => 'next');
+    const contender = prisma.$withLock(key, (_, lock) => lock.token);
     goOn.open();
-    await holder;
-    expect(await contender).toBe('next');
+    expect(await contender).toBeGreaterThan(await holder);
+  });
+
+  test('by a client that is extended otherwise is refused, instead of waiting for itself', async () => {
+    const { key } = await shop.product(1);
+    const extended = prisma.$extends({ client: { $more: () => 'more' } });
+    const other = shop.client().prisma;
+    for (const inner of [extended, other]) {
+      const held = prisma.$withLock(key, () => inner.$withLock(key, () => 'inner'));
+      await expect(held).rejects.toMatchObject({ constructor: ReentryError, key });
+    }
+    // The same one joins, however it is extended.
+    expect(await extended.$withLock(key, () => extended.$withLock(key, (tx) => typeof tx.$more))).toBe('function');
+  });
+
+  test('is refused where one of the two is a handle, instead of waiting for itself', async () => {
+    const { key } = await shop.product(1);
+    await expect(prisma.$withLock(key, () => prisma.$lock(key))).rejects.toMatchObject({ code: 'REENTRY', key });
+    const lock = await prisma.$lock(key);
+    const inHandle = lock.$transaction(() => prisma.$withLock(key, () => 'inner'));
+    await expect(inHandle).rejects.toMatchObject({ code: 'REENTRY', key });
+    const handleInHandle = lock.$transaction(() => lock.$transaction(() => 'inner'));
+    await expect(handleInHandle).rejects.toMatchObject({ code: 'REENTRY', key });
+    await expect(lock.$transaction(() => prisma.$lock(key))).rejects.toMatchObject({ code: 'REENTRY', key });
+    await lock.release();
   });
 });

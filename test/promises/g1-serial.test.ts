@@ -72,8 +72,8 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
     const broken = new Shop(() => ({ postgres: other(admin), admin: other(admin), redis: inject('redis').url ?? '' }));
     await broken.admin.query(`
       CREATE OR REPLACE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb LANGUAGE sql AS $$
-        SELECT jsonb_build_object('token', nextval('fenced_lock.token')::text, 'turn', '1',
-          'xid', pg_current_xact_id()::text, 'pid', pg_backend_pid(), 'epoch', NULL)
+        SELECT jsonb_build_object('tokens', jsonb_build_array(nextval('fenced_lock.token')::text), 'turn', '1',
+          'xid', pg_current_xact_id()::text, 'pid', pg_backend_pid(), 'epoch', NULL, 'isolation', 'read committed')
       $$`);
     const { id, key } = await broken.product(10);
     await expect(bothLetIn(broken, 10, id, key)).rejects.toThrow('expected 9 to be 8');

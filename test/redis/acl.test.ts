@@ -40,6 +40,8 @@ describeWithShop('a Redis user with the rights of the README', () => {
     await Promise.race([inside.opened, held]);
     const contended = contender.prisma.$withLock(key, () => 'handed over', { waitTime: 3_000 });
     const [, result] = await Promise.all([held, contended]);
+    // Also what nobody waits for.
+    await Promise.all([holder.prisma.$disconnect(), contender.prisma.$disconnect()]);
     return { result, troubles: [...holder.events, ...contender.events].map(({ type }) => type) };
   }
 

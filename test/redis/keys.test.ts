@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { namesOf } from '../../src/redis/keys.js';
+import { keyOf, namesOf } from '../../src/redis/keys.js';
 import { seed } from '../options/seed.js';
 
 const anyKey = fc.oneof(
@@ -15,11 +15,11 @@ const hashTag = (name: string) => /\{([^}]*)\}/.exec(name)?.[1];
 test('all names of a key share one hash tag, whatever braces the key has', () => {
   fc.assert(
     fc.property(anyKey, (key) => {
-      const { lease, channel } = namesOf('fenced-lock:', key);
+      const { lease, queue, wake } = namesOf('fenced-lock:', key);
       // An empty one would not count.
       expect(hashTag(lease)).not.toBe('');
       expect(hashTag(lease)).toBe(key.includes('}') ? hashOf(key) : key);
-      expect(hashTag(channel)).toBe(hashTag(lease));
+      expect([hashTag(queue), hashTag(wake)]).toEqual([hashTag(lease), hashTag(lease)]);
     }),
     { seed },
   );
@@ -30,7 +30,7 @@ test('different keys have different names, and none is the beginning of a longer
     fc.property(anyKey, anyKey, (one, other) => {
       fc.pre(one !== other);
       const [names, others] = [namesOf('p:', one), namesOf('p:', other)];
-      expect(new Set([names.lease, names.channel, others.lease, others.channel]).size).toBe(4);
+      expect(new Set([...Object.values(names), ...Object.values(others)]).size).toBe(6);
       expect(others.lease.startsWith(names.lease)).toBe(false);
     }),
     { seed },
@@ -40,7 +40,26 @@ test('different keys have different names, and none is the beginning of a longer
 test('the key stands in its names, so that an operator finds it', () => {
   expect(namesOf('fenced-lock:', 'stock:1')).toEqual({
     lease: 'fenced-lock:{stock:1}:lease',
-    channel: 'fenced-lock:{stock:1}:wake',
+    queue: 'fenced-lock:{stock:1}:queue',
+    wake: 'fenced-lock:{stock:1}:wake',
   });
   expect(namesOf('fenced-lock:', 'stock:{1}').lease).toMatch(/^fenced-lock:\{[0-9a-f]{40}\}:stock:\{1\}:lease$/);
+});
+
+test('a name leads back to its key, whatever braces and endings the key has', () => {
+  const ending = fc.constantFrom('', ':lease', ':queue', ':wake', '}', '{', '}:lease');
+  fc.assert(
+    fc.property(anyKey, ending, (start, end) => {
+      const key = start + end;
+      const { lease, queue } = namesOf('fenced-lock:', key);
+      expect([keyOf('fenced-lock:', lease), keyOf('fenced-lock:', queue)]).toEqual([key, key]);
+    }),
+    { seed },
+  );
+});
+
+test('a name of another make leads to no key', () => {
+  for (const name of ['other:{stock:1}:lease', 'fenced-lock:stock:1', 'fenced-lock:{stock:1', 'stock:1', '']) {
+    expect(keyOf('fenced-lock:', name)).toBeUndefined();
+  }
 });

@@ -1,11 +1,21 @@
+import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { inject, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
-import { PREFIX } from '../lease/actors.js';
+import { leaseName, PREFIX, queueName } from '../lease/actors.js';
+import type { StoreActor } from '../lease/claims.js';
+import { describeOrder } from '../lease/order-contract.js';
 import { describeStore } from '../lease/store-contract.js';
+import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 
 describeWithShop('RedisStore', () => {
+  let admin: Redis;
+  beforeAll(() => {
+    admin = new Redis(inject('redis').url as string);
+  });
+  afterAll(() => admin.disconnect());
+
   const settings = [
     { name: 'RESP3', options: { protocol: 3 } },
     { name: 'RESP2', options: { protocol: 2 } },
@@ -19,15 +29,26 @@ describeWithShop('RedisStore', () => {
   ] as const;
 
   for (const { name, options } of settings) {
-    describeStore(name, () => {
-      const redis = new Redis(inject('redis').url as string, options);
+    const makeActor = (): StoreActor => {
+      const connectionName = randomUUID();
+      const redis = new Redis(inject('redis').url as string, { ...options, connectionName });
       const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
-      const kill = () => {
+      const close = () => {
         void store.close();
         redis.disconnect();
       };
-      onTestFinished(kill);
-      return { store, kill };
-    });
+      onTestFinished(close);
+      const isGone = async () => !String(await admin.client('LIST')).includes(connectionName);
+      return {
+        store,
+        kill: async () => {
+          close();
+          await eventually('the server has noticed', isGone);
+        },
+        forget: (key) => redis.del(leaseName(key), queueName(key)),
+      };
+    };
+    describeStore(name, makeActor);
+    describeOrder(name, makeActor);
   }
 });

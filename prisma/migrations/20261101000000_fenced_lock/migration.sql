@@ -60,17 +60,20 @@ $$;
 -- The first statement of that transaction. Each key's row is written, and so stays locked until its end.
 -- One value in and one out: that is what costs least on the way, and later versions can add to both.
 --   keys       sorted by their bytes, without duplicates
---   holder     random id of the holder
+--   holders    random id of the holder of each
 --   attempt    random id of this transaction
 --   leaseTime  a client silent for so long, inside the transaction, has lost its lease: Postgres ends it; ms
 --   workTime   what is left for the work: no statement runs longer; ms
 --   waitTime   how long to wait for the rows; ms
--- Answers with token and turn (as text: JSON has no 64-bit numbers), xid, pid, epoch and isolation.
+--   tokens     those of a handle, which were drawn when it was registered; without, each key draws a fresh one
+--   successors with tokens: the holders in whose name they stand from now on
+--   durable    whether the token is going to be shown to others, so that the commit must not be lost in a crash
+-- Answers with tokens and turn (as text: JSON has no 64-bit numbers), xid, pid, epoch and isolation. A token that is not
+-- the key's any more, or not this holder's, is SQLSTATE FL003, with the key as its detail.
 CREATE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    our_holder  constant uuid := request ->> 'holder';
     our_attempt constant uuid := request ->> 'attempt';
     lease_time  constant integer := request ->> 'leaseTime';
     give_up     constant timestamptz :=
@@ -78,7 +81,9 @@ DECLARE
     lock_before constant text := current_setting('lock_timeout');
     keys        constant jsonb := request -> 'keys';
     our_key     text;
+    our_holder  uuid;
     our_token   bigint;
+    our_tokens  jsonb := '[]';
     our_turn    bigint;
 BEGIN
     IF jsonb_array_length(keys) NOT BETWEEN 1 AND 100 THEN
@@ -86,30 +91,52 @@ BEGIN
     END IF;
     FOR place IN 0 .. jsonb_array_length(keys) - 1 LOOP
         our_key := keys ->> place;
-        IF octet_length(our_key) NOT BETWEEN 1 AND 2048 THEN
-            RAISE EXCEPTION 'a key has 1 to 2048 bytes' USING ERRCODE = 'invalid_parameter_value';
+        our_holder := request -> 'holders' ->> place;
+        our_token := request -> 'tokens' ->> place;
+        IF octet_length(our_key) NOT BETWEEN 1 AND 2048 OR our_holder IS NULL THEN
+            RAISE EXCEPTION 'a key has 1 to 2048 bytes, and a holder' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
         PERFORM set_config('lock_timeout',
             greatest(1, ceil(extract(epoch FROM give_up - clock_timestamp()) * 1000))::bigint::text, true);
-        LOOP
-            -- UPDATE first. An upsert would draw its token before it has the row, and tokens could then commit
-            -- out of their order. Here the row that is written is the row that was read, or it is read again.
+        IF our_token IS NOT NULL THEN
+            -- Written, and not only looked at or locked: a snapshot from before another turn then cannot commit.
             UPDATE fenced_lock.admission AS a SET
-                token = nextval('fenced_lock.token'),
-                holder = our_holder,
+                holder = coalesce((request -> 'successors' ->> place)::uuid, our_holder),
                 turns = a.turns + 1,
                 attempts = array_prepend(our_attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
                 admitted_at = clock_timestamp()
-            WHERE a.key = our_key
-            RETURNING a.token, a.turns INTO our_token, our_turn;
-            EXIT WHEN FOUND;
-            INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
-            SELECT our_key, 0, our_holder, CASE WHEN s.is_called THEN s.last_value ELSE 0 END, 0, '{}', clock_timestamp()
-            FROM fenced_lock.token AS s
-            ON CONFLICT (key) DO NOTHING;
-        END LOOP;
+            -- By token and holder: after a failover that lost the end of the sequence a token can be issued twice.
+            WHERE a.key = our_key AND a.token = our_token
+                AND a.holder IN (our_holder, (request -> 'successors' ->> place)::uuid)
+            RETURNING a.turns INTO our_turn;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the token % is not the last of its key any more', our_token
+                    USING ERRCODE = 'FL003', DETAIL = our_key;
+            END IF;
+        ELSE
+            LOOP
+                -- UPDATE first. An upsert would draw its token before it has the row, and tokens could then commit
+                -- out of their order. Here the row that is written is the row that was read, or it is read again.
+                UPDATE fenced_lock.admission AS a SET
+                    token = nextval('fenced_lock.token'),
+                    holder = our_holder,
+                    turns = a.turns + 1,
+                    attempts = array_prepend(our_attempt, a.attempts[1:15]),
+                    xid = pg_current_xact_id(),
+                    admitted_at = clock_timestamp()
+                WHERE a.key = our_key
+                RETURNING a.token, a.turns INTO our_token, our_turn;
+                EXIT WHEN FOUND;
+                INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
+                SELECT our_key, 0, our_holder, CASE WHEN s.is_called THEN s.last_value ELSE 0 END, 0, '{}',
+                    clock_timestamp()
+                FROM fenced_lock.token AS s
+                ON CONFLICT (key) DO NOTHING;
+            END LOOP;
+        END IF;
+        our_tokens := our_tokens || to_jsonb(our_token::text);
     END LOOP;
     -- The caller's own statements wait for locks as its role is set up to, not as we are.
     PERFORM set_config('lock_timeout', lock_before, true);
@@ -123,9 +150,12 @@ BEGIN
     PERFORM fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
     PERFORM set_config('fenced_lock.token', our_token::text, true);
     PERFORM set_config('fenced_lock.key', our_key, true);
+    IF (request ->> 'durable')::boolean AND current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
 
     RETURN jsonb_build_object(
-        'token', our_token::text,
+        'tokens', our_tokens,
         'turn', our_turn::text,
         'xid', pg_current_xact_id()::text,
         'pid', pg_backend_pid(),
@@ -133,6 +163,17 @@ BEGIN
         'isolation', current_setting('transaction_isolation')
     );
 END
+$$;
+
+-- What an operator wants to know of a key: its last admission, and the transaction that has its row now.
+-- An UPDATE that has not committed is seen in the xmax of the version before it; no client may read the table itself.
+CREATE FUNCTION fenced_lock.last_admission(
+    of_key text,
+    OUT token bigint, OUT turns bigint, OUT admitted_at timestamptz, OUT writer xid
+)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT a.token, a.turns, a.admitted_at, a.xmax FROM fenced_lock.admission AS a WHERE a.key = of_key
 $$;
 
 -- What is known of a transaction whose COMMIT was not answered.

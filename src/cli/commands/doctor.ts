@@ -15,10 +15,9 @@ import { locate } from '../project/locate.js';
 import { readModels } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { connectRedis } from '../servers/redis.js';
-import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
+import { type DatabaseOptions, databaseUrl, givenRedisUrl, type RedisOptions } from '../servers/urls.js';
 
-export interface DoctorOptions extends DatabaseOptions {
-  readonly redisUrl?: string;
+export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
   readonly field: string;
   readonly fix?: boolean;
@@ -71,7 +70,7 @@ async function postgres(context: Context, options: DoctorOptions): Promise<Repor
 }
 
 async function redis(context: Context, options: DoctorOptions): Promise<Reported[]> {
-  const url = options.redisUrl ?? context.env['REDIS_URL'];
+  const url = givenRedisUrl(context, options);
   context.say();
   if (url === undefined || url === '') {
     context.say(context.paint('bold', 'Redis'));

@@ -1,6 +1,6 @@
 import type { Context } from '../context.js';
 import { codeOf, Misuse, Problem } from '../problem.js';
-import { connectPostgres, type Database } from '../servers/postgres.js';
+import { connectPostgres, type Database, notInstalled } from '../servers/postgres.js';
 import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
 
 export interface GcOptions extends DatabaseOptions {
@@ -76,9 +76,7 @@ function refused(error: unknown, database: Database): unknown {
   switch (codeOf(error)) {
     case '42P01':
     case '3F000':
-      return new Problem(
-        `${database.shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`,
-      );
+      return notInstalled(database);
     case '42501':
       return new Problem(
         `The role of ${database.shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,

@@ -50,6 +50,10 @@ export async function connectPostgres(context: Context, url: string): Promise<Da
   };
 }
 
+export function notInstalled({ shown }: Database): Problem {
+  return new Problem(`${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`);
+}
+
 /** Runs something in one transaction. Settings made by it end with it, also behind a pooler. */
 export async function inTransaction<T>(database: Database, begin: string, work: () => Promise<T>): Promise<T> {
   await database.query(begin);

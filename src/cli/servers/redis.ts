@@ -1,13 +1,21 @@
 import type { Redis } from 'ioredis';
+import type { LeaseStore } from '../../lease/store.js';
+import type { RedisClient } from '../../redis/client.js';
+import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
 
-/** What doctor needs of a Redis server. */
+/** What the commands need of leases and queues. Each of them throws a Problem where Redis refuses. */
+export type Locks = Pick<LeaseStore, 'inspect' | 'list' | 'force'>;
+
+/** What the commands need of a Redis server. */
 export interface RedisServer {
   /** `host:port`, as messages may show it. */
   readonly shown: string;
   /** What INFO says. */
   info(): Promise<ReadonlyMap<string, string>>;
+  /** Those whose names begin with `keyPrefix`. */
+  locks(keyPrefix: string): Locks;
   close(): void;
 }
 
@@ -27,13 +35,30 @@ export async function connectRedis(context: Context, url: string): Promise<Redis
     redis.disconnect();
     throw new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? error)}.`, { cause: error });
   });
-  return { shown, info: async () => parse(await redis.info()), close: () => redis.disconnect() };
+  return {
+    shown,
+    info: async () => parse(await redis.info()),
+    locks: (keyPrefix) => locksOn(redis, keyPrefix, shown),
+    close: () => redis.disconnect(),
+  };
 }
 
-/** Loaded only by doctor. It asks once: a server that is down must be reported, not waited for. */
+function locksOn(redis: Redis, keyPrefix: string, shown: string): Locks {
+  const store = new RedisStore(redis as unknown as RedisClient, { keyPrefix, commandTimeout: WITHIN }, () => {});
+  const refused = (cause: unknown): never => {
+    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
+  };
+  return {
+    inspect: (key) => store.inspect(key).catch(refused),
+    list: () => store.list().catch(refused),
+    force: (key) => store.force(key).catch(refused),
+  };
+}
+
+/** Loaded only by the commands that connect. It asks once: a server that is down must be reported, not waited for. */
 async function client(url: string): Promise<Redis> {
   const module = await import('ioredis').catch((cause: unknown) => {
-    throw new Problem('To look at Redis, doctor needs its client: npm install ioredis@6.', { cause });
+    throw new Problem('This command needs the client of Redis: npm install ioredis@6.', { cause });
   });
   return new module.Redis(url, {
     lazyConnect: true,

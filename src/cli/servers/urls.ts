@@ -12,3 +12,18 @@ export async function databaseUrl(context: Context, options: DatabaseOptions): P
   if (url) return url;
   throw new Problem('Which database? Set DATABASE_URL, or give --database-url.');
 }
+
+export interface RedisOptions {
+  readonly redisUrl?: string;
+}
+
+/** --redis-url or REDIS_URL, in this order. @throws Problem where there is none */
+export function redisUrl(context: Context, options: RedisOptions): string {
+  const url = givenRedisUrl(context, options);
+  if (url) return url;
+  throw new Problem('Which Redis? Set REDIS_URL, or give --redis-url.');
+}
+
+export function givenRedisUrl(context: Context, { redisUrl }: RedisOptions): string | undefined {
+  return redisUrl ?? context.env['REDIS_URL'];
+}

@@ -11,7 +11,7 @@ vi.mock('../../src/base/clock.js', async (original) => {
   return counted(await original());
 });
 
-describeWithShop('acquire', () => {
+describeWithShop('a contender', () => {
   const stage = setStage();
 
   describe('look, subscribe, look again', () => {
@@ -28,9 +28,9 @@ describeWithShop('acquire', () => {
       const [holder, contender] = [direct(), direct()];
       const key = someKey();
       const first = await holder.acquire(key);
-      const { held } = await asleep(contender, key);
+      const { turn } = await asleep(contender, key);
       await holder.release(first);
-      await contender.release(await held);
+      await contender.release(await turn);
       expect(contender.store.looks.count).toBe(3);
     });
 
@@ -42,7 +42,7 @@ describeWithShop('acquire', () => {
         if (look !== 2) return;
         // Heard by the same connection, so the contender has been told too.
         const told = gate();
-        const watch = await contender.store.watch(key, told.open);
+        const watch = await contender.store.watch(key, () => told.open());
         await holder.release(first);
         await told.opened;
         watch.close();
@@ -54,7 +54,7 @@ describeWithShop('acquire', () => {
     test('a wake-up that is lost costs no more than the rest of the lease', async () => {
       const [holder, contender] = [direct(), direct()];
       const key = someKey();
-      await holder.acquire(key, { leaseTime: 400 });
+      await holder.acquire(key, { leaseTime: 400, renew: false });
       // Nobody releases it and nobody says that it ends; the contender would wait for days.
       const held = await contender.acquire(key, { waitTime: FOR_EVER });
       expect(held.lease.loss).toBeUndefined();
@@ -65,11 +65,11 @@ describeWithShop('acquire', () => {
       const contender = direct();
       const key = someKey();
       await stage().admin.set(leaseName(key), 'somebody');
-      const { held } = await asleep(contender, key);
+      const { turn } = await asleep(contender, key);
       await turnOfLoop();
       expect(contender.store.looks.count).toBe(2);
-      await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).channel, 'look').exec();
-      await contender.release(await held);
+      await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).wake, 'look').exec();
+      await contender.release(await turn);
     });
 
     test('where wake-ups cannot be heard, it looks at intervals, and says so', async () => {
@@ -110,7 +110,7 @@ describeWithShop('acquire', () => {
       const key = someKey();
       const first = await actor.acquire(key);
       await expect(actor.acquire(key, { waitTime: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
-      expect(actor.queue.waiting(key)).toBe(0);
+      expect(actor.room.waiting(key)).toBe(0);
       await actor.release(first);
       await expectNothingLeft(stage(), actor, key);
       expect(actor.store.looks.count).toBe(1);
@@ -169,15 +169,16 @@ describeWithShop('acquire', () => {
           remove();
           return 'cut-after';
         });
-        const { lease, turn } = await contender.acquire(key, { holder: 'the-one' });
-        expect(lease.loss).toBeUndefined();
+        const turn = await contender.acquire(key);
+        const { loss, holder } = turn.lease;
+        expect(loss).toBeUndefined();
         const sent = await stage().monitor.about(key);
         expect(sent.filter(([, sha1]) => sha1 === scripts.acquire.sha1)).toHaveLength(2);
-        expect(sent.every((line) => line.includes('the-one'))).toBe(true);
-        expect(await stage().admin.get(leaseName(key))).toBe('the-one');
+        expect(sent.every((line) => line.includes(holder))).toBe(true);
+        expect(await stage().admin.get(leaseName(key))).toBe(holder);
         // One lease: whoever comes next is refused, and one release is enough.
         await expect(direct().acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-        await contender.release({ lease, turn });
+        await contender.release(turn);
         expect(await stage().admin.exists(leaseName(key))).toBe(0);
       });
     }
@@ -191,9 +192,10 @@ describeWithShop('acquire', () => {
       await stage().monitor.seen((line) => line.includes(leaseName(key)));
       await vi.waitFor(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
       stage().proxy.resume();
-      const { lease, turn } = await held;
+      const turn = await held;
+      expect(turn.lease.loss).toBeUndefined();
       expect(contender.store.looks.count).toBeGreaterThan(1);
-      await contender.release({ lease, turn });
+      await contender.release(turn);
     });
   });
 });

@@ -1,0 +1,22 @@
+-- pass_on: offers a key that is nobody's to the first who waits for it and still has somebody to hear of it.
+--
+-- An offer is a short lease in the waiter's name, which it confirms by taking it: whoever is frozen, or never hears,
+-- keeps the others waiting for no longer than that. The message goes to all of them, because each sets its clock by it:
+-- if it went to the one alone and was lost there, the others would sleep on beside a free key.
+--
+-- Answers with the entry that has been chosen, `own` without an offer, or nil where nobody waits.
+
+local function pass_on(lease, queue, wake, offer_time, own)
+  while true do
+    local entry = redis.call('LPOP', queue)
+    if entry == false then return nil end
+    if entry == own then return own end
+    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
+    -- A process that has ended has no subscription any more; a frozen one still has.
+    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+      redis.call('SET', lease, holder, 'PX', offer_time)
+      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      return entry
+    end
+  end
+end

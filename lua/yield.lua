@@ -1,0 +1,13 @@
+-- yield: passes the key on if another process waits for it, and gives the lease its full time again if none does.
+--
+-- KEYS  lease  queue
+-- ARGV  holder  leaseTime  wake  offerTime
+-- REPLY integer: 1 kept; 0 passed on, or it was not this holder's any more
+-- USES  shared/pass-on.lua
+
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end
+if holder then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+redis.call('PUBLISH', ARGV[3], 'look')
+return 0

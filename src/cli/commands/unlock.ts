@@ -1,0 +1,74 @@
+import { checkKey } from '../../arguments.js';
+import { InvalidOptionError } from '../../base/errors.js';
+import type { Context } from '../context.js';
+import { type Raised, raiseToken } from '../locks/raise-token.js';
+import { describe } from '../locks/state.js';
+import { cells, HEADINGS } from '../locks/text.js';
+import { Misuse, messageOf, Problem } from '../problem.js';
+import { type ServerOptions, type Servers, withServers } from '../servers/both.js';
+import { visible } from '../visible.js';
+
+export interface UnlockOptions extends ServerOptions {
+  readonly dryRun?: boolean;
+}
+
+/** Takes a key from whoever has it, in Postgres and then in Redis. */
+export async function unlock(context: Context, given: string, options: UnlockOptions): Promise<void> {
+  const key = checked(given);
+  await withServers(context, options, async (servers) => {
+    const { locks, database } = servers;
+    const [before] = await describe([await locks.inspect(key)], database);
+    for (const [at, cell] of (before === undefined ? [] : cells(before)).entries()) {
+      context.say(`${(HEADINGS[at] ?? '').toLowerCase().padEnd(12)} ${cell}`);
+    }
+    if (options.dryRun) {
+      context.say('Nothing was changed.');
+      context.document({ command: 'unlock', ok: true, dryRun: true, before });
+      return;
+    }
+    const token = await raiseToken(database, await servers.aside(), key);
+    const leaseTaken = await takeLease(servers, key, token);
+    context.say(done(key, token, leaseTaken));
+    const { before: old, after, ended } = token;
+    context.document({
+      command: 'unlock',
+      ok: true,
+      dryRun: false,
+      before,
+      ended,
+      token: { before: old, after },
+      leaseTaken,
+    });
+  });
+}
+
+/** @throws Misuse */
+function checked(key: string): string {
+  try {
+    return checkKey(key);
+  } catch (error) {
+    throw error instanceof InvalidOptionError ? new Misuse(error.message) : error;
+  }
+}
+
+async function takeLease({ locks }: Servers, key: string, { after }: Raised): Promise<boolean> {
+  try {
+    return await locks.force(key);
+  } catch (cause) {
+    throw new Problem(
+      `The token of ${visible(key)} is ${after} now, so what its holder has in hand is stale; but its lease was not ` +
+        `taken: ${messageOf(cause)}. Run it again.`,
+      { cause },
+    );
+  }
+}
+
+function done(key: string, { before, after, ended }: Raised, leaseTaken: boolean): string {
+  const backends = ended.length === 1 ? `Backend ${ended[0]} was` : `Backends ${ended.join(', ')} were`;
+  return [
+    `Unlocked ${visible(key)}:`,
+    ended.length === 0 ? '  No transaction was in the way.' : `  ${backends} ended.`,
+    before === null ? `  The token is ${after}; there was none.` : `  The token was ${before} and is ${after}.`,
+    leaseTaken ? '  The lease was taken, and passed on to whoever waits.' : '  Nobody had a lease.',
+  ].join('\n');
+}

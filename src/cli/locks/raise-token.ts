@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { Deadline, OVERDUE, within } from '../../base/clock.js';
+import { admit } from '../../fence/admission.js';
+import { END_BLOCKERS, OWN_PID } from '../../fence/sql.js';
+import { codeOf, Problem } from '../problem.js';
+import { type Database, inTransaction } from '../servers/postgres.js';
+import { visible } from '../visible.js';
+import { lastToken } from './state.js';
+
+export interface Raised {
+  /** The last token that was committed before; `null` where the key had none. */
+  readonly before: string | null;
+  readonly after: string;
+  /** The backends that were in the way. */
+  readonly ended: readonly number[];
+}
+
+/** How long to try. */
+const WAIT_TIME = 10_000;
+/** How long one admission waits for the key's row. */
+const PATIENCE = 500;
+/** How long whoever is in its way gets to end by itself. */
+const BLOCKED_FOR = 50;
+const LOCK_NOT_AVAILABLE = '55P03';
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** Of another role's session only the role is shown to one that may not look at it. */
+const IN_THE_WAY = `SELECT b.pid, a.usename AS role, current_user::text AS own
+FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
+JOIN pg_stat_activity AS a ON a.pid = b.pid
+WHERE a.usename IS NOT NULL AND a.state IS NULL`;
+
+/**
+ * Commits a fresh token for the key, so that whatever its holder still has in hand is stale. Transactions that have the
+ * key's row are ended from `aside`, a second connection.
+ *
+ * @throws Problem where they may not be ended, or do not end
+ */
+export async function raiseToken(database: Database, aside: Database, key: string): Promise<Raised> {
+  const deadline = new Deadline(WAIT_TIME);
+  const ended = new Set<number>();
+  for (;;) {
+    try {
+      const raised = await inTransaction(database, 'BEGIN ISOLATION LEVEL READ COMMITTED', async () => {
+        const { token } = await admission(database, aside, key, ended);
+        // While we have the row nobody commits another one. Seen from aside, where ours is not there yet.
+        return { before: await lastToken(key, aside), after: String(token) };
+      });
+      return { ...raised, ended: [...ended] };
+    } catch (error) {
+      if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+      if (deadline.passed) {
+        throw new Problem(
+          `The key ${visible(key)} was not had within ${WAIT_TIME / 1_000} s: transactions keep its row in ` +
+            `${database.shown}${ended.size > 0 ? `, though ${[...ended].join(', ')} were ended` : ''}. Run it again.`,
+          { cause: error },
+        );
+      }
+    }
+  }
+}
+
+async function admission(database: Database, aside: Database, key: string, ended: Set<number>) {
+  const [own] = await database.query<{ pid: number }>(OWN_PID);
+  const admitted = admit((sql, values) => database.query(sql, values), {
+    keys: [key],
+    holders: [randomUUID()],
+    leaseTime: WAIT_TIME,
+    workTime: WAIT_TIME,
+    waitTime: PATIENCE,
+    durable: true,
+  });
+  const helped = async () => {
+    if ((await within(admitted, BLOCKED_FOR)) === OVERDUE) await endBlockers(aside, own?.pid ?? 0, ended);
+  };
+  const [answer] = await Promise.all([admitted, helped()]);
+  return answer;
+}
+
+async function endBlockers(aside: Database, ownPid: number, ended: Set<number>): Promise<void> {
+  try {
+    // Older than nothing: whoever is at work now is to be ended.
+    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [ownPid, 0]);
+    for (const row of rows) if (row.ended) ended.add(row.pid);
+    if (rows.length > 0) return;
+  } catch (error) {
+    if (codeOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new Problem(
+      `The role of ${aside.shown} may not end the transaction that has the key's row. The key was not unlocked: ${REMEDY}.`,
+      { cause: error },
+    );
+  }
+  const [hidden] = await aside.query<{ pid: number; role: string; own: string }>(IN_THE_WAY, [ownPid]);
+  if (hidden === undefined) return;
+  throw new Problem(
+    `Backend ${hidden.pid} of the role ${visible(hidden.role)} has the key's row, and the role ${visible(hidden.own)} ` +
+      `may not end it. The key was not unlocked: ${REMEDY}.`,
+  );
+}
+
+const REMEDY =
+  "give the URL of the application's role, or of one that is a member of it, or of pg_signal_backend and pg_read_all_stats";

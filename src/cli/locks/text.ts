@@ -1,0 +1,27 @@
+import { visible } from '../visible.js';
+import type { LockState } from './state.js';
+
+export const HEADINGS = ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'] as const;
+
+/** What stands under the headings. */
+export function cells(state: LockState): string[] {
+  const { key, holder, expiresIn, waiting, token, admittedAt, transaction } = state;
+  return [
+    visible(key),
+    holder === null ? '-' : visible(holder),
+    holder === null ? '-' : seconds(expiresIn),
+    String(waiting),
+    token ?? '-',
+    admittedAt === null ? '-' : time(admittedAt),
+    transaction === null ? '-' : `${transaction.pid} since ${time(transaction.since)}`,
+  ];
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** To the second, in UTC: clocks of other machines are not looked at. */
+function time(date: Date): string {
+  return date.toISOString().replace(/\.\d+Z$/, 'Z');
+}

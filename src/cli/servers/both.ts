@@ -1,0 +1,63 @@
+import { DEFAULTS } from '../../options.js';
+import type { Context } from '../context.js';
+import { codeOf, Problem } from '../problem.js';
+import { connectPostgres, type Database, notInstalled } from './postgres.js';
+import { connectRedis, type Locks, type RedisServer } from './redis.js';
+import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrl } from './urls.js';
+
+export interface ServerOptions extends DatabaseOptions, RedisOptions {
+  readonly keyPrefix?: string;
+}
+
+/** Where locks are kept. */
+export interface Servers {
+  readonly database: Database;
+  readonly redis: Pick<RedisServer, 'shown'>;
+  readonly locks: Locks;
+  /** Another connection to the same database. */
+  aside(): Promise<Database>;
+}
+
+/** Works with both servers, of which each must be there, and closes what it opened. */
+export async function withServers<T>(
+  context: Context,
+  options: ServerOptions,
+  work: (servers: Servers) => Promise<T>,
+): Promise<T> {
+  const url = await databaseUrl(context, options);
+  const redis = await connectRedis(context, redisUrl(context, options));
+  const databases: Database[] = [];
+  const connect = async () => {
+    const database = await connectPostgres(context, url);
+    databases.push(database);
+    return database;
+  };
+  try {
+    const database = await connect();
+    const locks = redis.locks(options.keyPrefix ?? DEFAULTS.keyPrefix);
+    return await work({ database, redis, locks, aside: connect }).catch((error: unknown) => {
+      throw refused(error, database);
+    });
+  } finally {
+    redis.close();
+    await Promise.all(databases.map((database) => database.close()));
+  }
+}
+
+function refused(error: unknown, database: Database): unknown {
+  const { shown } = database;
+  switch (codeOf(error)) {
+    case '3F000':
+      return notInstalled(database);
+    case '42883':
+      return new Problem(`${shown} has not all of fenced_lock that is needed here: npx fenced-lock doctor says more.`);
+    case '42501':
+      return new Problem(
+        `The role of ${shown} may not use what is in the schema fenced_lock: npx fenced-lock doctor says what it lacks.`,
+      );
+    case '25006':
+      return new Problem(`${shown} is read-only: connect to the primary.`);
+    default:
+      return error;
+  }
+}

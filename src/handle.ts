@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { Deadline, OVERDUE, unlessAborted, within } from './base/clock.js';
+import { ClosedError, type LockLostError, LockTimeoutError, StaleTokenError } from './base/errors.js';
+import { Strike } from './base/strike.js';
+import { findJoint, holding, holds } from './context.js';
+import type { Registered } from './fence/call.js';
+import type { Database } from './fence/database.js';
+import { Grant, withOthers } from './lease/grant.js';
+import { HeldLock, type Lock, type Work } from './lock.js';
+import type { HandleState, ResolvedLockOptions, TransactionOptions } from './options.js';
+import type { Parts } from './parts.js';
+import { resolveTransactionOptions } from './resolve.js';
+import { underGrant, type Wanted } from './under-grant.js';
+import type { LockCall } from './with-lock.js';
+
+/**
+ * A lock that is held until it is released, for work that is more than one transaction. Its token was registered in
+ * Postgres, for good, before anybody saw it, so other systems may be given it, to refuse lower ones.
+ */
+export interface LockHandle<Tx> extends Omit<Lock, 'toJSON'>, AsyncDisposable {
+  /** Aborts when the lease is lost. */
+  readonly signal: AbortSignal;
+  /** Milliseconds for which the lease still stands, renewals aside; 0 once it is lost or released. */
+  remaining(): number;
+  /**
+   * Runs `fn` in a transaction that Postgres admits under this handle's token. Those of one handle run one after the
+   * other.
+   *
+   * @throws StaleTokenError, with reason `superseded`, if somebody else has been admitted since.
+   * @throws as `$withLock`, and ClosedError after the release.
+   */
+  $transaction<R>(fn: Work<Tx, R>, options?: TransactionOptions): Promise<R>;
+  /** Waits for the transaction that runs, then gives the lock back. Idempotent; never rejects. */
+  release(): Promise<void>;
+  /** What another process needs to resume it. Whoever has it can take the lock over: it is as secret as the lock. */
+  toJSON(): HandleState;
+}
+
+/** Waits for the lock, and registers its token. */
+export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
+  const { keys, options } = call;
+  const { waitTime, leaseTime, renew, signal } = options;
+  findJoint(keys, options.nested, () => false);
+  const deadline = new Deadline(waitTime);
+  const request = { leaseTime, renew, deadline, waitTime, signal, mayShare: false, mayBeEarly: false };
+  const first = await parts.room.enter(keys[0] as string, request);
+  const grant = await withOthers(first, parts.room, keys, request);
+  try {
+    const tokens = await register(parts, call, grant, deadline, {});
+    parts.room.throwIfClosing(grant.key);
+    return parts.handles.add(new Handle(parts, call, grant, tokens));
+  } catch (error) {
+    grant.leave();
+    throw error;
+  }
+}
+
+/** Takes over a lock from the handle that `state` was made from, which is lost by that. */
+export async function resume<Tx>(
+  parts: Parts,
+  call: LockCall<Tx>,
+  { tokens, holders, leaseTime }: HandleState,
+): Promise<LockHandle<Tx>> {
+  const { room } = parts;
+  const { keys, options } = call;
+  findJoint(keys, options.nested, () => false);
+  const successors = keys.map(() => randomUUID());
+  // Postgres first: from here on the old handle writes nothing, whatever becomes of Redis.
+  const old = { keys, key: keys[0] as string, holders, leaseTime, age: Number.POSITIVE_INFINITY, loss: undefined };
+  const registered = { tokens: tokens.map(BigInt), successors };
+  const deadline = new Deadline(options.waitTime);
+  const kept = await register(parts, call, { ...old, attach: () => () => {} }, deadline, registered);
+  const turns = [];
+  try {
+    for (const [index, key] of keys.entries()) {
+      const claim = { key, holder: holders[index] as string, leaseTime };
+      turns.push(await room.takeOver(claim, successors[index] as string, options.renew));
+    }
+    return parts.handles.add(new Handle(parts, call, new Grant(turns), kept));
+  } catch (error) {
+    for (const turn of turns) turn.leave();
+    throw error;
+  }
+}
+
+/** A transaction that does nothing but write its tokens, or their new holders, into the keys' rows. */
+async function register<Tx>(
+  parts: Parts,
+  { database, options }: LockCall<Tx>,
+  grant: Wanted<Tx, unknown>['grant'],
+  deadline: Deadline,
+  registered: Registered,
+): Promise<readonly bigint[]> {
+  const wanted = {
+    database,
+    grant,
+    options: { ...options, retries: 0, isolationLevel: undefined },
+    deadline,
+    registered: { ...registered, durable: true },
+  };
+  return await underGrant(parts, wanted, new Strike(), async (_, { tokens }) => tokens);
+}
+
+class Handle<Tx> implements LockHandle<Tx> {
+  readonly keys: readonly string[];
+  readonly token: bigint;
+  readonly #parts: Parts;
+  readonly #database: Database<Tx>;
+  readonly #defaults: ResolvedLockOptions;
+  readonly #grant: Grant;
+  readonly #tokens: readonly bigint[];
+  readonly #strike = new Strike();
+  /** Ends with the last transaction that was asked for. */
+  #last: Promise<unknown> = Promise.resolve();
+  #released: Promise<void> | undefined;
+
+  constructor(parts: Parts, { database, options }: LockCall<Tx>, grant: Grant, tokens: readonly bigint[]) {
+    this.#parts = parts;
+    this.#database = database;
+    // The signal was for the waiting.
+    this.#defaults = { ...options, signal: undefined };
+    this.#grant = grant;
+    this.#tokens = tokens;
+    this.keys = grant.keys;
+    this.token = tokens.at(-1) as bigint;
+    grant.attach({ lost: (loss) => this.#onLoss(loss), beat: () => {} });
+    if (grant.loss) this.#onLoss(grant.loss);
+  }
+
+  get key(): string {
+    return this.#grant.key;
+  }
+
+  get signal(): AbortSignal {
+    return this.#strike.signal;
+  }
+
+  remaining(): number {
+    return this.#released ? 0 : this.#grant.remaining;
+  }
+
+  async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
+    const options = resolveTransactionOptions(given, this.#defaults);
+    findJoint(this.keys, options.nested, () => false);
+    if (this.#released) throw this.#closed();
+    if (this.#grant.loss) throw this.#grant.loss;
+    const before = this.#last;
+    const run = this.#run(before, fn, options);
+    this.#last = Promise.allSettled([before, run]);
+    return await run;
+  }
+
+  release(): Promise<void> {
+    this.#released ??= this.#last.then(() => this.#end());
+    // Inside its own transaction it would wait for itself; there it is released when that has ended.
+    return holds(this.key) ? Promise.resolve() : this.#released;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  toJSON(): HandleState {
+    const { holders, leaseTime } = this.#grant;
+    return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
+  }
+
+  async #run<R>(before: Promise<unknown>, fn: Work<Tx, R>, options: ResolvedLockOptions): Promise<R> {
+    const { waitTime, signal } = options;
+    const deadline = new Deadline(waitTime);
+    if ((await within(unlessAborted(before, signal), waitTime)) === OVERDUE) {
+      throw new LockTimeoutError(this.key, `${waitTime} ms, because of another transaction of this handle`);
+    }
+    if (this.#grant.loss) throw this.#grant.loss;
+    const strike = new Strike();
+    const held = new HeldLock(this.keys, this.token, strike);
+    const wanted = {
+      database: this.#database,
+      grant: this.#grant,
+      options,
+      deadline,
+      registered: { tokens: this.#tokens },
+    };
+    try {
+      return await underGrant(this.#parts, wanted, strike, (tx) => holding(this.keys, undefined, () => fn(tx, held)));
+    } catch (error) {
+      // Postgres knows better than the lease: somebody has been admitted since, or has resumed this handle.
+      if (error instanceof StaleTokenError && error.model === undefined) this.#grant.lose(error);
+      throw error;
+    }
+  }
+
+  /** Nobody gives back what is lost, so the callers behind it would wait for ever. */
+  #onLoss(loss: LockLostError): void {
+    this.#strike.now(loss);
+    void this.#last.then(() => this.#end());
+  }
+
+  #end(): void {
+    this.#grant.leave();
+    this.#parts.handles.delete(this);
+  }
+
+  #closed(): ClosedError {
+    return new ClosedError('This lock was released, so it cannot begin a transaction any more.', { key: this.key });
+  }
+}

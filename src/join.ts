@@ -1,0 +1,71 @@
+import { after } from './base/clock.js';
+import { InvalidOptionError, TransactionAbortedError } from './base/errors.js';
+import type { Strike } from './base/strike.js';
+import type { Lock, Work } from './lock.js';
+import type { LockOptions } from './options.js';
+
+/**
+ * The transaction of a call, as inner calls of the same keys join it: they work in it, under its token, and it ends with
+ * the outermost one. One that fails dooms it, also if its error is caught: what it had begun would stay half done.
+ */
+export class Joint {
+  readonly client: object;
+  readonly #tx: unknown;
+  readonly #lock: Lock;
+  readonly #strike: Strike;
+  readonly #isolationLevel: string | undefined;
+  #running = 0;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(client: object, tx: unknown, lock: Lock, strike: Strike, isolationLevel: string | undefined) {
+    this.client = client;
+    this.#tx = tx;
+    this.#lock = lock;
+    this.#strike = strike;
+    this.#isolationLevel = isolationLevel;
+  }
+
+  /** @throws InvalidOptionError for an option that the transaction cannot follow any more. */
+  async run<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R> {
+    const { isolationLevel, retries, timeout, signal } = options;
+    if (isolationLevel !== undefined && isolationLevel !== this.#isolationLevel) {
+      throw new InvalidOptionError('isolationLevel', 'is that of the outer call, whose transaction this one joins.');
+    }
+    if (retries) {
+      throw new InvalidOptionError('retries', 'belong to the outer call, whose transaction this one joins.');
+    }
+    const strike = this.#strike;
+    strike.throwIfStruck();
+    signal?.throwIfAborted();
+    const onAbort = () => strike.now(signal?.reason);
+    signal?.addEventListener('abort', onAbort);
+    const overdue = () =>
+      new TransactionAbortedError(
+        this.#lock.key,
+        `a call inside it had not ended within its timeout of ${timeout} ms.`,
+      );
+    const timer = timeout === undefined ? undefined : after(timeout, () => strike.now(overdue()));
+    this.#running++;
+    try {
+      return await strike.unlessStruck(Promise.resolve(work(this.#tx as Tx, this.#lock)));
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
+    } finally {
+      this.#running--;
+      timer?.stop();
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Called when the outer function has returned. @throws TransactionAbortedError */
+  check(): void {
+    if (this.#failure) {
+      const why = 'a call inside it failed, which dooms the transaction that both share. See the cause.';
+      throw new TransactionAbortedError(this.#lock.key, why, this.#failure.error);
+    }
+    if (this.#running > 0) {
+      throw new TransactionAbortedError(this.#lock.key, 'a call inside it had not ended: await every one of them.');
+    }
+  }
+}

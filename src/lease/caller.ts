@@ -1,0 +1,88 @@
+import { after, type Deadline, type Timer } from '../base/clock.js';
+import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
+import type { Turn } from './turn.js';
+
+/** What a caller asks for. */
+export interface Request {
+  readonly leaseTime: number;
+  readonly renew: boolean;
+  /** When its wait time is over. */
+  readonly deadline: Deadline;
+  /** The wait time as the caller gave it, for messages. */
+  readonly waitTime: number;
+  readonly signal: AbortSignal | undefined;
+  /** Whether Postgres alone may keep order for it, as it can for one transaction. */
+  readonly mayShare: boolean;
+  /** Whether it may begin while the COMMIT of the turn before it is under way. */
+  readonly mayBeEarly: boolean;
+  /** What it must not keep while it waits. */
+  readonly ahead?: { discard(): void };
+}
+
+/** The line that a caller stands in. */
+export interface Line {
+  readonly key: string;
+  /** Why nobody can say whether the key is free, or `undefined`. */
+  trouble(): unknown;
+  left(caller: Caller): void;
+}
+
+/** One caller that waits for its turn: it is called, or gives up, or is turned away. */
+export class Caller {
+  readonly request: Request;
+  readonly turn: Promise<Turn>;
+  readonly #line: Line;
+  #resolve: (turn: Turn) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
+  #timer: Timer | undefined;
+
+  constructor(request: Request, line: Line) {
+    this.request = request;
+    this.#line = line;
+    this.turn = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    request.signal?.addEventListener('abort', this);
+  }
+
+  /** It will not be its turn at once, so its wait time begins to matter. */
+  settle(): void {
+    if (this.#timer) return;
+    const { deadline, ahead } = this.request;
+    ahead?.discard();
+    if (deadline.passed) this.#giveUp();
+    else this.#timer = after(deadline.remaining, () => this.#giveUp());
+  }
+
+  call(turn: Turn): void {
+    this.#end();
+    this.#resolve(turn);
+  }
+
+  turnAway(error: unknown): void {
+    this.#end();
+    this.request.ahead?.discard();
+    this.#line.left(this);
+    this.#reject(error);
+  }
+
+  #giveUp(): void {
+    const { waitTime } = this.request;
+    const trouble = this.#line.trouble();
+    const { key } = this.#line;
+    this.turnAway(
+      trouble === undefined ? new LockTimeoutError(key, `${waitTime} ms`) : new LockUnavailableError(key, trouble),
+    );
+  }
+
+  /** The signal has aborted. */
+  handleEvent(): void {
+    this.turnAway(this.request.signal?.reason);
+  }
+
+  #end(): void {
+    this.#timer?.stop();
+    this.request.signal?.removeEventListener('abort', this);
+  }
+}

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { Deadline, now } from '../base/clock.js';
+import { LockUnavailableError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import { Bell } from './bell.js';
+import type { Caller } from './caller.js';
+import { Lease } from './lease.js';
+import type { Answer, Claim, LeaseStore, WakeUp, Watch } from './store.js';
+
+/** First pause after a store that gave no answer; it doubles up to the longest. */
+const FIRST_PAUSE = 25;
+const LONGEST_PAUSE = 500;
+/** The first look gets what is left of the wait time, and at least so much that a healthy network answers; ms. */
+const LEAST_LOOK = 250;
+/** How often to look while wake-ups cannot be heard. */
+const DEAF_PAUSE = 250;
+/** A place in the queue is kept for so long beyond the longest wait, so that a new caller seldom has to ask for more. */
+const SPARE_TIME = 60_000;
+
+/** What contending for a key takes. */
+export interface Means {
+  readonly store: LeaseStore;
+  readonly emit: Emit;
+  /** Whether a place in the queue is to be had by the very first look. */
+  readonly listenFirst: boolean;
+  /** Sends the release; nobody waits for it. */
+  giveBack(claim: Claim): void;
+}
+
+/** The way of one process to the lease of a key: the only loop in this package that tries again for one. */
+export class Contention {
+  readonly #key: string;
+  readonly #means: Means;
+  readonly #first: () => Caller | undefined;
+  readonly #bell = new Bell();
+  #watch: Watch | undefined;
+  /** Under what name the store knows us at the moment. */
+  #holder = '';
+  /** Why the last look had no answer. */
+  #trouble: unknown;
+  /** Since when a look is under way. */
+  #askedAt = Number.POSITIVE_INFINITY;
+  /** The last of the callers' deadlines, and until when our place in the queue is kept. */
+  #longest = new Deadline(0);
+  #kept = new Deadline(0);
+
+  /** `first`: who would have the lease next; `undefined` when everybody has given up. */
+  constructor(key: string, means: Means, first: () => Caller | undefined) {
+    this.#key = key;
+    this.#means = means;
+    this.#first = first;
+  }
+
+  /** Why nobody can say whether the key is free, or `undefined`. */
+  trouble(): unknown {
+    // A look that has had no answer for so long may never get one.
+    const silentFor = Math.round(now() - this.#askedAt);
+    return this.#trouble ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
+  }
+
+  /** A caller will wait until then. */
+  keepPlace(deadline: Deadline): void {
+    if (deadline.remaining <= this.#longest.remaining) return;
+    this.#longest = deadline;
+    if (this.#watch && deadline.remaining > this.#kept.remaining) this.#bell.ring();
+  }
+
+  /** Everybody has given up. */
+  abandon(): void {
+    this.#bell.ring();
+  }
+
+  close(): void {
+    this.#watch?.close();
+    this.#watch = undefined;
+  }
+
+  /**
+   * Look, subscribe and have that confirmed, look again and take a place in the queue, sleep. Whatever was released
+   * before the second look is seen by it; whatever is released after it sends a message. One that is lost costs time.
+   * Resolves to `undefined` when everybody has given up.
+   */
+  async run(): Promise<Lease | undefined> {
+    this.#holder = randomUUID();
+    let known = false;
+    let pause = FIRST_PAUSE;
+    for (let looks = 0; ; looks++) {
+      const first = this.#first();
+      if (first === undefined) break;
+      const { leaseTime, deadline } = first.request;
+      if (looks === 0 && this.#means.listenFirst && !deadline.passed) {
+        first.settle();
+        await this.#listen();
+      }
+      const claim = { key: this.#key, holder: this.#holder, leaseTime };
+      this.#bell.reset();
+      const sentAt = now();
+      this.#askedAt = sentAt;
+      let nextLook: number;
+      try {
+        const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
+        this.#trouble = undefined;
+        if (answer.taken) {
+          const lease = new Lease(claim, sentAt, answer.shared !== undefined);
+          if (answer.shared && !first.request.mayShare) {
+            first.turnAway(new LockUnavailableError(this.#key, answer.shared));
+            this.#means.giveBack(claim);
+            continue;
+          }
+          if (lease.loss === undefined) return lease;
+          // It came so late that it has ended already. The store may still think that we have it.
+          this.#trouble = lease.loss;
+          nextLook = 0;
+        } else {
+          // One more, because the store rounds down: looking a moment early would only repeat the look.
+          nextLook = answer.expiresIn + 1;
+          pause = FIRST_PAUSE;
+        }
+      } catch (error) {
+        this.#means.emit({ type: 'look-failed', key: this.#key, error });
+        this.#trouble = error;
+        nextLook = pause;
+        pause = Math.min(pause * 2, LONGEST_PAUSE);
+      } finally {
+        this.#askedAt = Number.POSITIVE_INFINITY;
+      }
+      known ||= this.#trouble !== undefined || this.#watch !== undefined;
+      // Who came first looked at once, and only now has to wait.
+      first.settle();
+      if (this.#first() === undefined) break;
+      if (this.#watch === undefined && this.#trouble === undefined) {
+        if (await this.#listen()) continue;
+        nextLook = Math.min(nextLook, DEAF_PAUSE);
+      }
+      await this.#bell.sleep(nextLook);
+    }
+    // Everybody has given up. The store may have us in its queue, or have given us the lease without our knowing.
+    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime: 0 });
+    return undefined;
+  }
+
+  #look(claim: Claim, deadline: Deadline | undefined): Promise<Answer> {
+    const atMost = deadline === undefined ? {} : { atMost: Math.max(LEAST_LOOK, deadline.remaining) };
+    // Who is not heard of has no place: it would be passed over as one that has ended.
+    if (this.#watch === undefined) return this.#means.store.acquire(claim, atMost);
+    this.#kept = new Deadline(this.#longest.remaining + SPARE_TIME);
+    return this.#means.store.acquire(claim, { ...atMost, enter: this.#kept.remaining });
+  }
+
+  async #listen(): Promise<boolean> {
+    try {
+      this.#watch = await this.#means.store.watch(this.#key, (wakeUp) => this.#onWakeUp(wakeUp));
+      return true;
+    } catch (error) {
+      this.#means.emit({ type: 'subscriber-down', error });
+      return false;
+    }
+  }
+
+  #onWakeUp(wakeUp: WakeUp): void {
+    if (wakeUp === 'look' || wakeUp.turn === this.#holder) this.#bell.ring();
+    // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so.
+    else this.#bell.ringIn(wakeUp.expiresIn + 1);
+  }
+}

@@ -1,0 +1,95 @@
+import type { LockLostError } from '../base/errors.js';
+import type { Request } from './caller.js';
+import type { Lease, LeaseUser } from './lease.js';
+import type { Turn } from './turn.js';
+import type { WaitingRoom } from './waiting-room.js';
+
+/**
+ * What one call was granted: a lease of each of its keys. Its keys are sorted, so that two calls that want the same ones
+ * take them in the same order, and neither waits for what the other has while it has what the other waits for.
+ */
+export class Grant {
+  readonly keys: readonly string[];
+  readonly #turns: readonly Turn[];
+
+  constructor(turns: readonly Turn[]) {
+    this.#turns = turns;
+    this.keys = turns.map(({ lease }) => lease.key);
+  }
+
+  get leases(): readonly Lease[] {
+    return this.#turns.map(({ lease }) => lease);
+  }
+
+  /** The first of the keys: what messages name. */
+  get key(): string {
+    return this.keys[0] as string;
+  }
+
+  get holders(): readonly string[] {
+    return this.#turns.map(({ lease }) => lease.holder);
+  }
+
+  get leaseTime(): number {
+    return Math.min(...this.#turns.map(({ lease }) => lease.leaseTime));
+  }
+
+  /** Milliseconds for which all of it still stands, renewals aside. */
+  get remaining(): number {
+    return Math.min(...this.#turns.map(({ lease }) => lease.remaining));
+  }
+
+  /** For how long nobody else can have had any of the keys; milliseconds. */
+  get age(): number {
+    const ages = this.#turns.map(({ lease }) => lease.age);
+    return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);
+  }
+
+  /** Why a part of it is lost, or `undefined` while all is held. */
+  get loss(): LockLostError | undefined {
+    for (const { lease } of this.#turns) if (lease.loss) return lease.loss;
+    return undefined;
+  }
+
+  attach(user: LeaseUser): () => void {
+    const detach = this.#turns.map(({ lease }) => lease.attach(user));
+    return () => {
+      for (const end of detach) end();
+    };
+  }
+
+  /** Gives up a right that Postgres says is somebody else's. */
+  lose(cause: unknown): void {
+    for (const { lease } of this.#turns) lease.lose('gone', cause);
+  }
+
+  /** The outcome is about to be known: who comes next may begin. */
+  early(): void {
+    for (const turn of this.#turns) turn.early();
+  }
+
+  /** Resolves when those who had the keys before have heard. */
+  async inOrder(): Promise<void> {
+    for (const turn of this.#turns) {
+      const before = turn.inOrder();
+      if (before) await before;
+    }
+  }
+
+  /** Gives all of it back. Idempotent; never throws. */
+  leave(): void {
+    for (const turn of this.#turns) turn.leave();
+  }
+}
+
+/** The turns of all keys, or of none; the first key's is had already. */
+export async function withOthers(first: Turn, room: WaitingRoom, keys: readonly string[], request: Request) {
+  const turns = [first];
+  try {
+    for (const key of keys.slice(1)) turns.push(await room.enter(key, request));
+    return new Grant(turns);
+  } catch (error) {
+    for (const turn of turns) turn.leave();
+    throw error;
+  }
+}

@@ -1,0 +1,132 @@
+import { now } from '../base/clock.js';
+import { ClosedError, LockLostError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import type { Request } from './caller.js';
+import { Contender, type Shared } from './contender.js';
+import { Lease } from './lease.js';
+import type { Renewal } from './renewal.js';
+import type { Claim, LeaseStore } from './store.js';
+import type { Turn } from './turn.js';
+
+export interface WaitingRoomOptions {
+  /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
+  readonly fairness: 'process' | 'strict';
+  readonly maxLocalHandovers: number;
+}
+
+/** Where the callers of one client wait, key by key. */
+export class WaitingRoom {
+  readonly #shared: Shared;
+  readonly #strict: boolean;
+  readonly #byKey = new Map<string, Contender>();
+  readonly #contenders = new Set<Contender>();
+  #adopted = 0;
+  #releases = 0;
+  #closing = false;
+  #whenEmpty: Array<() => void> = [];
+
+  constructor(store: LeaseStore, renewal: Renewal, emit: Emit, { fairness, maxLocalHandovers }: WaitingRoomOptions) {
+    this.#strict = fairness === 'strict';
+    const giveBack = (claim: Claim) => {
+      this.#releases++;
+      store
+        .release(claim)
+        // Nobody learns of it but the events: the caller's result stands, and the lease ends by itself.
+        .catch((error: unknown) => emit({ type: 'release-failed', key: claim.key, error }))
+        .finally(() => {
+          this.#releases--;
+          this.#noticeEmpty();
+        });
+    };
+    this.#shared = { store, renewal, emit, maxLocalHandovers, listenFirst: this.#strict, giveBack };
+  }
+
+  /**
+   * Resolves when it is the caller's turn.
+   *
+   * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
+   */
+  enter(key: string, request: Request): Promise<Turn> {
+    // No async function: there would be one more of everything for every caller that waits.
+    if (request.signal?.aborted) return Promise.reject(request.signal.reason);
+    if (this.#closing) return Promise.reject(closed(key));
+    return this.#contenderFor(key).enter(request);
+  }
+
+  /** Whether a caller would not have to wait for another one of this process. */
+  isFree(key: string): boolean {
+    return !this.#byKey.has(key);
+  }
+
+  /** Callers of this process that wait for the key. */
+  waiting(key: string): number {
+    return this.#byKey.get(key)?.waiting ?? 0;
+  }
+
+  /** A turn with a lease that another process took. @throws LockLostError if nobody has it in that name any more. */
+  async takeOver(claim: Claim, successor: string, renew: boolean): Promise<Turn> {
+    this.throwIfClosing(claim.key);
+    const { store, renewal } = this.#shared;
+    const sentAt = now();
+    if (!(await store.transfer(claim, successor))) throw new LockLostError(claim.key, 'gone');
+    const lease = new Lease({ ...claim, holder: successor }, sentAt);
+    renewal.add(lease, renew);
+    this.#adopted++;
+    const leave = once(() => {
+      renewal.remove(lease);
+      this.#shared.giveBack(lease);
+      this.#adopted--;
+      this.#noticeEmpty();
+    });
+    return { lease, early: () => {}, inOrder: () => undefined, leave };
+  }
+
+  /** Turns away who waits, and resolves when nobody has a turn and everything has been given back. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    try {
+      for (const contender of [...this.#contenders]) contender.turnAway(closed(contender.key));
+      await new Promise<void>((resolve) => {
+        this.#whenEmpty.push(resolve);
+        this.#noticeEmpty();
+      });
+    } finally {
+      this.#closing = false;
+    }
+  }
+
+  throwIfClosing(key: string): void {
+    if (this.#closing) throw closed(key);
+  }
+
+  #contenderFor(key: string): Contender {
+    const known = this.#strict ? undefined : this.#byKey.get(key);
+    if (known) return known;
+    const contender = new Contender(key, this.#shared, () => {
+      if (this.#byKey.get(key) === contender) this.#byKey.delete(key);
+      this.#contenders.delete(contender);
+      this.#noticeEmpty();
+    });
+    this.#byKey.set(key, contender);
+    this.#contenders.add(contender);
+    return contender;
+  }
+
+  #noticeEmpty(): void {
+    if (this.#contenders.size > 0 || this.#adopted > 0 || this.#releases > 0) return;
+    for (const resolve of this.#whenEmpty.splice(0)) resolve();
+  }
+}
+
+function closed(key: string): ClosedError {
+  return new ClosedError('The client was closed, so nobody waits for this lock any more. Nothing was done.', { key });
+}
+
+function once(action: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    action();
+  };
+}

@@ -1,0 +1,186 @@
+import { LONGEST_TIME } from './base/clock.js';
+import { InvalidOptionError } from './base/errors.js';
+import {
+  DEFAULTS,
+  type FencedLockOptions,
+  type LockOptions,
+  type RedisLike,
+  type ResolvedLockOptions,
+  type ResolvedOptions,
+  type TransactionOptions,
+} from './options.js';
+
+/** The shortest lease that a renewal at a third of its time can hold over a network. */
+const SHORTEST_LEASE = 100;
+const MOST_RETRIES = 100;
+const MOST_HANDOVERS = 1_000_000;
+const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
+
+const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
+  'redis',
+  'rescue',
+  'keyPrefix',
+  'fenceField',
+  'models',
+  'commandTimeout',
+  'fairness',
+  'maxLocalHandovers',
+  'onRedisUnavailable',
+  'defaults',
+  'onEvent',
+];
+const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
+  'waitTime',
+  'leaseTime',
+  'renew',
+  'timeout',
+  'signal',
+  'reentry',
+  'nested',
+  'retries',
+  'isolationLevel',
+  'maxWait',
+];
+
+const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
+  'waitTime',
+  'timeout',
+  'signal',
+  'nested',
+  'retries',
+  'isolationLevel',
+  'maxWait',
+];
+
+/** Checks the options of the extension. @throws InvalidOptionError */
+export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
+  checkNames('options', options, OPTION_NAMES);
+  const { redis, rescue, models, defaults, onEvent } = options;
+  const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
+  checkRedis(redis);
+  if (rescue !== undefined && typeof rescue?.connect !== 'function') {
+    throw new InvalidOptionError('rescue', 'must be a driver adapter such as new PrismaPg({ connectionString }).');
+  }
+  if (models !== undefined && !(Array.isArray(models) && models.every((name) => typeof name === 'string'))) {
+    throw new InvalidOptionError('models', 'must be a list of model names.');
+  }
+  if (onEvent !== undefined && typeof onEvent !== 'function') {
+    throw new InvalidOptionError('onEvent', 'must be a function.');
+  }
+  return {
+    redis,
+    rescue,
+    keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),
+    fenceField: text('fenceField', fenceField ?? DEFAULTS.fenceField),
+    models,
+    commandTimeout: time('commandTimeout', commandTimeout ?? DEFAULTS.commandTimeout, 1),
+    fairness: choice('fairness', fairness ?? DEFAULTS.fairness, ['process', 'strict']),
+    maxLocalHandovers: count('maxLocalHandovers', maxLocalHandovers ?? DEFAULTS.maxLocalHandovers, MOST_HANDOVERS),
+    onRedisUnavailable: choice('onRedisUnavailable', onRedisUnavailable ?? DEFAULTS.onRedisUnavailable, [
+      'throw',
+      'postgres',
+    ]),
+    defaults: resolveLockOptions(defaults ?? {}, BUILT_IN),
+    onEvent,
+  };
+}
+
+/** Checks the options of a handle's transaction. @throws InvalidOptionError */
+export function resolveTransactionOptions(
+  options: TransactionOptions,
+  defaults: ResolvedLockOptions,
+): ResolvedLockOptions {
+  checkNames('options', options, TRANSACTION_OPTION_NAMES);
+  return resolveLockOptions(options, defaults);
+}
+
+/** Checks the options of a call. @throws InvalidOptionError */
+export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockOptions): ResolvedLockOptions {
+  checkNames('options', options, LOCK_OPTION_NAMES);
+  if (Object.keys(options).length === 0) return defaults;
+  const waitTime = time('waitTime', options.waitTime ?? defaults.waitTime, 0);
+  const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);
+  const timeout = time('timeout', options.timeout ?? defaults.timeout, 1);
+  const givenWait = options.maxWait ?? defaults.maxWait;
+  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 0);
+  const renew = options.renew ?? defaults.renew;
+  if (typeof renew !== 'boolean') throw new InvalidOptionError('renew', 'must be true or false.');
+  const signal = options.signal ?? defaults.signal;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidOptionError('signal', 'must be an AbortSignal.');
+  }
+  const isolationLevel = options.isolationLevel ?? defaults.isolationLevel;
+  if (isolationLevel !== undefined && !ISOLATION_LEVELS.includes(isolationLevel)) {
+    throw new InvalidOptionError('isolationLevel', `must be one of ${ISOLATION_LEVELS.join(', ')}.`);
+  }
+  const reentry = choice('reentry', options.reentry ?? defaults.reentry, ['join', 'throw']);
+  const nested = choice('nested', options.nested ?? defaults.nested, ['throw', 'allow']);
+  const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
+  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, isolationLevel, maxWait };
+}
+
+const BUILT_IN: ResolvedLockOptions = {
+  waitTime: DEFAULTS.waitTime,
+  leaseTime: DEFAULTS.leaseTime,
+  renew: DEFAULTS.renew,
+  timeout: DEFAULTS.timeout,
+  reentry: DEFAULTS.reentry,
+  nested: DEFAULTS.nested,
+  retries: DEFAULTS.retries,
+  signal: undefined,
+  isolationLevel: undefined,
+  maxWait: undefined,
+};
+
+function checkRedis(redis: unknown): void {
+  const client = redis as Partial<RedisLike & { mode: string; isCluster: boolean }> | null | undefined;
+  if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
+    throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url).');
+  }
+  // Its pipelines refuse keys of several slots, so with two leases held at once neither would be renewed.
+  if (client.isCluster === true) {
+    throw new InvalidOptionError('redis', 'must be a client of one server or of Sentinel, and this one is a Cluster.');
+  }
+  if (client.mode !== undefined && client.mode !== 'normal') {
+    throw new InvalidOptionError(
+      'redis',
+      `must be a client for commands, and this one is in ${client.mode} mode: give it one of its own.`,
+    );
+  }
+}
+
+function checkNames(what: string, options: unknown, known: readonly string[]): void {
+  if (options === null || typeof options !== 'object' || Array.isArray(options)) {
+    throw new InvalidOptionError(what, 'must be an object.');
+  }
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new InvalidOptionError(unknown, `is not an option here; there are ${known.join(', ')}.`);
+  }
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value;
+  throw new InvalidOptionError(name, 'must be a text of at least one character.');
+}
+
+/** Whether a lease time that somebody else has chosen is one that we would. */
+export function isLeaseTime(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= SHORTEST_LEASE && (value as number) <= LONGEST_TIME;
+}
+
+function choice<const Choice extends string>(name: string, value: Choice, choices: readonly Choice[]): Choice {
+  if (choices.includes(value)) return value;
+  throw new InvalidOptionError(name, `must be ${choices.map((one) => `'${one}'`).join(' or ')}.`);
+}
+
+function count(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
+  throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}.`);
+}
+
+function time(name: string, value: unknown, least: number): number {
+  // Whole, because Redis takes no fractions: what is left of a time is often computed from a clock that has them.
+  if (typeof value === 'number' && value >= least && value <= LONGEST_TIME) return Math.round(value);
+  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${LONGEST_TIME}.`);
+}

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { expect, inject, test } from 'vitest';
+import { LockLostError, StaleTokenError } from '../../src/index.js';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { type PostgresServer, startPostgres } from '../support/servers/index.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { setUpShop } from '../support/shop-database.js';
+import { forget, registered, sellOne } from './handle-work.js';
+
+describeWithShop('a handle whose lease is gone', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  test('is stale as soon as another holder was admitted: nothing is written, now or later', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    await sellOne(lock, id);
+    await forget(shop, key);
+    const other = await shop.client().prisma.$withLock(key, async (tx, { token }) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      return token;
+    });
+    const error = await sellOne(lock, id).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(StaleTokenError);
+    expect(error).toMatchObject({ reason: 'superseded', key, token: lock.token });
+    // It stays so, and the handle says why.
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', key, cause: error });
+    await expect(sellOne(lock, id)).rejects.toBe(lock.signal.reason);
+    expect(lock.remaining()).toBe(0);
+    expect(await shop.row(id)).toEqual({ quantity: 5, fence: other });
+    await lock.release();
+  });
+
+  test('loses no update to a holder that came in between two of its transactions, or in one', async () => {
+    const { id, key } = await shop.product(20);
+    const lock = await prisma.$lock(key);
+    await forget(shop, key);
+    const contender = shop.client().prisma;
+    const sales = [
+      ...Array.from({ length: 5 }, () => sellOne(lock, id)),
+      ...Array.from({ length: 5 }, () =>
+        contender.$withLock(key, async (tx) => {
+          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        }),
+      ),
+    ];
+    const sold = (await Promise.allSettled(sales)).filter(({ status }) => status === 'fulfilled').length;
+    expect(sold).toBeGreaterThanOrEqual(5);
+    expect((await shop.row(id))?.quantity).toBe(20 - sold);
+    await lock.release();
+  });
+
+  test.each(['RepeatableRead', 'ReadCommitted'] as const)(
+    'is stale under %s too where it waited for the transaction of the new holder',
+    async (isolationLevel) => {
+      const { id, key } = await shop.product(10);
+      const application_name = `handle ${randomUUID()}`.slice(0, 60);
+      const handled = shop.client({ pool: { application_name } }).prisma;
+      const lock = await handled.$lock(key, { isolationLevel });
+      await forget(shop, key);
+      const inside = gate();
+      const goOn = gate();
+      const held = shop.client().prisma.$withLock(key, async (tx) => {
+        inside.open();
+        await goOn.opened;
+        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      });
+      await inside.opened;
+      const late = sellOne(lock, id).catch((error: unknown) => error);
+      await eventually('its admission waits', async () => {
+        const { rowCount } = await shop.admin.query(
+          `SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`,
+          [application_name],
+        );
+        return rowCount === 1;
+      });
+      goOn.open();
+      await held;
+      expect(await late).toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+      expect((await shop.row(id))?.quantity).toBe(5);
+      await lock.release();
+    },
+  );
+
+  test('is stale where the row of its key was deleted', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    await shop.admin.query('DELETE FROM fenced_lock.admission WHERE key = $1', [key]);
+    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    expect((await shop.row(id))?.quantity).toBe(10);
+    await lock.release();
+  });
+
+  test('hears of it by its signal, which says that Redis has it no more', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { leaseTime: 300 });
+    const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+    expect(lock.remaining()).toBeGreaterThan(0);
+    await forget(shop, key);
+    await lost;
+    expect(lock.signal.reason).toBeInstanceOf(LockLostError);
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', key, reason: 'gone' });
+    expect(lock.remaining()).toBe(0);
+    await expect(sellOne(lock, id)).rejects.toBe(lock.signal.reason);
+    await lock.release();
+  });
+
+  test('hears of it by its signal where it could not be renewed in time, and its work is rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const url = inject('redis').url as string;
+    const { hostname: host, port } = new URL(url);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const redis = new Redis(proxy.url(url));
+    redis.on('error', () => {});
+    shop.closeLater(() => redis.disconnect());
+    shop.closeLater(() => proxy.close());
+    const lock = await shop.client({ redis }).prisma.$lock(key, { leaseTime: 300 });
+    proxy.silence();
+    const work = lock.$transaction(async (tx, held) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await new Promise((resolve) => held.signal.addEventListener('abort', resolve));
+    });
+    await expect(work).rejects.toMatchObject({ code: 'LOCK_LOST', key, reason: 'expired' });
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', key, reason: 'expired' });
+    expect((await shop.row(id))?.quantity).toBe(10);
+    proxy.resume();
+    await lock.release();
+  });
+
+  test('lets the callers of its process that wait behind it go on', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { leaseTime: 300 });
+    const behind = prisma.$withLock(key, (_, { token }) => token);
+    await forget(shop, key);
+    expect(await behind).toBeGreaterThan(lock.token);
+    // And it gives nothing back that is not its own.
+    const next = await prisma.$lock(key);
+    await lock.release();
+    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    await next.release();
+  });
+
+  test('ends by itself where it is not renewed', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { leaseTime: 200, renew: false });
+    await shop.client().prisma.$withLock(key, () => {});
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  });
+});
+
+describeWithShop('a handle through a crash of Postgres', () => {
+  let server: PostgresServer;
+  let app = '';
+  const shop = new Shop(() => ({ postgres: app, admin: server.url, redis: inject('redis').url as string }));
+
+  test.beforeAll(async () => {
+    // Nothing but a commit that waits for it brings the log to disk.
+    server = await startPostgres({ settings: { wal_writer_delay: '10s', wal_writer_flush_after: '1GB' } });
+    app = await setUpShop(server);
+    shop.closeLater(() => server.stop());
+  });
+
+  test('its token is not issued a second time, even to a role that does not wait for its commits', async () => {
+    const { key } = await shop.product(10);
+    // Before the crash that counts: sessions of this role commit without waiting for the disk.
+    await shop.admin.query('ALTER ROLE shop_app SET synchronous_commit = off');
+    await shop.admin.query('CHECKPOINT');
+    const lock = await shop.client().prisma.$lock(key);
+    await server.killHard();
+    await server.start();
+    expect((await registered(shop, key))?.token).toBe(lock.token);
+    await forget(shop, key);
+    const next = shop.client().prisma;
+    const tokens = [];
+    for (let turn = 0; turn < 3; turn++) tokens.push(await next.$withLock(key, (_, { token }) => token));
+    expect(tokens.every((token) => token > lock.token)).toBe(true);
+  });
+});

@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+import { startWorker } from '../support/worker.js';
+import { type Handle, registered, sellOne } from './handle-work.js';
+
+describeWithShop('a handle that is handed on', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  const journey = (lock: Handle) => JSON.parse(JSON.stringify(lock)) as ReturnType<Handle['toJSON']>;
+
+  test('works in another process, with the same token, and is stale here at once', async () => {
+    const { id, key } = await shop.product(10);
+    const args = [inject('postgres').app, inject('redis').url as string, String(id)];
+    const worker = startWorker(new URL('./resumer.worker.ts', import.meta.url), args);
+    shop.closeLater(() => worker.stop());
+    await worker.next('ready');
+    const lock = await prisma.$lock(key);
+    await sellOne(lock, id);
+    worker.send({ type: 'resume', state: journey(lock) });
+    expect(await worker.next('resumed')).toMatchObject({ token: String(lock.token), keys: [key] });
+    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    expect(await shop.row(id)).toEqual({ quantity: 7, fence: lock.token });
+    // The release of the old one is none of the new one's.
+    await lock.release();
+    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    worker.send({ type: 'release' });
+    expect(await shop.client().prisma.$withLock(key, () => 'next')).toBe('next');
+    expect(await worker.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test('works in the same process and client, and the old one becomes lost', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { leaseTime: 400 });
+    const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+    const resumed = await prisma.$resumeLock(journey(lock));
+    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    await sellOne(resumed, id);
+    expect(resumed.token).toBe(lock.token);
+    await lost;
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', key, reason: 'gone' });
+    await sellOne(resumed, id);
+    expect(await shop.row(id)).toEqual({ quantity: 8, fence: lock.token });
+    // The new one is renewed: it stands longer than its lease.
+    expect(resumed.signal.aborted).toBe(false);
+    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    await resumed.release();
+    expect(await shop.client().prisma.$withLock(key, () => 'next')).toBe('next');
+    await lock.release();
+  });
+
+  test('takes all of its keys along', async () => {
+    const [one, two] = [await shop.product(10), await shop.product(10)];
+    const lock = await prisma.$lock([one.key, two.key]);
+    const resumed = await shop.client().prisma.$resumeLock(journey(lock));
+    expect(resumed.keys).toEqual(lock.keys);
+    await expect(sellOne(lock, one.id)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    for (const { id } of [one, two]) await sellOne(resumed, id);
+    await lock.release();
+    for (const { key } of [one, two]) {
+      expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    }
+    await resumed.release();
+    expect(await shop.client().prisma.$withLock([one.key, two.key], () => 'next')).toBe('next');
+  });
+
+  test('can be handed on again, and a state that was used is worth nothing', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const state = journey(lock);
+    const second = await shop.client().prisma.$resumeLock(state);
+    const third = await shop.client().prisma.$resumeLock(journey(second));
+    for (const old of [state, journey(second)]) {
+      await expect(prisma.$resumeLock(old)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });
+    }
+    await sellOne(third, id);
+    await third.release();
+  });
+
+  test('is refused where another holder has been admitted meanwhile', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const state = journey(lock);
+    await lock.release();
+    const { token } = await shop.client().prisma.$withLock(key, (_, held) => held);
+    await expect(prisma.$resumeLock(state)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    expect((await registered(shop, key))?.token).toBe(token);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('is refused where its lease has ended, though nobody has come since', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const state = journey(lock);
+    await lock.release();
+    await eventually('the lease is gone', async () => (await shop.redis().keys(`*${key}*`)).length === 0);
+    await expect(prisma.$resumeLock(state)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone', key });
+  });
+
+  test('is refused in another name, or with another token, than it is registered with', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const state = journey(lock);
+    const forged = [
+      { ...state, holders: [randomUUID()] },
+      { ...state, tokens: [String(lock.token + 1n)] },
+      { ...state, tokens: ['9223372036854775807'] },
+      { ...state, keys: [`${key} never used`] },
+    ];
+    for (const one of forged) await expect(prisma.$resumeLock(one)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    await sellOne(lock, id);
+    await lock.release();
+  });
+
+  test('is refused as INVALID_OPTION where no handle gave such a state', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const state = journey(lock);
+    const garbage: unknown[] = [
+      undefined,
+      null,
+      'garbage',
+      17,
+      [],
+      {},
+      JSON.stringify(state),
+      { ...state, keys: key },
+      { ...state, keys: [] },
+      { ...state, keys: [key, key] },
+      { ...state, keys: [`${key}b`, `${key}a`], tokens: ['1', '2'], holders: [randomUUID(), randomUUID()] },
+      { ...state, tokens: [] },
+      { ...state, tokens: [17] },
+      { ...state, tokens: ['-1'] },
+      { ...state, tokens: ['1; DROP TABLE "Stock"'] },
+      // More than Postgres has a number for.
+      { ...state, tokens: ['9999999999999999999'] },
+      { ...state, holders: ['me'] },
+      { ...state, holders: undefined },
+      { ...state, leaseTime: 0 },
+      { ...state, leaseTime: '300' },
+      { ...state, leaseTime: Number.MAX_SAFE_INTEGER },
+    ];
+    const codes = [];
+    for (const one of garbage) {
+      const resumed = prisma.$resumeLock(one as ReturnType<Handle['toJSON']>);
+      codes.push(await resumed.catch((error: { code?: string }) => error.code));
+    }
+    expect(codes).toEqual(garbage.map(() => 'INVALID_OPTION'));
+    await lock.release();
+  });
+});

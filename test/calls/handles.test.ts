@@ -1,0 +1,204 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { expect, test } from 'vitest';
+import type { LockTx } from '../../src/index.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { forget, type Handle, registered, sellOne } from './handle-work.js';
+
+describeWithShop('a handle', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  test('has a token that is registered before it is shown, and higher than all before', async () => {
+    const { key } = await shop.product(10);
+    const before = await prisma.$withLock(key, (_, lock) => lock.token);
+    const lock = await prisma.$lock(key);
+    expect(await registered(shop, key)).toEqual({ token: lock.token, holder: lock.toJSON().holders[0] });
+    expect(lock.token).toBeGreaterThan(before);
+    await lock.release();
+  });
+
+  test('runs any number of transactions under its token, and each sees the ones before', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    for (let sale = 0; sale < 3; sale++) await sellOne(lock, id);
+    expect(await lock.$transaction((_, held) => held.token)).toBe(lock.token);
+    expect(await shop.row(id)).toEqual({ quantity: 7, fence: lock.token });
+    await lock.release();
+  });
+
+  test('runs its transactions one after the other, in the order in which they were asked for', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const done: number[] = [];
+    let inside = 0;
+    const work = async (number: number) => {
+      await sellOne(lock, id, async () => {
+        inside += 1;
+        expect(inside).toBe(1);
+        await shop.row(id);
+        inside -= 1;
+      });
+      done.push(number);
+    };
+    await Promise.all(Array.from({ length: 8 }, (_, number) => work(number)));
+    expect(done).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect((await shop.row(id))?.quantity).toBe(2);
+    await lock.release();
+  });
+
+  test('goes on after a transaction of its own has failed', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const failed = sellOne(lock, id, () => Promise.reject(new Error('no sale')));
+    const next = sellOne(lock, id);
+    await expect(failed).rejects.toThrow('no sale');
+    await next;
+    expect((await shop.row(id))?.quantity).toBe(9);
+    await lock.release();
+  });
+
+  test('gives a transaction that waits for another one up after its wait time', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const goOn = gate();
+    const busy = lock.$transaction(() => goOn.opened);
+    const waiter = lock.$transaction(() => 'in', { waitTime: 20 });
+    await expect(waiter).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
+    const abort = new AbortController();
+    const patient = lock.$transaction(() => 'in', { signal: abort.signal });
+    abort.abort('closing time');
+    expect(await patient.catch((error: unknown) => error)).toBe('closing time');
+    goOn.open();
+    await busy;
+    await lock.release();
+  });
+
+  test('keeps others out until it is released, and they find what it wrote', async () => {
+    const { id, key } = await shop.product(10);
+    const contender = shop.client().prisma;
+    const lock = await prisma.$lock(key);
+    expect(await contender.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    const contended = contender.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    await sellOne(lock, id);
+    await lock.release();
+    expect((await contended).quantity).toBe(9);
+  });
+
+  test('mixes with $withLock on one key: no update is lost, and tokens rise', async () => {
+    const { id, key } = await shop.product(40);
+    const clients = [prisma, shop.client().prisma];
+    const turns: { token: bigint; left: number }[] = [];
+    const work = async (client: ShopClient, asHandle: boolean) => {
+      const sell = async (tx: LockTx<ShopClient>, { token }: { token: bigint }) => {
+        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        return { token, left: quantity - 1 };
+      };
+      if (!asHandle) return void turns.push(await client.$withLock(key, sell));
+      const lock = await client.$lock(key);
+      for (let sale = 0; sale < 2; sale++) turns.push(await lock.$transaction(sell));
+      await lock.release();
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, index) => work(clients[index % 2] as ShopClient, index % 4 < 2)));
+    expect((await shop.row(id))?.quantity).toBe(10);
+    const inOrder = turns.toSorted((one, other) => other.left - one.left).map(({ token }) => token);
+    expect(inOrder).toEqual(inOrder.toSorted((one, other) => (one < other ? -1 : 1)));
+    expect(new Set(inOrder).size).toBe(20);
+  });
+
+  test('holds several keys, each with a token of its own, and is admitted for all of them', async () => {
+    const [one, two] = [await shop.product(10), await shop.product(10)];
+    const lock = await prisma.$lock([one.key, two.key]);
+    const tokens = await Promise.all(lock.keys.map((key) => registered(shop, key)));
+    expect(lock.toJSON().tokens).toEqual(tokens.map((row) => String(row?.token)));
+    expect(lock.token).toBe(tokens[1]?.token);
+    await lock.$transaction(async (tx) => {
+      for (const { id } of [one, two]) await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect([await shop.row(one.id), await shop.row(two.id)]).toEqual(
+      Array.from({ length: 2 }, () => ({ quantity: 9, fence: lock.token })),
+    );
+    // One of them superseded is all of them stale.
+    await forget(shop, one.key);
+    await shop.client().prisma.$withLock(one.key, () => {});
+    await expect(sellOne(lock, two.id)).rejects.toMatchObject({ code: 'STALE_TOKEN', key: one.key });
+    await lock.release();
+  });
+
+  test.each(['RepeatableRead', 'Serializable'] as const)('works under %s', async (isolationLevel) => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { isolationLevel });
+    for (let sale = 0; sale < 3; sale++) await sellOne(lock, id);
+    const [shown] = await lock.$transaction(
+      (tx) => tx.$queryRaw<[{ level: string }]>`SELECT current_setting('transaction_isolation') AS level`,
+    );
+    expect(shown.level).toBe(isolationLevel === 'Serializable' ? 'serializable' : 'repeatable read');
+    expect((await shop.row(id))?.quantity).toBe(7);
+    await lock.release();
+  });
+});
+
+describeWithShop('the release of a handle', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  test('waits for the transactions that were asked for before, and refuses later ones', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const goOn = gate();
+    const steps: string[] = [];
+    const running = sellOne(lock, id, () => goOn.opened).then(() => steps.push('first'));
+    const queued = sellOne(lock, id).then(() => steps.push('second'));
+    const releases = [lock.release(), lock.release(), lock[Symbol.asyncDispose]()];
+    const released = Promise.all(releases).then(() => steps.push('released'));
+    await expect(lock.$transaction(() => 'late')).rejects.toMatchObject({ code: 'CLOSED', key });
+    expect(lock.remaining()).toBe(0);
+    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    goOn.open();
+    await Promise.all([running, queued, released]);
+    expect(steps).toEqual(['first', 'second', 'released']);
+    expect((await shop.row(id))?.quantity).toBe(8);
+    await lock.release();
+  });
+
+  test('gives the lock back once, and never again what somebody else has by then', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    await lock[Symbol.asyncDispose]();
+    const other = await shop.client().prisma.$lock(key);
+    await lock.release();
+    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    await other.release();
+  });
+
+  test('works from any other async context than the one that took it', async () => {
+    const { id, key } = await shop.product(10);
+    const other = await shop.product(10);
+    const contexts = new AsyncLocalStorage<string>();
+    const queue = gate<Handle>();
+    const consumer = contexts.run('consumer', async () => {
+      const lock = await queue.opened;
+      await sellOne(lock, id);
+      // Also where that holds a lock of its own.
+      await prisma.$withLock(other.key, () => lock.release());
+    });
+    await contexts.run('producer', async () => queue.open(await prisma.$lock(key)));
+    await consumer;
+    expect(await shop.client().prisma.$withLock(key, () => 'free')).toBe('free');
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('inside a transaction of its own does not wait for itself', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { timeout: 1_000 });
+    const ended = lock
+      .$transaction(() => lock.release())
+      .then(
+        () => undefined,
+        (error: unknown) => (error as { code?: string }).code,
+      );
+    // Either it is refused, or it is done when the transaction has ended; what may not be is the timeout.
+    expect(await ended).not.toBe('TRANSACTION_ABORTED');
+    await lock.release();
+  });
+});

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { NestedError, ReentryError } from '../../src/index.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+describeWithShop('a lock of several keys inside another', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  const keysOf = async () => [(await shop.product(1)).key, (await shop.product(1)).key] as const;
+
+  test('joins if the outer one has them all, in whatever order they are named', async () => {
+    const [one, two] = await keysOf();
+    await prisma.$withLock([one, two], async (_, outer) => {
+      for (const inner of [one, two, [two, one], [two, two]]) {
+        expect(await prisma.$withLock(inner, (_, lock) => lock.token)).toBe(outer.token);
+      }
+    });
+  });
+
+  test('is refused if the outer one has some of them, also where nested ones are allowed', async () => {
+    const [one, two] = await keysOf();
+    for (const nested of ['throw', 'allow'] as const) {
+      const held = prisma.$withLock(one, () => prisma.$withLock([one, two], () => 'inner', { nested }));
+      await expect(held).rejects.toMatchObject({ constructor: ReentryError, key: one });
+    }
+  });
+
+  test('leaves nothing behind where it was refused', async () => {
+    const [one, two] = await keysOf();
+    const other = shop.client().prisma;
+    await prisma.$withLock(one, () => prisma.$withLock([one, two], () => 'inner').catch(() => {}));
+    expect(await other.$tryWithLock([one, two], () => 'free')).toEqual({ acquired: true, value: 'free' });
+  });
+});
+
+describeWithShop('a lock inside a lock of another key', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  const keysOf = async () => [(await shop.product(1)).key, (await shop.product(1)).key] as const;
+
+  test('is refused, and names both', async () => {
+    const [outer, inner] = await keysOf();
+    const held = prisma.$withLock(outer, () => prisma.$withLock(inner, () => 'inner'));
+    await expect(held).rejects.toMatchObject({
+      constructor: NestedError,
+      key: inner,
+      message: expect.stringContaining(outer),
+    });
+  });
+
+  test('is had where the caller allows it, in a transaction of its own', async () => {
+    const [outer, inner] = await keysOf();
+    await prisma.$withLock(outer, async (_, outerLock) => {
+      const token = await prisma.$withLock(inner, (_, lock) => lock.token, { nested: 'allow' });
+      expect(token).not.toBe(outerLock.token);
+    });
+  });
+
+  test('is refused and allowed alike for a handle, and for the transaction of one', async () => {
+    const [outer, inner] = await keysOf();
+    const lock = await prisma.$lock(inner);
+    await prisma.$withLock(outer, async () => {
+      await expect(lock.$transaction(() => 'inner')).rejects.toBeInstanceOf(NestedError);
+      expect(await lock.$transaction(() => 'inner', { nested: 'allow' })).toBe('inner');
+    });
+    await lock.release();
+    await prisma.$withLock(outer, async () => {
+      await expect(prisma.$lock(inner)).rejects.toBeInstanceOf(NestedError);
+      await (await prisma.$lock(inner, { nested: 'allow' })).release();
+    });
+    const outermost = await prisma.$lock(outer);
+    const inHandle = outermost.$transaction(() => prisma.$withLock(inner, () => 'inner'));
+    await expect(inHandle).rejects.toMatchObject({ constructor: NestedError, key: inner });
+    await outermost.release();
+  });
+
+  test('joins the outermost across it, where that has the same key', async () => {
+    const [outer, inner] = await keysOf();
+    const nested = 'allow';
+    await prisma.$withLock(outer, async (_, lock) => {
+      const token = await prisma.$withLock(inner, () => prisma.$withLock(outer, (_, own) => own.token, { nested }), {
+        nested,
+      });
+      expect(token).toBe(lock.token);
+    });
+  });
+});

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { startWorker } from '../support/worker.js';
+
+const LEASE = 30_000;
+
+describeWithShop('$locks.inspect', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+  const operator = shop.client().prisma.$locks;
+
+  test('of a key that nobody ever had says that there is nothing', async () => {
+    const { key } = await shop.product(1);
+    expect(await operator.inspect(key)).toEqual({
+      key,
+      holder: undefined,
+      expiresIn: 0,
+      waiting: 0,
+      token: undefined,
+      turns: 0n,
+      admittedAt: undefined,
+      transaction: undefined,
+    });
+  });
+
+  test('of one that is free again says who was admitted last, and when', async () => {
+    const { key } = await shop.product(1);
+    const since = Date.now();
+    await prisma.$withLock(key, () => {});
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    const state = await eventually('it is free', async () => {
+      const found = await operator.inspect(key);
+      return found.holder === undefined && found;
+    });
+    expect(state).toMatchObject({ expiresIn: 0, waiting: 0, token, turns: 2n, transaction: undefined });
+    // Both clocks are this machine's.
+    expect(state.admittedAt?.getTime()).toBeGreaterThanOrEqual(since);
+    expect(state.admittedAt?.getTime()).toBeLessThanOrEqual(Date.now());
+  });
+
+  test('of one that is held shows the lease, who waits, the last token that stands, and the transaction at work', async () => {
+    const { key } = await shop.product(1);
+    const before = await prisma.$withLock(key, (_, lock) => lock.token);
+    const inside = gate<number>();
+    const goOn = gate();
+    const held = prisma.$withLock(key, async (tx) => {
+      const [own] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
+      inside.open(own.pid);
+      await goOn.opened;
+    });
+    const pid = await inside.opened;
+    const contenders = [shop.client().prisma, shop.client().prisma].flatMap((contender) => [
+      contender.$withLock(key, () => {}),
+      contender.$withLock(key, () => {}),
+    ]);
+    const state = await eventually('two processes wait', async () => {
+      const found = await operator.inspect(key);
+      return found.waiting === 2 && found;
+    });
+    expect(state).toMatchObject({ token: before, turns: 1n, transaction: { pid } });
+    expect(state.holder).toMatch(/^[0-9a-f-]{36}$/);
+    expect(state.expiresIn).toBeGreaterThan(0);
+    expect(state.expiresIn).toBeLessThanOrEqual(LEASE);
+    expect(state.transaction?.since).toBeInstanceOf(Date);
+    goOn.open();
+    await Promise.all([held, ...contenders]);
+    expect(await operator.inspect(key)).toMatchObject({ turns: 6n, transaction: undefined });
+  });
+
+  test('of one that a handle has shows its token and its holder, and no transaction while none runs', async () => {
+    const { key } = await shop.product(1);
+    const lock = await prisma.$lock(key);
+    const [holder] = lock.toJSON().holders;
+    expect(await operator.inspect(key)).toMatchObject({ holder, token: lock.token, turns: 1n, transaction: undefined });
+    await lock.$transaction(async () => {
+      expect(await operator.inspect(key)).toMatchObject({ holder, transaction: { pid: expect.any(Number) } });
+    });
+    await lock.release();
+  });
+
+  test('shows no transaction of one that was rolled back', async () => {
+    const { key } = await shop.product(1);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    await prisma.$withLock(key, () => Promise.reject(new Error('no sale'))).catch(() => {});
+    expect(await operator.inspect(key)).toMatchObject({ token, turns: 1n, transaction: undefined });
+  });
+
+  test('refuses what is no key', async () => {
+    await expect(operator.inspect('')).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'key' });
+    await expect(operator.forceRelease('\0')).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'key' });
+  });
+});
+
+describeWithShop('$locks.list', () => {
+  const shop = new Shop();
+
+  const HOSTILE = [
+    'plain',
+    'a}b',
+    '}',
+    '{',
+    '{}',
+    '{a}:b}',
+    'x:lease',
+    'x}:queue',
+    'x:queue',
+    ':',
+    '*',
+    'a*b?c[d]e\\f',
+    'two\nlines\r\n',
+    ' ',
+    "'; DROP TABLE x; --",
+    '😀 ｡',
+    'z'.repeat(512),
+  ];
+
+  test.each([
+    ['', (name: string) => `${name}:`],
+    ['app:', (name: string) => `${name}:`],
+    ['app[*]?\\', (name: string) => `${name}[*?]\\:`],
+  ])('shows every key that is held, however it is called, where ioredis has the keyPrefix %o', async (own, name) => {
+    const keyPrefix = name(randomUUID());
+    const redis = new Redis(inject('redis').url as string, { keyPrefix: own });
+    shop.closeLater(() => redis.disconnect());
+    const { prisma } = shop.client({ redis, keyPrefix });
+    // The rows in Postgres are everybody's: only one test at a time has these keys.
+    const lock = await prisma.$lock(HOSTILE);
+    const { holders, tokens } = lock.toJSON();
+    const states = await prisma.$locks.list();
+    const expected = lock.keys.map((key, index) => ({
+      key,
+      holder: holders[index],
+      token: BigInt(tokens[index] as string),
+    }));
+    const byKey = (one: { key: string }, other: { key: string }) => (one.key < other.key ? -1 : 1);
+    expect(states.map(({ key, holder, token }) => ({ key, holder, token })).toSorted(byKey)).toEqual(
+      expected.toSorted(byKey),
+    );
+    await lock.release();
+    await eventually('nothing is held', async () => (await prisma.$locks.list()).length === 0);
+  });
+
+  test('shows one that only somebody waits for, and none that is free', async () => {
+    const keyPrefix = `${randomUUID()}:`;
+    const [holder, contender] = [shop.client({ keyPrefix }), shop.client({ keyPrefix })];
+    const { key } = await shop.product(1);
+    await holder.prisma.$withLock(`${key} free`, () => {});
+    const lock = await holder.prisma.$lock(key);
+    const abort = new AbortController();
+    const waiting = contender.prisma.$withLock(key, () => {}, { signal: abort.signal }).catch(() => {});
+    await eventually('it waits', async () => (await holder.prisma.$locks.inspect(key)).waiting === 1);
+    await shop.redis().del(`${keyPrefix}{${key}}:lease`);
+    expect(await holder.prisma.$locks.list()).toMatchObject([{ key, holder: undefined, waiting: 1 }]);
+    abort.abort();
+    await waiting;
+    await lock.release();
+  });
+
+  test('shows nothing of another prefix', async () => {
+    const keyPrefix = `${randomUUID()}:`;
+    const { key } = await shop.product(1);
+    const lock = await shop.client({ keyPrefix: `${keyPrefix}more:` }).prisma.$lock(key);
+    expect(await shop.client({ keyPrefix }).prisma.$locks.list()).toEqual([]);
+    await lock.release();
+  });
+});
+
+describeWithShop('$locks.forceRelease', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+  const operator = shop.client().prisma.$locks;
+
+  test.each(['idle', 'receiving'])(
+    'ends the transaction of a holder that is frozen while it is %s: its write never lands, and the next one goes on',
+    async (how) => {
+      const { id, key } = await shop.product(10);
+      const { app } = inject('postgres');
+      const args = [app, inject('redis').url as string, key, String(id), how, String(LEASE)];
+      const worker = startWorker(new URL('../promises/holder.worker.ts', import.meta.url), args);
+      shop.closeLater(() => worker.stop());
+      await worker.next('inside');
+      worker.freeze();
+      const next = prisma.$withLock(key, (tx) =>
+        tx.stock.update({ where: { id }, data: { quantity: { decrement: 3 } } }),
+      );
+      const redis = shop.redis();
+      await eventually('the next one waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+      expect(await operator.forceRelease(key)).toBe(true);
+      expect((await next).quantity).toBe(7);
+      worker.thaw();
+      worker.send({ type: 'go on' });
+      await worker.exited;
+      expect((await shop.row(id))?.quantity).toBe(7);
+    },
+  );
+
+  test('ends work that is well, too: it is told, and nothing of it is there', async () => {
+    const { id, key } = await shop.product(10);
+    const inside = gate();
+    const goOn = gate();
+    const held = prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      inside.open();
+      await goOn.opened;
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+    });
+    const outcome = held.catch((error: unknown) => error);
+    await inside.opened;
+    expect(await operator.forceRelease(key)).toBe(true);
+    expect((await operator.inspect(key)).holder).toBeUndefined();
+    goOn.open();
+    expect(await outcome).toBeInstanceOf(Error);
+    expect((await shop.row(id))?.quantity).toBe(10);
+    const next = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    expect(next.quantity).toBe(9);
+  });
+
+  test('makes the next write of a handle stale, and lets who waits for it go on', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    await lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    const waiting = shop.client().prisma.$withLock(key, (_, { token }) => token);
+    const redis = shop.redis();
+    await eventually('somebody waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    expect(await operator.forceRelease(key)).toBe(true);
+    expect((await operator.inspect(key)).token).toBeGreaterThan(lock.token);
+    const late = lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
+    await expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });
+    expect(await waiting).toBeGreaterThan(lock.token);
+    expect((await shop.row(id))?.quantity).toBe(9);
+    await lock.release();
+  });
+
+  test('makes a handle stale before anybody else has come', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    expect(await operator.forceRelease(key)).toBe(true);
+    const late = lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
+    await expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });
+    await expect(shop.client().prisma.$resumeLock(lock.toJSON())).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    await lock.release();
+  });
+
+  test('of a key that nobody has says so, and the key is as it was', async () => {
+    const { key } = await shop.product(10);
+    expect(await operator.forceRelease(key)).toBe(false);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    await eventually('it is free', async () => (await operator.inspect(key)).holder === undefined);
+    expect(await operator.forceRelease(key)).toBe(false);
+    expect(await prisma.$withLock(key, (_, lock) => lock.token)).toBeGreaterThan(token);
+  });
+});

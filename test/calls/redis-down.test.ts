@@ -1,0 +1,121 @@
+import { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { outages } from './outages.js';
+
+/** ioredis would wait for ten seconds at the least, and by its defaults for ever. */
+const OWN_DEFAULTS = 5_000;
+
+describeWithRedis("Redis away, with onRedisUnavailable: 'throw'", (redis) => {
+  const { shop, outage, sell, warm } = outages(redis);
+
+  test.each(['frozen', 'dead'])('%s: a call is refused within its wait time, and does nothing', async (how) => {
+    const { prisma } = await warm();
+    const { id, key } = await shop.product(10);
+    const end = await outage(how);
+    const since = performance.now();
+    const call = prisma.$withLock(key, () => 'in', { waitTime: 500 });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+    await expect(prisma.$tryWithLock(key, () => 'in')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await expect(prisma.$lock(key, { waitTime: 300 })).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await expect(prisma.$lock([key, `${key} too`], { waitTime: 0 })).rejects.toMatchObject({
+      code: 'LOCK_UNAVAILABLE',
+    });
+    expect(performance.now() - since).toBeLessThan(OWN_DEFAULTS);
+    expect((await shop.row(id))?.quantity).toBe(10);
+    await end();
+  });
+
+  test.each(['frozen', 'dead'])(
+    '%s: the same client goes on when it is back, and finds no lease left behind',
+    async (how) => {
+      const { prisma } = await warm();
+      const { id, key } = await shop.product(10);
+      const end = await outage(how);
+      await expect(prisma.$withLock(key, () => 'in', { waitTime: 300 })).rejects.toMatchObject({
+        code: 'LOCK_UNAVAILABLE',
+      });
+      await end();
+      // Far less than the lease that the lost look may have taken.
+      const patient = { waitTime: 10_000 };
+      expect(await prisma.$withLock(key, () => 'in', patient)).toBe('in');
+      await shop.client().prisma.$withLock(key, () => {}, patient);
+      await sell(prisma, id, key);
+      expect((await shop.row(id))?.quantity).toBe(9);
+    },
+  );
+
+  test.each(['frozen', 'dead'])('%s: a call that has the time waits until it is back', async (how) => {
+    const { prisma, events } = await warm();
+    const { key } = await shop.product(10);
+    const end = await outage(how);
+    const patient = prisma.$withLock(key, () => 'in', { waitTime: 20_000 });
+    await eventually('a look has failed', async () => events.some(({ type }) => type === 'look-failed'));
+    await end();
+    expect(await patient).toBe('in');
+  });
+
+  test('a client that never reached it is refused in the same way', async () => {
+    const end = await outage('dead');
+    const { prisma } = shop.client();
+    const { key } = await shop.product(10);
+    const since = performance.now();
+    const call = prisma.$withLock(key, () => 'in', { waitTime: 300 });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+    expect(performance.now() - since).toBeLessThan(OWN_DEFAULTS);
+    await end();
+    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
+  });
+
+  test.each(['toServer', 'toClient'] as const)(
+    'a line that is silent %s is bounded in the same way',
+    async (direction) => {
+      const { hostname: host, port } = new URL(redis().url);
+      const proxy = await startFaultProxy({ host, port: Number(port) });
+      const line = new Redis(proxy.url(redis().url));
+      line.on('error', () => {});
+      shop.closeLater(() => line.disconnect());
+      shop.closeLater(() => proxy.close());
+      const { prisma } = await warm({ redis: line });
+      const { key } = await shop.product(10);
+      proxy.silence(direction);
+      const since = performance.now();
+      const call = prisma.$withLock(key, () => 'in', { waitTime: 300 });
+      await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+      expect(performance.now() - since).toBeLessThan(OWN_DEFAULTS);
+      proxy.resume();
+      // The lease that it was given without hearing of it was given back.
+      expect(await shop.client().prisma.$withLock(key, () => 'in')).toBe('in');
+      expect(await prisma.$withLock(key, () => 'in')).toBe('in');
+    },
+  );
+
+  test.each(['frozen', 'dead'])('%s: work that has its lease ends as it would have, and commits', async (how) => {
+    const { prisma } = await warm();
+    const { id, key } = await shop.product(10);
+    let end = async () => {};
+    await prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      end = await outage(how);
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
+    await end();
+  });
+
+  test('dead: a caller that was asleep in the queue is refused when its wait time is over', async () => {
+    const { prisma } = await warm();
+    const { key } = await shop.product(10);
+    const lock = await shop.client().prisma.$lock(key);
+    // Longer than a look may take to be known as one without an answer.
+    const asleep = prisma.$withLock(key, () => 'in', { waitTime: 4_000 });
+    const outcome = asleep.catch((error: unknown) => error);
+    const bystander = shop.redis();
+    await eventually('it waits', async () => (await bystander.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    const end = await outage('dead');
+    expect(await outcome).toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+    await end();
+    await lock.release();
+  });
+});

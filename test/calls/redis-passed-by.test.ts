@@ -1,0 +1,159 @@
+import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { gate, type ShopClient } from '../support/shop.js';
+import { outages } from './outages.js';
+
+describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
+  const { shop, outage, sell, warm } = outages(redis);
+  const alone = { onRedisUnavailable: 'postgres', commandTimeout: 400 } as const;
+
+  test.each(['frozen', 'dead'])('%s: read-modify-write by 20 callers of two clients loses no update', async (how) => {
+    const clients = [(await warm(alone)).prisma, (await warm(alone)).prisma];
+    const { id, key } = await shop.product(40);
+    const end = await outage(how);
+    const sales = await Promise.all(
+      Array.from({ length: 20 }, (_, caller) => sell(clients[caller % 2] as ShopClient, id, key)),
+    );
+    const inOrder = sales.toSorted((one, other) => (one.token < other.token ? -1 : 1));
+    expect(inOrder.map(({ left }) => left)).toEqual(Array.from({ length: 20 }, (_, sale) => 39 - sale));
+    expect((await shop.row(id))?.quantity).toBe(20);
+    await end();
+  });
+
+  test('loses no update while it goes away and comes back, again and again', async () => {
+    const actors = [await warm(alone), await warm(alone)];
+    const { id, key } = await shop.product(100_000);
+    let sold = 0;
+    let enough = false;
+    const failures: unknown[] = [];
+    const loops = actors.flatMap(({ prisma }) =>
+      Array.from({ length: 4 }, async () => {
+        while (!enough) {
+          await sell(prisma, id, key).then(
+            () => sold++,
+            (error: unknown) => failures.push(error),
+          );
+        }
+      }),
+    );
+    const more = async () => {
+      const from = sold;
+      // More than may pass from caller to caller by a lease, and by one more that Redis gave in its last moment.
+      await eventually('more was sold', async () => sold > from + 60);
+    };
+    const seen = (type: string) => actors.map(({ events }) => events.filter((event) => event.type === type).length);
+    for (const [index, how] of ['frozen', 'dead', 'frozen', 'dead'].entries()) {
+      await more();
+      const end = await outage(how);
+      await more();
+      await end();
+      // Who slept through it in the queue has not noticed anything.
+      await eventually('all who noticed know that it is back', async () => {
+        const [passedBy, back] = [seen('redis-passed-by'), seen('redis-back')];
+        const times = back.reduce((sum, each) => sum + each, 0);
+        return times > index && back.every((each, actor) => each === passedBy[actor]);
+      });
+    }
+    await more();
+    enough = true;
+    await Promise.all(loops);
+    expect((await shop.row(id))?.quantity).toBe(100_000 - sold);
+    expect(failures).toEqual([]);
+  });
+
+  test('frozen: only the first call meets its silence', async () => {
+    const { prisma, events } = await warm(alone);
+    const { id, key } = await shop.product(20);
+    const end = await outage('frozen');
+    for (let sale = 0; sale < 10; sale++) await sell(prisma, id, key);
+    expect(events.filter(({ type }) => type === 'redis-passed-by')).toHaveLength(1);
+    expect((await shop.row(id))?.quantity).toBe(10);
+    await end();
+    // It is asked now and then, and by a call: nothing runs in an idle process.
+    await eventually('it is used again', async () => {
+      await sell(prisma, id, key);
+      return events.some(({ type }) => type === 'redis-back');
+    });
+    const holder = await prisma.$lock(key);
+    expect(await (await warm()).prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    await holder.release();
+  });
+
+  test.each(['frozen', 'dead'])('%s: callers without wait time get on, too', async (how) => {
+    const { prisma } = await warm(alone);
+    const { key } = await shop.product(20);
+    const end = await outage(how);
+    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
+    expect(await prisma.$withLock([key, `${key} too`], () => 'in', { waitTime: 0 })).toBe('in');
+    await end();
+  });
+
+  test.each(['frozen', 'dead'])('%s: one who tries while another one works is told so, and not let in', async (how) => {
+    const [holder, contender] = [(await warm(alone)).prisma, (await warm(alone)).prisma];
+    const { key } = await shop.product(20);
+    const end = await outage(how);
+    const inside = gate();
+    const goOn = gate();
+    const held = holder.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    expect(await contender.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    const late = contender.$withLock(key, () => 'in', { waitTime: 200 });
+    await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
+    goOn.open();
+    await held;
+    await end();
+  });
+
+  test.each(['frozen', 'dead'])(
+    '%s: a handle is refused, because nothing would keep others out between its transactions',
+    async (how) => {
+      const { prisma } = await warm(alone);
+      const { key } = await shop.product(20);
+      const end = await outage(how);
+      await expect(prisma.$lock(key)).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+      await expect(prisma.$lock([key, `${key} too`])).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+      // And it stands in nobody's way.
+      expect(await prisma.$withLock(key, () => 'in')).toBe('in');
+      await end();
+    },
+  );
+
+  test.each(['frozen', 'dead'])('%s: a caller that was asleep in the queue gets on', async (how) => {
+    const [holder, sleeper] = [(await warm(alone)).prisma, (await warm(alone)).prisma];
+    const { id, key } = await shop.product(20);
+    const inside = gate();
+    const goOn = gate();
+    const held = holder.$withLock(key, async (tx) => {
+      inside.open();
+      await goOn.opened;
+      await tx.stock.update({ where: { id }, data: { quantity: 19 } });
+    });
+    await inside.opened;
+    const asleep = sleeper.$withLock(
+      key,
+      async (tx) => (await tx.stock.findUniqueOrThrow({ where: { id } })).quantity,
+      { waitTime: 20_000 },
+    );
+    const bystander = shop.redis();
+    await eventually('it waits', async () => (await bystander.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    const end = await outage(how);
+    goOn.open();
+    await held;
+    expect(await asleep).toBe(19);
+    await end();
+  });
+
+  test('frozen: what it gave to callers that had gone on without it is given back', async () => {
+    const { prisma } = await warm(alone);
+    const { id, key } = await shop.product(20);
+    const end = await outage('frozen');
+    await sell(prisma, id, key);
+    await end();
+    // Sooner than the lease ends that it has taken for the look which it answered to nobody.
+    expect(await (await warm()).prisma.$withLock(key, () => 'in', { waitTime: 10_000 })).toBe('in');
+  });
+});

@@ -1,0 +1,223 @@
+import { expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { startWorker } from '../support/worker.js';
+import type { Errands } from './pairs.worker.js';
+
+/** A number from 0 to 1, the same ones for the same seed (mulberry32). */
+function chance(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describeWithShop('several keys', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  /** Two products; the first one's key is the first in the order of their bytes. */
+  async function pair() {
+    const products = [await shop.product(10), await shop.product(10)];
+    const [one, two] = products.toSorted((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+    return [one, two] as [(typeof products)[0], (typeof products)[0]];
+  }
+
+  test('are had all, and written under all, in the order of the lock and not of the call', async () => {
+    const [one, two] = await pair();
+    await prisma.$withLock([two.key, one.key], async (tx, lock) => {
+      expect(lock.keys).toEqual([one.key, two.key]);
+      expect(lock.key).toBe(one.key);
+      for (const { id } of [one, two]) await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect([(await shop.row(one.id))?.quantity, (await shop.row(two.id))?.quantity]).toEqual([9, 9]);
+  });
+
+  test('are had by nobody else meanwhile, one by one or together', async () => {
+    const [one, two] = await pair();
+    const inside = gate();
+    const goOn = gate();
+    const held = prisma.$withLock([one.key, two.key], async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const contender = shop.client().prisma;
+    for (const keys of [one.key, two.key, [one.key, two.key], [two.key, `${two.key} free`]]) {
+      expect(await contender.$tryWithLock(keys, () => 'in')).toEqual({ acquired: false });
+    }
+    goOn.open();
+    await held;
+  });
+
+  test.each(['the first', 'the last'])(
+    'are all or none: with %s held elsewhere the other is given back',
+    async (which) => {
+      const [one, two] = await pair();
+      const [taken, free] = which === 'the first' ? [one, two] : [two, one];
+      const holder = await shop.client().prisma.$lock(taken.key);
+      const bystander = shop.client().prisma;
+      expect(await prisma.$tryWithLock([one.key, two.key], () => 'in')).toEqual({ acquired: false });
+      expect(await bystander.$withLock(free.key, () => 'free')).toBe('free');
+      const late = prisma.$withLock([one.key, two.key], () => 'in', { waitTime: 50 });
+      await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key: taken.key });
+      expect(await bystander.$withLock(free.key, () => 'free')).toBe('free');
+      const abort = new AbortController();
+      const patient = prisma.$withLock([one.key, two.key], () => 'in', { signal: abort.signal });
+      const redis = shop.redis();
+      await eventually('it waits', async () => Number(await redis.llen(`fenced-lock:{${taken.key}}:queue`)) === 1);
+      abort.abort('closing time');
+      expect(await patient.catch((error: unknown) => error)).toBe('closing time');
+      expect(await bystander.$withLock(free.key, () => 'free')).toBe('free');
+      await holder.release();
+      expect(await bystander.$withLock([one.key, two.key], () => 'free')).toBe('free');
+    },
+  );
+
+  test('share one wait time: what the first one took of it the next ones have not', async () => {
+    const [one, two] = await pair();
+    const [first, second] = [await shop.client().prisma.$lock(one.key), await shop.client().prisma.$lock(two.key)];
+    const since = performance.now();
+    const late = prisma.$withLock([one.key, two.key], () => 'in', { waitTime: 1_000 });
+    const outcome = expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key: two.key });
+    setTimeout(() => void first.release(), 700);
+    await outcome;
+    expect(performance.now() - since).toBeLessThan(1_600);
+    await second.release();
+  });
+
+  test('taken in opposite orders by many callers of two processes never stand in each other’s way for good', async () => {
+    const seed = Number(process.env['FENCED_LOCK_SEED'] ?? Date.now() % 2 ** 31);
+    console.log(`several keys: FENCED_LOCK_SEED=${seed}`);
+    const next = chance(seed);
+    const products = await Promise.all(Array.from({ length: 5 }, () => shop.product(10_000)));
+    const ids = Object.fromEntries(products.map(({ id, key }) => [key, id]));
+    const expected = new Map(products.map(({ id }) => [id, 10_000]));
+    const errands = (): Errands => ({
+      ids,
+      loops: Array.from({ length: 4 }, () =>
+        Array.from({ length: 25 }, () => {
+          const shuffled = products.toSorted(() => next() - 0.5);
+          const chosen = shuffled.slice(0, 2 + Math.floor(next() * 3));
+          for (const { id } of chosen) expected.set(id, (expected.get(id) as number) - 1);
+          return chosen.map(({ key }) => key);
+        }),
+      ),
+    });
+    const args = [inject('postgres').app, inject('redis').url as string];
+    const workers = [0, 1].map(() => startWorker(new URL('./pairs.worker.ts', import.meta.url), args));
+    for (const worker of workers) shop.closeLater(() => worker.stop());
+    for (const worker of workers) await worker.next('ready');
+    for (const worker of workers) worker.send({ type: 'go', errands: errands() });
+    const ends = await Promise.all(workers.map((worker) => worker.next('end')));
+    expect(ends).toEqual(workers.map(() => ({ type: 'end', done: 100, failures: [] })));
+    const left = await Promise.all(products.map(async ({ id }) => [id, (await shop.row(id))?.quantity]));
+    expect(left).toEqual([...expected]);
+  });
+
+  test('are folded where one is named twice', async () => {
+    const [one, two] = await pair();
+    const { keys } = await prisma.$withLock([two.key, one.key, two.key, one.key], (_, lock) => lock);
+    expect(keys).toEqual([one.key, two.key]);
+    expect((await prisma.$withLock([one.key, one.key], (_, lock) => lock)).keys).toEqual([one.key]);
+  });
+
+  test('are in the order of their bytes in UTF-8, where that of UTF-16 is another one', async () => {
+    const { key } = await shop.product(1);
+    // An astral character is a pair of surrogates in UTF-16, which are lower than U+FF5A, but four bytes in UTF-8.
+    const inOrder = ['', '-', 'z', 'é', 'ｚ', '｡', '\u{10000}', '😀'].map((end) => `${key}${end}`);
+    expect(inOrder.toSorted()).not.toEqual(inOrder);
+    const shuffled = [inOrder[6], inOrder[4], inOrder[7], inOrder[0], inOrder[5], inOrder[2], inOrder[1], inOrder[3]];
+    const { keys } = await prisma.$withLock(shuffled as string[], (_, lock) => lock);
+    expect(keys).toEqual(inOrder);
+    const tokens = await tokensOf(inOrder);
+    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
+  });
+
+  /** What Postgres has registered, in the order in which they are named. */
+  async function tokensOf(keys: readonly string[]): Promise<bigint[]> {
+    const { rows } = await shop.admin.query<{ key: string; token: string }>(
+      'SELECT key, token FROM fenced_lock.admission WHERE key = ANY ($1)',
+      [keys],
+    );
+    const tokens = new Map(rows.map(({ key, token }) => [key, BigInt(token)]));
+    return keys.map((key) => tokens.get(key) as bigint);
+  }
+
+  test('are admitted by one statement, each with a token of its own, and `lock.token` is the highest', async () => {
+    const { app } = inject('postgres');
+    const { hostname: host, port } = new URL(app);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const client = shop.client({ pool: { connectionString: proxy.url(app) } });
+    shop.closeLater(() => proxy.close());
+    const products = await Promise.all(Array.from({ length: 5 }, () => shop.product(10)));
+    let admissions = 0;
+    proxy.onData('toServer', (data) => {
+      admissions += data.toString('latin1').split('fenced_lock.admit(').length - 1;
+      return 'forward';
+    });
+    const { token, keys } = await client.prisma.$withLock(
+      products.map(({ key }) => key),
+      async (tx, lock) => {
+        for (const { id } of products) await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        return lock;
+      },
+    );
+    expect(admissions).toBe(1);
+    const tokens = await tokensOf(keys);
+    expect(new Set(tokens).size).toBe(5);
+    expect(tokens.reduce((one, other) => (one > other ? one : other))).toBe(token);
+    for (const { id } of products) expect(await shop.row(id)).toEqual({ quantity: 9, fence: token });
+  });
+
+  test('rise in token with each turn of each of them', async () => {
+    const [one, two] = await pair();
+    const turns = [one.key, [one.key, two.key], two.key, [two.key, one.key], one.key];
+    let before = 0n;
+    for (const turn of turns) {
+      const token = await prisma.$withLock(turn, (_, lock) => lock.token);
+      for (const of of await tokensOf([turn].flat())) expect(of).toBeGreaterThan(before);
+      before = token;
+    }
+  });
+
+  test('are admitted in spite of who stands in the row of one of them with no lease any more', async () => {
+    const [one, two] = await pair();
+    const frozen = shop.client({ keyPrefix: 'one-side:' }).prisma;
+    const inside = gate();
+    const goOn = gate();
+    const held = frozen.$withLock(two.key, async (tx) => {
+      await tx.stock.update({ where: { id: two.id }, data: { quantity: 0 } });
+      inside.open();
+      await goOn.opened;
+      await tx.stock.update({ where: { id: two.id }, data: { quantity: 0 } });
+    });
+    await inside.opened;
+    await prisma.$withLock([one.key, two.key], (tx) =>
+      tx.stock.update({ where: { id: two.id }, data: { quantity: 9 } }),
+    );
+    goOn.open();
+    await expect(held).rejects.toThrow();
+    expect((await shop.row(two.id))?.quantity).toBe(9);
+  });
+
+  test('may be one, and up to 100', async () => {
+    const { key } = await shop.product(1);
+    const keys = Array.from({ length: 101 }, (_, index) => `${key} ${String(index).padStart(3, '0')}`);
+    expect((await prisma.$withLock(keys.slice(0, 100), (_, lock) => lock.keys)).length).toBe(100);
+    expect(await prisma.$withLock([key], (_, lock) => lock.keys)).toEqual([key]);
+    for (const wrong of [keys, [], [key, ''], [key, 17 as unknown as string]]) {
+      for (const call of [
+        prisma.$withLock(wrong, () => 'in'),
+        prisma.$tryWithLock(wrong, () => 'in'),
+        prisma.$lock(wrong),
+      ]) {
+        await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'key' });
+      }
+    }
+  });
+});

@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto';
+import { expect, inject, test } from 'vitest';
+import { applyMigrations } from '../support/servers/index.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { createDatabase } from './database.js';
+import { as, HOSTILE, isHarmless, Operator, PASSWORD } from './operator.js';
+
+const PLAIN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+describeWithShop('ls', () => {
+  const shop = new Shop();
+
+  test('says so where nobody has a key', async () => {
+    const operator = new Operator(shop);
+    await operator.client().$withLock('stock:1', () => {});
+    expect(await operator.run('ls')).toMatchObject({ code: 0, out: 'Nobody has a key, or waits for one.\n' });
+    expect((await operator.run('ls', '--json')).json).toEqual({ command: 'ls', ok: true, keys: [] });
+  });
+
+  test('shows each key with its holder, who waits, its token and the transaction', async () => {
+    const operator = new Operator(shop);
+    const [holder, waiting] = [operator.client(), operator.client()];
+    await holder.$withLock('stock:2', () => {});
+    await using handle = await holder.$lock('stock:1');
+    const [inside, goOn] = [gate<number>(), gate()];
+    const working = holder.$withLock('stock:2', async (tx) => {
+      const [own] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
+      inside.open(own?.pid ?? 0);
+      await goOn.opened;
+    });
+    const pid = await inside.opened;
+    const next = waiting.$withLock('stock:2', () => {});
+    await expect.poll(async () => (await waiting.$locks.inspect('stock:2')).waiting).toBe(1);
+
+    const { json } = await operator.run('ls', '--json');
+    const states = await holder.$locks.list();
+    expect(json['keys']).toEqual(
+      states
+        .toSorted((one, other) => (one.key < other.key ? -1 : 1))
+        .map(({ key, holder, waiting, token, turns, admittedAt, transaction }) => ({
+          key,
+          holder,
+          expiresIn: expect.any(Number),
+          waiting,
+          token: String(token),
+          turns: String(turns),
+          admittedAt: admittedAt?.toISOString(),
+          transaction: transaction === undefined ? null : { pid, since: transaction.since.toISOString() },
+        })),
+    );
+    expect(json['keys']).toMatchObject([
+      { key: 'stock:1', token: String(handle.token), waiting: 0, transaction: null },
+      { key: 'stock:2', waiting: 1, transaction: { pid, since: expect.stringMatching(PLAIN_TIME) } },
+    ]);
+
+    const { out, code } = await operator.run('ls');
+    const [head = '', ...lines] = out.trimEnd().split('\n');
+    expect({ code, head: head.split(/ {2,}/) }).toEqual({
+      code: 0,
+      head: ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'],
+    });
+    const cells = lines.map((line) => line.split(/ {2,}/));
+    expect(cells).toEqual([
+      [
+        'stock:1',
+        expect.any(String),
+        expect.stringMatching(/^\d+\.\d s$/),
+        '0',
+        String(handle.token),
+        expect.stringMatching(PLAIN_TIME),
+        '-',
+      ],
+      [
+        'stock:2',
+        expect.any(String),
+        expect.stringMatching(/^\d+\.\d s$/),
+        '1',
+        expect.any(String),
+        expect.stringMatching(PLAIN_TIME),
+        expect.stringContaining(`${pid} since 2`),
+      ],
+    ]);
+    goOn.open();
+    await Promise.all([working, next]);
+  });
+
+  test('shows keys that would deceive in a line each, and as they are with --json', async () => {
+    const operator = new Operator(shop);
+    const keys = HOSTILE.map(([, key]) => key);
+    const client = operator.client();
+    const handles = await Promise.all(keys.map((key) => client.$lock(key)));
+    const [text, document] = [await operator.run('ls'), await operator.run('ls', '--json')];
+    for (const handle of handles) await handle.release();
+    expect(text.out.trimEnd().split('\n')).toHaveLength(1 + keys.length);
+    expect([isHarmless(text.out), isHarmless(document.out)]).toEqual([true, true]);
+    const shown = document.json['keys'] as Array<{ key: string; token: string }>;
+    expect(shown.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
+    expect(shown.map(({ token }) => BigInt(token)).toSorted()).toEqual(handles.map(({ token }) => token).toSorted());
+  });
+
+  test('shows thousands of keys in their order, with their tokens, and none of another prefix', async () => {
+    const operator = new Operator(shop);
+    const redis = shop.redis();
+    const some = Array.from({ length: 5_000 }, (_, n) => `stock:${String(n).padStart(4, '0')}`);
+    await operator.client().$withLock('stock:3210', () => {});
+    const pipeline = redis.pipeline();
+    for (const key of some) {
+      pipeline.set(`${operator.keyPrefix}{${key}}:lease`, randomUUID(), 'PX', 60_000);
+      pipeline.set(`${operator.keyPrefix}other:{${key}}:lease`, randomUUID(), 'PX', 60_000);
+    }
+    await pipeline.exec();
+    const { json, out } = await operator.run('ls', '--json');
+    const keys = json['keys'] as Array<{ key: string; token: string | null }>;
+    expect(keys.map(({ key }) => key)).toEqual(some);
+    expect(keys.filter(({ token }) => token !== null)).toMatchObject([{ key: 'stock:3210' }]);
+    expect(out).not.toContain('other');
+  });
+
+  test('finds the keys of an ioredis client that has a prefix of its own', async () => {
+    const operator = new Operator(shop);
+    const redis = shop.redis();
+    redis.options.keyPrefix = 'shop?[1]:';
+    await using _ = await operator.client({ redis }).$lock('stock:1');
+    const url = `${inject('redis').url}?keyPrefix=${encodeURIComponent('shop?[1]:')}`;
+    expect((await operator.run('ls', '--json', '--redis-url', url)).json).toMatchObject({ keys: [{ key: 'stock:1' }] });
+    expect((await operator.run('ls', '--json')).json).toMatchObject({ keys: [] });
+  });
+
+  test('a Redis user that may not do it is told so', async () => {
+    const operator = new Operator(shop);
+    const admin = shop.redis();
+    await admin.call('ACL', 'SETUSER', 'cli-ls', 'reset', 'on', `>${PASSWORD}`, '~*', '&*', '+@all', '-scan');
+    const { code, err, out } = await operator.runWith({ REDIS_URL: as(inject('redis').url ?? '', 'cli-ls') }, 'ls');
+    await admin.call('ACL', 'DELUSER', 'cli-ls');
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^fenced-lock: Redis at .*: NOPERM .*scan/) });
+    expect(out + err).not.toMatch(/secret-of-locks|:\/\//);
+  });
+
+  test.each([
+    ['no objects', '', 'npx fenced-lock init'],
+    ['no right to them', 'REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC', 'may not use what is in the schema'],
+    ['not all of them', 'DROP FUNCTION fenced_lock.last_admission', 'has not all of fenced_lock'],
+  ])('a database with %s', async (_, sql, message) => {
+    const operator = new Operator(shop);
+    await using held = await operator.client().$lock('stock:1');
+    await using database = await createDatabase();
+    if (sql !== '') {
+      await applyMigrations(database.url);
+      await database.pool.query(sql);
+    }
+    const url = Object.assign(new URL(inject('postgres').app), { pathname: `/${database.name}` }).href;
+    const { code, err } = await operator.runWith({ DATABASE_URL: url }, 'ls');
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(message) });
+    expect(err).not.toMatch(/:\/\//);
+    expect(held.remaining()).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['REDIS_URL', 'Which Redis?'],
+    ['DATABASE_URL', 'Which database?'],
+  ])('asks for %s', async (name, question) => {
+    expect(await new Operator(shop).runWith({ [name]: '' }, 'ls')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(question),
+    });
+  });
+});

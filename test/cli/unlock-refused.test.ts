@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { applyMigrations, freePort, startPostgres } from '../support/servers/index.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { as, Operator, PASSWORD } from './operator.js';
+
+describeWithShop('unlock, where it is refused', () => {
+  const shop = new Shop();
+  const role = `unlock_${randomUUID().replaceAll('-', '')}`;
+  const app = new URL(inject('postgres').app).username;
+  const stranger = () => ({ DATABASE_URL: as(inject('postgres').app, role) });
+  beforeAll(() => shop.admin.query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`));
+  afterAll(() => shop.admin.query(`DROP ROLE ${role}`));
+
+  async function granted<T>(grants: string, work: () => Promise<T>): Promise<T> {
+    if (grants !== '') await shop.admin.query(`GRANT ${grants} TO ${role}`);
+    try {
+      return await work();
+    } finally {
+      if (grants !== '') await shop.admin.query(`REVOKE ${grants} FROM ${role}`);
+    }
+  }
+
+  /** Runs it while somebody is at work under the key; says whether that was disturbed. */
+  async function beside(operator: Operator, env: Record<string, string>) {
+    const { key } = await shop.product(1);
+    const client = operator.client();
+    await client.$withLock(key, () => {});
+    const [inside, goOn] = [gate(), gate()];
+    const work = client
+      .$withLock(key, async () => {
+        inside.open();
+        await goOn.opened;
+      })
+      .then(
+        () => 'committed',
+        () => 'ended',
+      );
+    await inside.opened;
+    const before = await client.$locks.inspect(key);
+    const ran = await operator.runWith(env, 'unlock', key, '--json');
+    const after = await client.$locks.inspect(key);
+    goOn.open();
+    return { ran, before, after, work: await work };
+  }
+
+  test.each([
+    ['may not even look', '', /Backend \d+ of the role \w+ has the key's row, and the role unlock_\w+ may not end it/],
+    ['may look', 'pg_read_all_stats', /may not end the transaction that has the key's row/],
+    ['may end what it does not see', 'pg_signal_backend', /Backend \d+ of the role/],
+  ])('a role that %s is told what it lacks, and has changed nothing', async (_, grants, message) => {
+    const { ran, before, after, work } = await granted(grants, () => beside(new Operator(shop), stranger()));
+    expect(ran.code).toBe(1);
+    expect(ran.json).toEqual({ ok: false, error: expect.stringMatching(message) });
+    expect(ran.err).toContain('pg_signal_backend and pg_read_all_stats');
+    expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
+    expect([after.token, after.holder, work]).toEqual([before.token, before.holder, 'committed']);
+  });
+
+  test.each([
+    ['both of these', 'pg_read_all_stats, pg_signal_backend'],
+    ["membership in the application's role", app],
+  ])('a role with %s may', async (_, grants) => {
+    const { ran, after, before, work } = await granted(grants, () => beside(new Operator(shop), stranger()));
+    expect(ran.json).toMatchObject({ ok: true, ended: [before.transaction?.pid], leaseTaken: true });
+    expect(after.holder).toBeUndefined();
+    expect(work).toBe('ended');
+  });
+
+  test('with Redis out of reach nothing is done', async () => {
+    const operator = new Operator(shop);
+    const redis = `redis://:${PASSWORD}@127.0.0.1:${await freePort()}`;
+    const { ran, before, after, work } = await beside(operator, { REDIS_URL: redis });
+    expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/Redis at 127\.0\.0\.1:\d+ cannot be reached/) });
+    expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
+    expect([after.token, work]).toEqual([before.token, 'committed']);
+  });
+
+  test('with the lease refused it says what is done already', async () => {
+    const operator = new Operator(shop);
+    const rights = ['~*', '&*', '+info', '+hello', '+select', '+evalsha', '+eval', '+get', '+pttl', '+llen'];
+    await shop.redis().call('ACL', 'SETUSER', 'cli-unlock', 'reset', 'on', `>${PASSWORD}`, ...rights);
+    const url = as(inject('redis').url ?? '', 'cli-unlock');
+    const { ran, before, after, work } = await beside(operator, { REDIS_URL: url });
+    await shop.redis().call('ACL', 'DELUSER', 'cli-unlock');
+    expect(ran).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/token of \S+ is \d+ now, .* its lease was not taken: Redis at \S+: .*user/),
+    });
+    expect(ran.err).toContain(`is ${after.token} now`);
+    expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
+    expect(after.token).toBeGreaterThan(before.token ?? 0n);
+    expect(work).toBe('ended');
+  });
+
+  test('of a transaction that cannot be ended it gives up after a while', async ({ skip }) => {
+    // One that was prepared has no backend any more.
+    await using server = await disposable(startPostgres({ settings: { max_prepared_transactions: '1' } }));
+    await applyMigrations(server.url);
+    const session = new pg.Client({ connectionString: server.url });
+    await session.connect();
+    try {
+      const { rows } = await session.query('SHOW max_prepared_transactions');
+      if (rows[0]?.max_prepared_transactions === '0') skip('a server given from outside has its own settings');
+      await session.query(`BEGIN; INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
+        VALUES ('stock:1', 1, gen_random_uuid(), 0, 1, '{}', now()); PREPARE TRANSACTION 'stock'`);
+      const begun = performance.now();
+      const { code, err } = await new Operator(shop).runWith({ DATABASE_URL: server.url }, 'unlock', 'stock:1');
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: expect.stringMatching(
+          /^fenced-lock: The key stock:1 was not had within 10 s: transactions keep its row in /,
+        ),
+      });
+      expect(performance.now() - begun).toBeGreaterThan(10_000);
+      await session.query("ROLLBACK PREPARED 'stock'");
+      const again = await new Operator(shop).runWith({ DATABASE_URL: server.url }, 'unlock', 'stock:1');
+      expect(again).toMatchObject({ code: 0, out: expect.stringContaining('No transaction was in the way') });
+    } finally {
+      await session.end();
+    }
+  });
+});
+
+async function disposable(starting: ReturnType<typeof startPostgres>) {
+  const server = await starting;
+  return { url: server.url, [Symbol.asyncDispose]: () => server.stop() };
+}

@@ -1,0 +1,258 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { startWorker } from '../support/worker.js';
+import { HOSTILE, isHarmless, Operator } from './operator.js';
+import { ROOT } from './project.js';
+
+describeWithShop('unlock', () => {
+  const shop = new Shop();
+
+  /** Somebody in a transaction under the key, who has written and does not come to an end. */
+  async function atWork(operator: Operator) {
+    const { id, key } = await shop.product(10);
+    const client = operator.client();
+    await client.$withLock(key, () => {});
+    const [inside, goOn] = [gate<number>(), gate()];
+    const end = client
+      .$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        const [own] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
+        inside.open(own?.pid ?? 0);
+        await goOn.opened;
+      })
+      .catch((error: unknown) => error);
+    return { id, key, client, pid: await inside.opened, goOn: goOn.open, end };
+  }
+
+  test('of a key that nobody has raises its token all the same', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    const first = (await operator.run('unlock', key, '--json')).json;
+    expect(first).toEqual({
+      command: 'unlock',
+      ok: true,
+      dryRun: false,
+      before: {
+        key,
+        holder: null,
+        expiresIn: 0,
+        waiting: 0,
+        token: null,
+        turns: '0',
+        admittedAt: null,
+        transaction: null,
+      },
+      ended: [],
+      token: { before: null, after: expect.stringMatching(/^\d+$/) },
+      leaseTaken: false,
+    });
+    const { after } = first['token'] as { after: string };
+    const { out, code } = await operator.run('unlock', key);
+    expect(code).toBe(0);
+    expect(out).toMatch(
+      new RegExp(`No transaction was in the way\\.\n  The token was ${after} and is \\d+\\.\n  Nobody had a lease`),
+    );
+    const state = await operator.client().$locks.inspect(key);
+    expect(out).toContain(`is ${state.token}.`);
+  });
+
+  test('takes a handle: its holder can write no more, and whoever waits has the key at once', async () => {
+    const operator = new Operator(shop);
+    const { id, key } = await shop.product(10);
+    const [holder, contender] = [operator.client(), operator.client()];
+    const handle = await holder.$lock(key);
+    const { holder: name } = await holder.$locks.inspect(key);
+    const next = contender.$withLock(key, (_, { token }) => token);
+    await expect.poll(async () => (await holder.$locks.inspect(key)).waiting).toBe(1);
+
+    const { json } = await operator.run('unlock', key, '--json');
+    expect(json).toMatchObject({
+      before: { holder: name, waiting: 1, token: String(handle.token), transaction: null },
+      ended: [],
+      token: { before: String(handle.token) },
+      leaseTaken: true,
+    });
+    const { after } = json['token'] as { after: string };
+    expect(BigInt(after)).toBeGreaterThan(handle.token);
+    expect(await next).toBeGreaterThan(BigInt(after));
+    await expect(
+      handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } })),
+    ).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    await handle.release();
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('ends the transaction at work, and says which', async () => {
+    const operator = new Operator(shop);
+    const { id, key, pid, goOn, end, client } = await atWork(operator);
+    const { token } = await client.$locks.inspect(key);
+    const { out, err, code } = await operator.run('unlock', key);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toContain(`transaction  ${pid} since 2`);
+    expect(out).toMatch(
+      new RegExp(
+        `Unlocked ${key}:\n  Backend ${pid} was ended\\.\n  The token was ${token} and is \\d+\\.\n  The lease was taken`,
+      ),
+    );
+    goOn();
+    expect(await end).toBeInstanceOf(Error);
+    expect((await shop.row(id))?.quantity).toBe(10);
+    const after = await operator.client().$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    expect(after.quantity).toBe(10);
+  });
+
+  test("ends a key's first transaction, which no other session sees", async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    const [inside, goOn] = [gate(), gate()];
+    const end = operator
+      .client()
+      .$withLock(key, async () => {
+        inside.open();
+        await goOn.opened;
+      })
+      .catch((error: unknown) => error);
+    await inside.opened;
+    const { json } = await operator.run('unlock', key, '--json');
+    expect(json).toMatchObject({
+      before: { holder: expect.any(String), token: null, transaction: null },
+      ended: [expect.any(Number)],
+      token: { before: null },
+      leaseTaken: true,
+    });
+    goOn.open();
+    expect(await end).toBeInstanceOf(Error);
+  });
+
+  test('ends a frozen process, which writes nothing when it thaws', async () => {
+    const { id, key } = await shop.product(10);
+    await shop.client().prisma.$withLock(key, () => {});
+    const args = [inject('postgres').app, inject('redis').url ?? '', key, String(id), 'idle', '60000'];
+    const worker = startWorker(new URL('../promises/holder.worker.ts', import.meta.url), args);
+    shop.closeLater(() => worker.stop());
+    await worker.next('inside');
+    worker.freeze();
+    // It was not told of a prefix of its own.
+    const { json } = await new Operator(shop, 'fenced-lock:').run('unlock', key, '--json');
+    expect(json).toMatchObject({ ok: true, ended: [expect.any(Number)], leaseTaken: true });
+    const sold = await shop
+      .client()
+      .prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    expect(sold.quantity).toBe(9);
+    worker.thaw();
+    worker.send({ type: 'go on' });
+    expect((await worker.next('end'))['code']).not.toBe('committed');
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('gets past all who stand in a row for it', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    await operator.client().$withLock(key, () => {});
+    const pool = new pg.Pool({ connectionString: inject('postgres').app });
+    shop.closeLater(() => pool.end());
+    const sessions = await Promise.all([1, 2, 3].map(() => pool.connect()));
+    const admit = `SELECT fenced_lock.admit(jsonb_build_object('keys', jsonb_build_array($1::text), 'holders',
+      jsonb_build_array(gen_random_uuid()), 'attempt', gen_random_uuid(), 'leaseTime', 60000, 'workTime', 60000,
+      'waitTime', 60000))`;
+    const pids: number[] = [];
+    const waiting: Array<Promise<unknown>> = [];
+    for (const session of sessions) {
+      session.on('error', () => {});
+      const { rows } = await session.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+      const [pid = 0] = rows.map((row) => row.pid);
+      pids.push(pid);
+      await session.query('BEGIN');
+      const admitted = session.query(admit, [key]).catch(() => {});
+      if (pids.length === 1) await admitted;
+      else {
+        waiting.push(admitted);
+        await eventually('it waits', async () => {
+          const sql = 'SELECT cardinality(pg_blocking_pids($1)) > 0 AS blocked';
+          return (await shop.admin.query<{ blocked: boolean }>(sql, [pid])).rows[0]?.blocked;
+        });
+      }
+    }
+    const { json } = await operator.run('unlock', key, '--json');
+    await shop.admin.query('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid', [pids]);
+    await Promise.all(waiting);
+    for (const session of sessions) session.release(true);
+    const ended = json['ended'] as number[];
+    expect(json).toMatchObject({ ok: true, token: { before: expect.any(String), after: expect.any(String) } });
+    expect(pids).toEqual(expect.arrayContaining(ended));
+    expect(ended).toContain(pids[0]);
+  });
+
+  test('with --dry-run only shows who has it', async () => {
+    const operator = new Operator(shop);
+    const { key, pid, goOn, end, client } = await atWork(operator);
+    const before = await client.$locks.inspect(key);
+    const { out, code } = await operator.run('unlock', key, '--dry-run');
+    const { json } = await operator.run('unlock', key, '--dry-run', '--json');
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/\nNothing was changed\.\n$/) });
+    expect(out).toContain(`holder       ${before.holder}\n`);
+    expect(out).toContain(`transaction  ${pid} since 2`);
+    expect(json).toEqual({
+      command: 'unlock',
+      ok: true,
+      dryRun: true,
+      before: {
+        key,
+        holder: before.holder,
+        expiresIn: expect.any(Number),
+        waiting: 0,
+        token: String(before.token),
+        turns: String(before.turns),
+        admittedAt: before.admittedAt?.toISOString(),
+        transaction: { pid, since: before.transaction?.since.toISOString() },
+      },
+    });
+    const { expiresIn: _, ...after } = await client.$locks.inspect(key);
+    expect(before).toMatchObject(after);
+    goOn();
+    expect(await end).toBeUndefined();
+  });
+
+  test.each(HOSTILE)('a key that would deceive, by %s', async (_, key) => {
+    const operator = new Operator(shop);
+    const handle = await operator.client().$lock(key);
+    const text = await operator.run('unlock', '--', key);
+    const document = await operator.run('unlock', '--json', '--', key);
+    await handle.release();
+    expect([text.code, document.code]).toEqual([0, 0]);
+    expect(isHarmless(text.out + document.out)).toBe(true);
+    // Seven facts, and what was done: a line each.
+    expect(text.out.trimEnd().split('\n')).toHaveLength(7 + 4);
+    expect(text.out).toContain('The lease was taken');
+    expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
+  });
+
+  test.each([
+    ['', 'must not be empty'],
+    ['k'.repeat(513), 'must not be longer than 512 bytes'],
+    ['\uD800', 'well-formed'],
+  ])('%j is no key', async (key, problem) => {
+    // Nobody is asked for it: these URLs lead nowhere.
+    const nowhere = { DATABASE_URL: 'postgresql://127.0.0.1:1/db', REDIS_URL: 'redis://127.0.0.1:1' };
+    expect(await new Operator(shop).runWith(nowhere, 'unlock', '--', key)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(problem),
+    });
+  });
+
+  test('as a process of its own it ends by itself', async () => {
+    const { key } = await shop.product(1);
+    const { app: DATABASE_URL } = inject('postgres');
+    const env = { ...process.env, DATABASE_URL, REDIS_URL: inject('redis').url };
+    const main = join(ROOT, 'src/cli/main.ts');
+    // Killed after that time, and then it rejects.
+    const options = { env, cwd: ROOT, timeout: 15_000 };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', main, 'unlock', key], options);
+    expect(stdout).toContain(`Unlocked ${key}`);
+  });
+});

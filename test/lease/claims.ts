@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { Answer, Claim, LeaseStore } from '../../src/lease/store.js';
+
+/** One client of the leases, as if it were a process of its own. */
+export interface StoreActor {
+  readonly store: LeaseStore;
+  /** Ends its connections at once and for good, as a crash does; resolves when the server knows of it. */
+  kill(): Promise<void>;
+  /** Makes the server lose all it knows of the key, as a restart does. */
+  forget(key: string): Promise<unknown>;
+}
+
+/** Gives a new client of the same leases each time, and closes it when the test is over. */
+export type MakeActor = () => StoreActor | Promise<StoreActor>;
+
+export const LONG = 60_000;
+/** Long enough for the few commands between two lines of a test, short enough to wait for its end. */
+export const SHORT = 250;
+
+export function claimOf(key: string, leaseTime = LONG): Claim {
+  return { key, holder: randomUUID(), leaseTime };
+}
+
+export function expectLeft(answer: Answer, above: number, upTo: number): void {
+  expect(answer).toMatchObject({ taken: false });
+  const { expiresIn } = answer as { expiresIn: number };
+  expect(expiresIn).toBeGreaterThan(above);
+  expect(expiresIn).toBeLessThanOrEqual(upTo);
+}
+
+/** Asks again when the store says that the lease will have ended: nothing else announces it. */
+export async function takenAtTheEnd(store: LeaseStore, claim: Claim, atMost: number): Promise<void> {
+  for (;;) {
+    const answer = await store.acquire(claim);
+    if (answer.taken) return;
+    expect(answer.expiresIn).toBeLessThanOrEqual(atMost);
+    await new Promise((resolve) => setTimeout(resolve, answer.expiresIn + 1));
+  }
+}

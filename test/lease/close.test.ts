@@ -1,0 +1,152 @@
+import { expect, test, vi } from 'vitest';
+import { ClosedError, LockLostError } from '../../src/base/errors.js';
+import { describeWithShop, gate } from '../support/shop.js';
+import { leaseName, queueName, someKey, turnOfLoop } from './actors.js';
+import { claimOf } from './claims.js';
+import { asleep, direct, expectFree, expectNothingLeft, setStage } from './stage.js';
+
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  return counted(await original());
+});
+
+/** Whether it has been settled already. */
+async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  const settle = () => {
+    settled = true;
+  };
+  promise.then(settle, settle);
+  await turnOfLoop();
+  return settled;
+}
+
+describeWithShop('closing the waiting room', () => {
+  const stage = setStage();
+
+  test('turns away who waits, at the head and behind it, and gives the place in the queue back', async () => {
+    const [holder, actor, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { turn: head } = await asleep(actor, key);
+    const behind = actor.acquire(key);
+    expect(await stage().admin.llen(queueName(key))).toBe(1);
+    await actor.room.close();
+    for (const turned of [head, behind]) {
+      await expect(turned).rejects.toBeInstanceOf(ClosedError);
+      await expect(turned).rejects.toMatchObject({ code: 'CLOSED', key });
+    }
+    expect(await stage().admin.exists(queueName(key))).toBe(0);
+    await expectNothingLeft(stage(), actor, key);
+    await holder.release(first);
+  });
+
+  test('leaves whose turn it is alone, and resolves when the lease has been given back', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const turn = await actor.acquire(key);
+    const closing = actor.room.close();
+    expect(await isSettled(closing)).toBe(false);
+    expect(turn.lease.loss).toBeUndefined();
+    turn.leave();
+    await closing;
+    expect(await stage().admin.exists(leaseName(key))).toBe(0);
+  });
+
+  test('a caller whose look is under way is turned away, and the lease that it gets is given back', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const [answered, answer] = [gate(), gate()];
+    actor.store.beforeAnswer = () => {
+      answered.open();
+      return answer.opened;
+    };
+    const turned = actor.acquire(key);
+    await answered.opened;
+    expect(await stage().admin.exists(leaseName(key))).toBe(1);
+    const closing = actor.room.close();
+    await expect(turned).rejects.toBeInstanceOf(ClosedError);
+    expect(await isSettled(closing)).toBe(false);
+    answer.open();
+    await closing;
+    await expectFree(stage(), key);
+  });
+
+  test('nobody is let in meanwhile, for a new key neither, and everybody afterwards', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const turn = await actor.acquire(key);
+    const closing = actor.room.close();
+    await expect(actor.acquire(key)).rejects.toBeInstanceOf(ClosedError);
+    await expect(actor.acquire(someKey())).rejects.toBeInstanceOf(ClosedError);
+    await expect(actor.room.takeOver(claimOf(key), 'successor', true)).rejects.toBeInstanceOf(ClosedError);
+    turn.leave();
+    await closing;
+    await actor.release(await actor.acquire(key));
+  });
+
+  test('of an empty one resolves, and closing twice does', async () => {
+    const [actor, key] = [direct(), someKey()];
+    await actor.room.close();
+    const turn = await actor.acquire(key);
+    const closing = [actor.room.close(), actor.room.close()];
+    turn.leave();
+    await Promise.all(closing);
+  });
+
+  test('a release that fails is an event, and no reason to wait for ever', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const turn = await actor.acquire(key);
+    actor.redis.disconnect();
+    turn.leave();
+    await actor.room.close();
+    expect(actor.events).toEqual([{ type: 'release-failed', key, error: expect.any(Error) }]);
+    await stage().admin.del(leaseName(key));
+  });
+});
+
+describeWithShop('taking over a lease', () => {
+  const stage = setStage();
+
+  test('the lease goes on in the name of the successor, with its full time, and is given back in it', async () => {
+    const [holder, successor, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key, { leaseTime: 5_000 });
+    const { leaseTime } = first.lease;
+    const turn = await successor.room.takeOver({ key, holder: first.lease.holder, leaseTime }, 'successor', true);
+    expect(turn.lease).toMatchObject({ key, holder: 'successor', leaseTime: 5_000 });
+    expect(await stage().admin.get(leaseName(key))).toBe('successor');
+    // The one who had it before finds out by its renewal, or by giving it back: neither touches the successor's.
+    await holder.release(first);
+    expect(await stage().admin.get(leaseName(key))).toBe('successor');
+    await successor.release(turn);
+    turn.leave();
+    await successor.room.close();
+    expect(successor.store.released.count).toBe(1);
+    await expectFree(stage(), key);
+  });
+
+  test('it is renewed where that was asked for', async () => {
+    const [holder, successor, key] = [direct(), direct(), someKey()];
+    const { lease } = await holder.acquire(key, { leaseTime: 600 });
+    const turn = await successor.room.takeOver({ key, holder: lease.holder, leaseTime: 600 }, 'successor', true);
+    await successor.store.extended.reach(4);
+    expect(turn.lease.loss).toBeUndefined();
+    await successor.release(turn);
+  });
+
+  test('of what is gone is a LockLostError', async () => {
+    const [successor, key] = [direct(), someKey()];
+    const taking = successor.room.takeOver(claimOf(key), 'successor', true);
+    await expect(taking).rejects.toBeInstanceOf(LockLostError);
+    await expect(taking).rejects.toMatchObject({ reason: 'gone', key });
+    await successor.room.close();
+  });
+
+  test('closing waits for its end', async () => {
+    const [holder, successor, key] = [direct(), direct(), someKey()];
+    const { lease } = await holder.acquire(key);
+    const { holder: id, leaseTime } = lease;
+    const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', true);
+    const closing = successor.room.close();
+    expect(await isSettled(closing)).toBe(false);
+    turn.leave();
+    await closing;
+    await expectFree(stage(), key);
+  });
+});
