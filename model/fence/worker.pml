@@ -7,6 +7,16 @@
 #else
 #define remembered (db.newest[last] == attempt || db.second[last] == attempt)
 #endif
+#ifdef BORN_IGNORED
+#define predates(k) true
+#else
+#define predates(k) (db.born[k] < token[k])
+#endif
+#ifdef HISTORY_TAKEN_AS_WHOLE
+#define reaches_back(k) true
+#else
+#define reaches_back(k) (db.turns[k] < turn + REMEMBERED)
+#endif
 inline find_outcome() {
   d_step { concerned++; if :: open[me] -> end_transaction(me) :: else fi }
   atomic {
@@ -25,12 +35,12 @@ inline find_outcome() {
     :: xid <= db.xid && !in_progress && (db.commits & (1 << xid)) ->
       if
       :: same_epoch -> goto ok
-      :: !same_epoch && (!db.exists[last] || db.born[last] >= token[last]) -> goto unknown
-      :: !same_epoch && db.exists[last] && db.born[last] < token[last] ->
+      :: !same_epoch && !(db.exists[last] && predates(last)) -> goto unknown
+      :: !same_epoch && db.exists[last] && predates(last) ->
         if
         :: remembered -> goto ok
-        :: !remembered && db.turns[last] < turn + REMEMBERED -> goto rolled_back
-        :: !remembered && db.turns[last] >= turn + REMEMBERED -> goto unknown
+        :: !remembered && reaches_back(last) -> goto rolled_back
+        :: !remembered && !reaches_back(last) -> goto unknown
         fi
       fi
 #endif

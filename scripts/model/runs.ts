@@ -54,6 +54,11 @@ const INTACT: readonly Run[] = [
   ),
   fence('two keys, one each, a handle, gc at any time', 'LOCKERS=2 HANDLES=1 KEYS=2 GCS=1 NO_FLOOR'),
   fence('two keys taken by both at once', 'LOCKERS=2 KEYS=2 BOTH_KEYS TURNS=2 BREAKS=1'),
+  fence(
+    'withLock and a handle, both on two keys, gc at any time',
+    'LOCKERS=1 HANDLES=1 KEYS=2 BOTH_KEYS GCS=1 NO_FLOOR',
+  ),
+  fence('two keys, lost COMMITs, a crash', 'LOCKERS=2 KEYS=2 BOTH_KEYS LOSSES=1 CRASHES=1'),
   fence('lost COMMITs, a crash, gc', 'LOCKERS=2 TURNS=2 LOSSES=1 CRASHES=1 GCS=1'),
   fence('lost COMMITs of a handle, a crash, gc', 'LOCKERS=1 HANDLES=1 LOSSES=2 CRASHES=1 GCS=1 BREAKS=1'),
   fence('a failover that loses commits and numbers', 'HANDLES=2 LOCKERS=0 FAILOVERS=1'),
@@ -94,6 +99,16 @@ const BROKEN: readonly Run[] = [
   fence('a handle is known by its token alone', 'LOCKERS=0 HANDLES=2 FAILOVERS=1 TOKEN_WITHOUT_HOLDER', 'out_of_order'),
   fence('the outcome by the status of the xid alone', 'LOCKERS=2 LOSSES=1 CRASHES=1 STATUS_ALONE', 'wrong_ok'),
   fence('the history is one of holders', 'LOCKERS=1 HANDLES=1 LOSSES=1 CRASHES=1 HOLDER_IN_HISTORY', 'wrong_ok'),
+  fence(
+    'the history of a row younger than the token',
+    'LOCKERS=2 LOSSES=1 CRASHES=1 GCS=1 BORN_IGNORED',
+    'wrong_rolled_back',
+  ),
+  fence(
+    'a history that does not reach back is taken as whole',
+    'LOCKERS=2 TURNS=2 LOSSES=1 CRASHES=1 HISTORY_TAKEN_AS_WHOLE',
+    'wrong_rolled_back',
+  ),
   fence('gc without a floor, and a lost COMMIT', 'LOCKERS=2 LOSSES=1 GCS=1 NO_FLOOR', 'wrong_rolled_back'),
   fence('gc without a floor, under repeatable read', 'LOCKERS=2 REPEATABLE_READ GCS=1 NO_FLOOR', 'lost_update'),
   fence('two keys in any order', 'LOCKERS=2 KEYS=2 BOTH_KEYS KEYS_UNSORTED', 'deadlock'),
