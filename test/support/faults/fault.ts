@@ -1,0 +1,49 @@
+import type { Actor } from './actor.js';
+import type { Stage } from './stage.js';
+
+/** What may be hurt by one fault at a time: two that end each other would both be half done. */
+export type Place = 'redis' | 'postgres' | 'worker' | 'postgres line' | 'redis line';
+
+export interface Fault {
+  readonly name: string;
+  readonly place: Place;
+  /**
+   * Hurts, and heals what does not heal by itself; `ms` is for how long, where that can be chosen. Resolves to
+   * false if it never came to what it waited for.
+   */
+  strike(stage: Stage, actor: Actor, ms: number): Promise<boolean>;
+}
+
+/** Past every lease and past every time of the workload's, the longest bound of the package aside. */
+export const LONG = 900;
+
+/** A fault that begins at once and ends after a while. */
+export function lasting(
+  name: string,
+  place: Place,
+  begin: (stage: Stage, actor: Actor) => unknown,
+  end: (stage: Stage, actor: Actor) => unknown,
+): Fault {
+  return {
+    name,
+    place,
+    async strike(stage, actor, ms) {
+      await begin(stage, actor);
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      await end(stage, actor);
+      return true;
+    },
+  };
+}
+
+/** A fault that is over when it has begun. */
+export function sudden(name: string, place: Place, hurt: (stage: Stage, actor: Actor) => Promise<unknown>): Fault {
+  return {
+    name,
+    place,
+    async strike(stage, actor) {
+      await hurt(stage, actor);
+      return true;
+    },
+  };
+}
