@@ -14,8 +14,8 @@ export interface Fault {
   strike(stage: Stage, actor: Actor, ms: number): Promise<boolean>;
 }
 
-/** Past every lease and past every time of the workload's, the longest bound of the package aside. */
-export const LONG = 900;
+/** Past every lease of the workload; milliseconds. */
+export const LONG = 700;
 
 /** A fault that begins at once and ends after a while. */
 export function lasting(

@@ -69,12 +69,13 @@ export class Round {
     return struck;
   }
 
-  /** The faults have stopped: everybody gets something done, or the checker will say who did not. */
-  async calm(): Promise<void> {
+  /** The faults have stopped: everybody gets something done. If not it resolves to false, and the checker says who. */
+  async calm(): Promise<boolean> {
     const { actors } = this.#stage;
     this.#calms.push({ from: monotonic(), callers: actors.flatMap(({ callers }) => callers) });
     for (const actor of actors) actor.tell({ type: 'prove' });
-    await Promise.all(actors.map((actor) => actor.answers('proven', PROGRESS_WITHIN)));
+    const proven = await Promise.all(actors.map((actor) => actor.answers('proven', PROGRESS_WITHIN)));
+    return proven.every((each) => each);
   }
 
   /** Lets everybody rest, and looks at what is left. */

@@ -83,7 +83,7 @@ async function operate(
     products,
     add: random.whole(1, 9),
     // Mostly short; now and then longer than a renewal's interval.
-    think: random.next() < 0.05 ? random.whole(100, 400) : random.whole(0, 8),
+    think: random.next() < 0.03 ? random.whole(100, 400) : random.whole(0, 8),
   };
   let runs = 0;
   journal?.write({ note: 'asked', id, caller, keys, way: name });

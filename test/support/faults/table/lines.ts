@@ -24,7 +24,6 @@ function faultsOf(name: string, place: Place, lineOf: (lines: Lines) => FaultPro
       (_, { lines }) => lineOf(lines).resume(),
     );
   return [
-    silent('silent', (line) => line.silence()),
     silent('silent to the server', (line) => line.silence('toServer')),
     silent('silent to the client', (line) => line.silence('toClient')),
     sudden(`${name} line reset`, place, async (_, { lines }) => lineOf(lines).reset()),

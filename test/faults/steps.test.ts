@@ -1,0 +1,4 @@
+import { FAULTS } from '../support/faults/table/index.js';
+import { describeFaults } from './suite.js';
+
+describeFaults('faults: steps', FAULTS.steps);

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { check } from '../support/faults/check.js';
+import { type Fault, LONG } from '../support/faults/fault.js';
+import { Round } from '../support/faults/round.js';
+import { Stage } from '../support/faults/stage.js';
+
+/** Of this run; `FENCED_LOCK_SEED` repeats its choices. Which of two processes is faster, no seed decides. */
+export const seed = process.env['FENCED_LOCK_SEED'] ?? String(Date.now() % 2 ** 31);
+
+/** A suite with servers of its own, that it may kill, and workers on them. */
+export function describeOnStage(name: string, suite: (stage: () => Stage) => void): void {
+  const { url, reason } = inject('redis');
+  const external = ['DATABASE_URL', 'REDIS_URL'].filter((given) => (process.env[given] ?? '') !== '');
+  describe(name, () => {
+    if (url === undefined) test.skip(reason, () => {});
+    else if (external.length > 0) test.skip(`${external.join(' and ')} may not be killed`, () => {});
+    else suite(useStage());
+  });
+}
+
+/** Each fault once, one after the other, in one round; then what that round has left behind. */
+export function describeFaults(name: string, faults: readonly Fault[]): void {
+  describeOnStage(name, (stage) => {
+    let round: Round | undefined;
+    beforeAll(async () => {
+      round = await Round.begin(stage(), { seed: `once-${seed}` });
+    });
+
+    test.each(faults.map((fault, index) => [fault.name, fault, index] as const))('%s', async (_, fault, index) => {
+      const { actors } = stage();
+      const actor = actors[index % actors.length];
+      if (round === undefined || actor === undefined) throw new Error('there is no round');
+      expect(await round.strike(fault, actor, LONG)).toBe(true);
+      expect(await round.calm(), 'everybody gets on').toBe(true);
+    });
+
+    test(`after all of them the history holds (seed ${seed})`, async () => {
+      const history = await round?.end();
+      if (history === undefined) throw new Error('there is no round');
+      expect(check(history)).toEqual([]);
+      expect(history.entries.length).toBeGreaterThan(100);
+    });
+  });
+}
+
+function useStage(): () => Stage {
+  let stage: Stage | undefined;
+  beforeAll(async () => {
+    stage = await Stage.open();
+  });
+  afterAll(() => stage?.close());
+  return () => {
+    if (stage === undefined) throw new Error('the stage is not open yet');
+    return stage;
+  };
+}
