@@ -1,4 +1,4 @@
 import { FAULTS } from '../support/faults/table/index.js';
-import { describeFaults } from './suite.js';
+import { byThrees, describeFaults } from './suite.js';
 
-describeFaults('faults: lines', FAULTS.lines);
+describeFaults('faults of connections', byThrees(FAULTS.lines));

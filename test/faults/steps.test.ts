@@ -1,4 +1,4 @@
 import { FAULTS } from '../support/faults/table/index.js';
-import { describeFaults } from './suite.js';
+import { byThrees, describeFaults } from './suite.js';
 
-describeFaults('faults: steps', FAULTS.steps);
+describeFaults('faults at a certain step of a call', byThrees(FAULTS.steps));

@@ -7,7 +7,7 @@ import { storm } from '../support/faults/storm.js';
 import { ALL_FAULTS } from '../support/faults/table/index.js';
 import { describeOnStage, seed } from './suite.js';
 
-const LASTS = 12_000;
+const LASTS = 10_000;
 
 test('a seed repeats its schedule, and another one has another', () => {
   const first20 = (from: number) => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import type { Actor } from '../support/faults/actor.js';
 import { check } from '../support/faults/check.js';
 import { type Fault, LONG } from '../support/faults/fault.js';
 import { Round } from '../support/faults/round.js';
@@ -18,21 +19,32 @@ export function describeOnStage(name: string, suite: (stage: () => Stage) => voi
   });
 }
 
-/** Each fault once, one after the other, in one round; then what that round has left behind. */
-export function describeFaults(name: string, faults: readonly Fault[]): void {
+/** As many faults as there are actors, one for each. */
+export type Together = readonly Fault[];
+
+/** Side by side, since each of them leaves the others their work. */
+export function byThrees(faults: readonly Fault[]): Together[] {
+  return faults.flatMap((_, index) => (index % 3 === 0 ? [faults.slice(index, index + 3)] : []));
+}
+
+/** Each fault once, in one round, with everybody proven to get on in between; then what that round has left behind. */
+export function describeFaults(name: string, faults: readonly Together[]): void {
   describeOnStage(name, (stage) => {
     let round: Round | undefined;
     beforeAll(async () => {
       round = await Round.begin(stage(), { seed: `once-${seed}` });
     });
 
-    test.each(faults.map((fault, index) => [fault.name, fault, index] as const))('%s', async (_, fault, index) => {
-      const { actors } = stage();
-      const actor = actors[index % actors.length];
-      if (round === undefined || actor === undefined) throw new Error('there is no round');
-      expect(await round.strike(fault, actor, LONG)).toBe(true);
-      expect(await round.calm(), 'everybody gets on').toBe(true);
-    });
+    test.each(faults.map((each) => [each.map((fault) => fault.name).join(' + '), each] as const))(
+      '%s',
+      async (_, each) => {
+        const struck = await Promise.all(
+          each.map((fault, index) => round?.strike(fault, stage().actors[index] as Actor, LONG)),
+        );
+        expect(struck).toEqual(each.map(() => true));
+        expect(await round?.calm(), 'everybody gets on').toBe(true);
+      },
+    );
 
     test(`after all of them the history holds (seed ${seed})`, async () => {
       const history = await round?.end();

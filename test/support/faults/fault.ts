@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from './actor.js';
 import type { Stage } from './stage.js';
 
@@ -29,7 +30,7 @@ export function lasting(
     place,
     async strike(stage, actor, ms) {
       await begin(stage, actor);
-      await new Promise((resolve) => setTimeout(resolve, ms));
+      await sleep(ms);
       await end(stage, actor);
       return true;
     },

@@ -45,9 +45,9 @@ export interface MoveClock extends WorkerMessage {
   readonly ms: number;
 }
 
-/** `prove`: answer `proven` when each caller has got something done that it begins from now on. */
+/** `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. */
 export interface Command extends WorkerMessage {
-  readonly type: 'prove' | 'rest';
+  readonly type: 'dawdle' | 'prove' | 'rest';
 }
 
 export type ToWorker = Cast | Go | Stall | MoveClock | Command;

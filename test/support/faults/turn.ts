@@ -22,8 +22,8 @@ export interface Plan {
   readonly products: readonly Product[];
   /** What is added to each row. */
   readonly add: number;
-  /** Between what was read and what is written. */
-  readonly think: number;
+  /** How long to think between what was read and what is written; milliseconds. */
+  think(): number;
 }
 
 /** Read, think, write, and leave an entry: for each of the keys. `run` says how often this function was called for the operation. */
@@ -31,7 +31,8 @@ export async function turn(tx: WorkTx, token: bigint, plan: Plan, run: number): 
   const { operation, worker, products, add, think } = plan;
   for (const [place, { key, id }] of products.entries()) {
     const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-    if (think > 0) await sleep(think);
+    const pause = think();
+    if (pause > 0) await sleep(pause);
     await tx.stock.update({ where: { id }, data: { quantity: quantity + add } });
     // Another one for each run: work that is done twice must show, and not be refused.
     const once = `${operation}/${run}/${place}`;

@@ -13,6 +13,7 @@ import type { Way } from './ways/way.js';
 let cast: Cast | undefined;
 let journal: Journal | undefined;
 let resting = false;
+let dawdling = false;
 let working: Promise<unknown> = Promise.resolve();
 /** The callers that have not got anything done since `prove`. */
 const unproven = new Set<string>();
@@ -33,6 +34,9 @@ process.on('message', (message: ToWorker) => {
       journal = new Journal(message.journals, `${cast?.name}`);
       working = Promise.all(Array.from({ length: message.callers }, (_, caller) => work(message, caller)));
       return say('going');
+    case 'dawdle':
+      dawdling = true;
+      return;
     case 'prove':
       for (const caller of callers) unproven.add(caller);
       return;
@@ -83,7 +87,11 @@ async function operate(
     products,
     add: random.whole(1, 9),
     // Mostly short; now and then longer than a renewal's interval.
-    think: random.next() < 0.03 ? random.whole(100, 400) : random.whole(0, 8),
+    think: () => {
+      const long = dawdling || random.next() < 0.03;
+      dawdling = false;
+      return long ? random.whole(250, 400) : random.whole(0, 8);
+    },
   };
   let runs = 0;
   journal?.write({ note: 'asked', id, caller, keys, way: name });

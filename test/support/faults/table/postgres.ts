@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../eventually.js';
 import { type Fault, lasting, sudden } from '../fault.js';
 import type { Stage } from '../stage.js';
@@ -11,7 +12,7 @@ export const POSTGRES: readonly Fault[] = [
     place: 'postgres',
     async strike({ postgres }, _, ms) {
       await postgres.killHard();
-      await new Promise((resolve) => setTimeout(resolve, ms / 2));
+      await sleep(ms / 2);
       await postgres.start();
       return true;
     },

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fault, lasting, sudden } from '../fault.js';
 
 const command = (...words: [string, ...string[]]): Fault =>
@@ -14,7 +15,7 @@ export const REDIS: readonly Fault[] = [
     place: 'redis',
     async strike({ redis }, _, ms) {
       await redis.killHard();
-      await new Promise((resolve) => setTimeout(resolve, ms / 4));
+      await sleep(ms / 4);
       await redis.start();
       return true;
     },

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as scripts from '../../../../src/redis/scripts.generated.js';
 import type { FaultProxy, Seen } from '../../fault-proxy.js';
 import type { Actor, Lines } from '../actor.js';
@@ -10,6 +11,8 @@ const COMES_WITHIN = 5_000;
 interface Step {
   readonly name: string;
   readonly line: 'postgres' | 'commands';
+  /** It only comes in a long turn. */
+  readonly late?: true;
   matches(data: Buffer, seen: Seen): boolean;
 }
 
@@ -18,7 +21,7 @@ const containing = (text: string) => (data: Buffer) => data.includes(text);
 /** The steps of one call, as they come over its lines: each is held back until it is dealt with. */
 const STEPS: readonly Step[] = [
   { name: 'acquire', line: 'commands', matches: containing(scripts.acquire.sha1) },
-  { name: 'extend', line: 'commands', matches: containing(scripts.extend.sha1) },
+  { name: 'extend', line: 'commands', late: true, matches: containing(scripts.extend.sha1) },
   { name: 'release', line: 'commands', matches: containing(scripts.release.sha1) },
   { name: 'BEGIN', line: 'postgres', matches: containing('BEGIN') },
   { name: 'the admission', line: 'postgres', matches: containing('fenced_lock.admit') },
@@ -42,7 +45,7 @@ const ACTIONS: readonly Action[] = [
     place: () => 'worker',
     act: async (_, { worker }) => worker.freeze(),
     after: async ({ worker }, ms) => {
-      await new Promise((resolve) => setTimeout(resolve, ms));
+      await sleep(ms);
       worker.thaw();
     },
   },
@@ -80,6 +83,7 @@ export const STEP_FAULTS: readonly Fault[] = STEPS.flatMap((step) =>
 function strikeAt(step: Step, { act, after }: Action): Fault['strike'] {
   return async (stage, actor, ms) => {
     const line = actor.lines[step.line];
+    if (step.late) actor.tell({ type: 'dawdle' });
     if (!(await holdAt(step, actor.lines))) return false;
     await act(stage, actor, line);
     line.resume();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fault, lasting, sudden } from '../fault.js';
 
 const HOUR = 3_600_000;
@@ -27,7 +28,7 @@ export const WORKERS: readonly Fault[] = [
     place: 'worker',
     async strike(_, actor, ms) {
       actor.tell({ type: 'stall', ms });
-      await new Promise((resolve) => setTimeout(resolve, ms));
+      await sleep(ms);
       return true;
     },
   },

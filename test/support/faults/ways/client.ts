@@ -1,5 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis, type RedisOptions } from 'ioredis';
+import pg from 'pg';
 import { fencedLock } from '../../../../src/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
 import type { Site } from '../messages.js';
@@ -23,7 +24,11 @@ class TwoLines extends Redis {
 }
 
 export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
-  return new PrismaClient({ adapter: new PrismaPg({ connectionString: databaseUrl, max: 8 }) });
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
+  // A backend that is ended right after it was connected: its last words can come in one piece with its first, when
+  // pg-pool listens no longer and the adapter does not yet, and the process would end by them.
+  pool.on('connect', (connection) => connection.on('error', () => {}));
+  return new PrismaClient({ adapter: new PrismaPg(pool) });
 }
 
 /** The extended client, as an application has it. `models`: which ones are fenced. */
