@@ -1,6 +1,6 @@
 import { type FaultProxy, startFaultProxy } from '../fault-proxy.js';
-import { startWorker, type Worker, type WorkerMessage } from '../worker.js';
-import type { Cast, Go, Site } from './messages.js';
+import { startWorker, type Worker } from '../worker.js';
+import type { Cast, Go, Site, ToWorker } from './messages.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
 
@@ -104,7 +104,7 @@ export class Actor {
     await this.worker.kill();
   }
 
-  tell(message: WorkerMessage): void {
+  tell(message: ToWorker): void {
     this.worker.send(message);
   }
 

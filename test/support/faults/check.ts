@@ -1,6 +1,6 @@
 import type { Calm, Entry, History, KeyEnd, Operation } from './history.js';
 
-export type ViolationKind =
+type ViolationKind =
   | 'lost-update'
   | 'token-order'
   | 'ok-missing'

@@ -34,19 +34,19 @@ export interface Go extends WorkerMessage {
 }
 
 /** Stand still, with the event loop and all, for so long. */
-export interface Stall extends WorkerMessage {
+interface Stall extends WorkerMessage {
   readonly type: 'stall';
   readonly ms: number;
 }
 
 /** Believe that it is so much later, by the wall clock. */
-export interface MoveClock extends WorkerMessage {
+interface MoveClock extends WorkerMessage {
   readonly type: 'move clock';
   readonly ms: number;
 }
 
 /** `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. */
-export interface Command extends WorkerMessage {
+interface Command extends WorkerMessage {
   readonly type: 'dawdle' | 'prove' | 'rest';
 }
 
