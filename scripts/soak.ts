@@ -16,6 +16,7 @@ interface Options {
   readonly roundSeconds: number;
   readonly keys: number;
   readonly callers: number;
+  readonly guard: boolean;
   readonly report: string;
 }
 
@@ -29,15 +30,16 @@ const program = new Command('soak')
   .option('--round-seconds <n>', 'how long faults strike in each round', positive, 20)
   .option('--keys <n>', 'how many keys all want', positive, 3)
   .option('--callers <n>', 'how many in each of the three workers', positive, 3)
+  .option('--guard', 'the database judges the writes of the fenced model, not the client', false)
   .option('--report <file>', 'where the report goes', 'soak.html');
 
 // The exit is not left to the event loop: connections that were hurt may linger in it.
 process.exit(await soak(program.parse().opts<Options>()));
 
 async function soak(options: Options): Promise<number> {
-  const { minutes, seed, firstRound } = options;
+  const { minutes, seed, firstRound, guard } = options;
   const end = performance.now() + minutes * 60_000;
-  const stage = await Stage.open();
+  const stage = await Stage.open({ guard });
   const servers = `PostgreSQL ${stage.postgres.version}, Redis ${stage.redis.version}, Node ${process.versions.node}`;
   console.log(`seed ${seed} on ${servers}`);
   const rounds: Timeline[] = [];
@@ -70,8 +72,13 @@ async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, caller
 }
 
 /** After every round, so that a run that is ended early has a report too. */
-function write({ minutes, seed, report }: Options, servers: string, figures: Figures, rounds: readonly Timeline[]) {
-  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}`;
+function write(
+  { minutes, seed, guard, report }: Options,
+  servers: string,
+  figures: Figures,
+  rounds: readonly Timeline[],
+) {
+  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${guard ? ' --guard' : ''}`;
   writeFileSync(report, htmlOf({ title: `Soak, seed ${seed}`, about: [servers, command], figures, rounds }));
 }
 

@@ -10,18 +10,25 @@ import type { Product } from './messages.js';
 
 const WORKERS = 3;
 
+/** As add-fence puts it. */
+const GUARD = `
+  CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Stock"
+    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'allow')`;
+
 /** Servers of its own, to be hurt, and workers on them. */
 export class Stage {
   readonly troubles: Trouble[] = [];
   readonly #directory = guardedDir('faults');
 
-  static async open(): Promise<Stage> {
+  /** `guard`: the writes of the fenced model are judged by the database, and otherwise by the client. */
+  static async open({ guard = false } = {}): Promise<Stage> {
     const [postgres, redis] = await Promise.all([
       startPostgres({ settings: { log_min_messages: 'fatal' } }),
       startRedis({ args: ['--maxmemory-policy', 'allkeys-random'] }),
     ]);
     const databaseUrl = await setUpShop(postgres);
     const stage = new Stage(postgres, redis);
+    if (guard) await stage.database.query(GUARD);
     const urls = { databaseUrl, redisUrl: redis.url };
     const onExit = (worker: string, what: string) => stage.troubles.push({ worker, at: monotonic(), what });
     const names = Array.from({ length: WORKERS }, (_, index) => `w${index + 1}`);
