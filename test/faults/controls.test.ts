@@ -9,6 +9,8 @@ import { storm } from '../support/faults/storm.js';
 import { describeOnStage, seed } from './suite.js';
 
 const CAUGHT_WITHIN = 60_000;
+/** Between two faults: what lets two holders in is to meet what they do, and that is short. */
+const LONGEST_PAUSE = 150;
 const HOLDS_FOR = 5_000;
 
 /** The same run for all: its faults stop when `over` resolves. */
@@ -16,7 +18,7 @@ async function run<T>(stage: Stage, { name, ways, cripple }: Variant, over: (rou
   await cripple(stage);
   const round = await Round.begin(stage, { seed: `${name} ${seed}`, ways });
   let isOver = false;
-  const storming = storm(stage, round, seed, () => isOver, PROVOKING);
+  const storming = storm(stage, round, seed, () => isOver, PROVOKING, LONGEST_PAUSE);
   const result = await over(round).finally(() => {
     isOver = true;
   });

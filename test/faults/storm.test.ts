@@ -32,7 +32,7 @@ describeOnStage(
       expect(history.strikes.filter(({ missed }) => !missed).length).toBeGreaterThan(5);
       // What the calm at the end alone has brought.
       expect(history.entries.length).toBeGreaterThanOrEqual(CALLERS);
-    }, 60_000);
+    }, 90_000);
   },
   { guard: true },
 );

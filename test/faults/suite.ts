@@ -8,6 +8,9 @@ import { Stage } from '../support/faults/stage.js';
 /** Three in each of three workers. */
 export const CALLERS = 9;
 
+/** A fault, and the longest time to get on after it. */
+const TEST_TIME = 40_000;
+
 /** Of this run; `FENCED_LOCK_SEED` repeats its choices. Which of two processes is faster, no seed decides. */
 export const seed = process.env['FENCED_LOCK_SEED'] ?? String(Date.now() % 2 ** 31);
 
@@ -49,6 +52,7 @@ export function describeFaults(name: string, faults: readonly Together[]): void 
         expect(struck).toEqual(each.map(() => true));
         expect(await round?.calm(), 'everybody gets on').toBe(true);
       },
+      TEST_TIME,
     );
 
     test(`after all of them the history holds (seed ${seed})`, async () => {

@@ -11,8 +11,16 @@ export interface Scheduled {
   readonly lasts: number;
 }
 
-/** Without end; the same for the same seed. The pauses are short enough for faults to meet. */
-export function* schedule(random: Random, faults: readonly Fault[], actors: number): Generator<Scheduled, never> {
+/** Short enough for faults to meet. */
+const LONGEST_PAUSE = 800;
+
+/** Without end; the same for the same seed. */
+export function* schedule(
+  random: Random,
+  faults: readonly Fault[],
+  actors: number,
+  longestPause = LONGEST_PAUSE,
+): Generator<Scheduled, never> {
   const places = [...new Set(faults.map(({ place }) => place))];
   for (;;) {
     // By place first: some places have many faults, and the others are to be hurt as often.
@@ -20,7 +28,7 @@ export function* schedule(random: Random, faults: readonly Fault[], actors: numb
     yield {
       fault: random.one(faults.filter((fault) => fault.place === place)),
       actor: random.whole(0, actors - 1),
-      pause: random.whole(0, 800),
+      pause: random.whole(0, longestPause),
       lasts: random.whole(50, 1_200),
     };
   }

@@ -13,10 +13,11 @@ export async function storm(
   seed: string,
   over: () => boolean,
   faults: readonly Fault[] = ALL_FAULTS,
+  longestPause?: number,
 ): Promise<void> {
   const { actors } = stage;
   const healing: Array<Promise<unknown>> = [];
-  for (const { fault, actor, pause, lasts } of schedule(new Random(seed), faults, actors.length)) {
+  for (const { fault, actor, pause, lasts } of schedule(new Random(seed), faults, actors.length, longestPause)) {
     await sleep(pause);
     if (over()) break;
     const target = actors[actor];
