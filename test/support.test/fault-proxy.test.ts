@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 
 /** Answers each byte with the same byte. */
@@ -153,6 +154,20 @@ test('reset breaks the live connections on both sides, and new ones work', async
   await Promise.all([closed(client), closed(server)]);
   expect(errors).toEqual(['read ECONNRESET', 'read ECONNRESET']);
   expect(await ask('b', await open())).toBe('b');
+});
+
+test('reset leaves nothing of a connection whose end is under way', async () => {
+  proxy.silence('toServer');
+  await new Promise<void>((resolve) => client.end(resolve));
+  // It comes after that end, so the proxy has both: the end is held back.
+  server.write('!');
+  await once(client, 'data');
+  proxy.resume();
+  proxy.reset();
+  client.destroy();
+  server.destroy();
+  const sockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap');
+  await eventually('all sockets are closed', async () => sockets().length === 0, { within: 2_000 });
 });
 
 test('refuse turns new connections away and leaves the live ones, until it is taken back', async () => {

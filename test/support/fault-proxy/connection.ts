@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { breakOff } from './break-off.js';
 import { CommitWatcher } from './commit-watcher.js';
 import { type Direction, Lane, type Verdict } from './lane.js';
 
@@ -52,7 +53,7 @@ export class ProxiedConnection {
   /** RST to both sides; what was still held back is lost. */
   reset(): void {
     for (const lane of Object.values(this.lanes)) lane.discard();
-    this.#client.resetAndDestroy();
-    this.#server.resetAndDestroy();
+    breakOff(this.#client);
+    breakOff(this.#server);
   }
 }

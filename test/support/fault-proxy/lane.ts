@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { breakOff } from './break-off.js';
 
 export type Direction = 'toServer' | 'toClient';
 export type Verdict = 'forward' | 'cut' | 'cut-after' | 'hold';
@@ -93,11 +94,11 @@ export class Lane {
   }
 
   #announce(news: 'ended' | 'broken' | 'cut'): void {
-    if (news === 'broken') this.#to.resetAndDestroy();
+    if (news === 'broken') breakOff(this.#to);
     // An orderly end also after a cut: a reset would make the receiver drop bytes it has not read yet.
     else if (!this.#to.destroyed) this.#to.end();
     if (news !== 'cut') return;
     this.#ended = true;
-    this.#from.resetAndDestroy();
+    breakOff(this.#from);
   }
 }

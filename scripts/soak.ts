@@ -1,0 +1,99 @@
+// npm run soak -- --minutes 20 --seed 7: all faults together, round after round, and a report to look at.
+import { writeFileSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
+import pc from 'picocolors';
+import { add, type Figures, figuresOf } from '../test/support/faults/report/figures.js';
+import { htmlOf } from '../test/support/faults/report/html.js';
+import { type Timeline, timelineOf } from '../test/support/faults/report/timeline.js';
+import { Round } from '../test/support/faults/round.js';
+import { Stage } from '../test/support/faults/stage.js';
+import { storm } from '../test/support/faults/storm.js';
+
+interface Options {
+  readonly minutes: number;
+  readonly seed: string;
+  readonly firstRound: number;
+  readonly roundSeconds: number;
+  readonly keys: number;
+  readonly callers: number;
+  readonly guard: boolean;
+  readonly report: string;
+}
+
+const program = new Command('soak')
+  .description(
+    'Workers on a few hot keys, all faults together by a seeded schedule, and the history checked after each round.',
+  )
+  .option('--minutes <n>', 'how long', positive, 20)
+  .option('--seed <text>', 'repeats the schedule of an earlier run', String(Date.now() % 2 ** 31))
+  .option('--first-round <n>', 'begins with this one of the seed', positive, 1)
+  .option('--round-seconds <n>', 'how long faults strike in each round', positive, 20)
+  .option('--keys <n>', 'how many keys all want', positive, 3)
+  .option('--callers <n>', 'how many in each of the three workers', positive, 3)
+  .option('--guard', 'the database judges the writes of the fenced model, not the client', false)
+  .option('--report <file>', 'where the report goes', 'soak.html');
+
+// The exit is not left to the event loop: connections that were hurt may linger in it.
+process.exit(await soak(program.parse().opts<Options>()));
+
+async function soak(options: Options): Promise<number> {
+  const { minutes, seed, firstRound, guard } = options;
+  const end = performance.now() + minutes * 60_000;
+  const stage = await Stage.open({ guard });
+  const servers = `PostgreSQL ${stage.postgres.version}, Redis ${stage.redis.version}, Node ${process.versions.node}`;
+  console.log(`seed ${seed} on ${servers}`);
+  const rounds: Timeline[] = [];
+  let total: Figures | undefined;
+  try {
+    for (let number = firstRound; performance.now() < end; number++) {
+      const { figures, timeline } = await oneRound(stage, `${seed}-${number}`, options);
+      console.log(line(`round ${number}`, figures));
+      for (const { kind, what } of figures.violations) console.log(pc.red(`  ${kind}: ${what}`));
+      rounds.push(timeline);
+      total = total === undefined ? figures : add(total, figures);
+      write(options, servers, total, rounds);
+    }
+  } finally {
+    await stage.close();
+  }
+  if (total === undefined) return 1;
+  console.log(`\n${JSON.stringify(total, undefined, 2)}\n\n${line(`seed ${seed}, ${rounds.length} rounds`, total)}`);
+  console.log(`The report is in ${options.report}`);
+  return total.violations.length === 0 ? 0 : 1;
+}
+
+async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, callers }: Options) {
+  const round = await Round.begin(stage, { seed, keys, callers });
+  const end = performance.now() + roundSeconds * 1_000;
+  await storm(stage, round, seed, () => performance.now() > end);
+  await round.calm();
+  const history = await round.end();
+  return { figures: figuresOf(history), timeline: timelineOf(seed, history) };
+}
+
+/** After every round, so that a run that is ended early has a report too. */
+function write(
+  { minutes, seed, guard, report }: Options,
+  servers: string,
+  figures: Figures,
+  rounds: readonly Timeline[],
+) {
+  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${guard ? ' --guard' : ''}`;
+  writeFileSync(report, htmlOf({ title: `Soak, seed ${seed}`, about: [servers, command], figures, rounds }));
+}
+
+function line(name: string, figures: Figures): string {
+  const { committed, operations, strikes, unknown, longestStall, violations } = figures;
+  const struck = Object.values(strikes).reduce((sum, each) => sum + each, 0);
+  const verdict = violations.length === 0 ? pc.green('0 violations') : pc.red(`${violations.length} violations`);
+  return (
+    `${name}: ${operations} operations, ${committed} committed, ${struck} faults, ` +
+    `${unknown.committed + unknown.rolledBack} of unknown outcome, longest stall ${Math.round(longestStall)} ms, ${verdict}`
+  );
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above 0.');
+  return value;
+}

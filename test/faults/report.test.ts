@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import type { History } from '../support/faults/history.js';
+import { add, figuresOf } from '../support/faults/report/figures.js';
+import { htmlOf } from '../support/faults/report/html.js';
+import { timelineOf } from '../support/faults/report/timeline.js';
+
+const KEY = '</script><script>alert(1)</script>';
+
+const HISTORY: History = {
+  from: 1_000,
+  to: 1_100,
+  keys: [{ key: KEY, first: 0, last: 3 }],
+  operations: [
+    told('a', { at: 1_020, outcome: 'ok' }),
+    told('b', { at: 1_050, outcome: 'unknown', code: 'COMMIT_UNKNOWN' }),
+    told('c', { at: 1_090, outcome: 'error', code: 'LOCK_LOST' }),
+    told('d'),
+  ],
+  turns: ['a', 'b', 'c', 'd'].map((operation, index) => ({
+    operation,
+    keys: [KEY],
+    token: String(index + 1),
+    at: 1_010 + index,
+  })),
+  entries: [
+    { operation: 'a', key: KEY, token: 1n, before: 0, after: 1 },
+    { operation: 'b', key: KEY, token: 2n, before: 1, after: 3 },
+  ],
+  strikes: [
+    { fault: 'FLUSHALL', target: 'redis', from: 1_030, to: 1_040, missed: false },
+    { fault: 'Redis frozen', target: 'redis', from: 1_031, to: 1_031, missed: true },
+  ],
+  calms: [{ from: 1_015, callers: ['w1.a'] }],
+  troubles: [],
+  events: { 'lease-lost': 1 },
+  killed: ['w1'],
+  left: { idleInTransaction: [], leases: [] },
+};
+
+function told(id: string, answer?: History['operations'][number]['told']) {
+  return {
+    id,
+    worker: 'w1',
+    caller: `w1.${id}`,
+    keys: [KEY],
+    way: '$withLock',
+    askedAt: 1_005,
+    ...(answer && { told: answer }),
+  };
+}
+
+test('figures count what was told, what is there, and what struck', () => {
+  expect(figuresOf(HISTORY)).toEqual({
+    operations: 4,
+    committed: 2,
+    told: { ok: 1, COMMIT_UNKNOWN: 1, LOCK_LOST: 1 },
+    unknown: { committed: 1, rolledBack: 0 },
+    untold: { committed: 0, rolledBack: 1 },
+    strikes: { FLUSHALL: 1 },
+    missed: 1,
+    events: { 'lease-lost': 1 },
+    longestCall: 85,
+    longestStall: 5,
+    violations: [],
+  });
+});
+
+test('figures of two rounds add up', () => {
+  const one = figuresOf(HISTORY);
+  expect(add(one, one)).toMatchObject({
+    committed: 4,
+    told: { ok: 2 },
+    unknown: { committed: 2, rolledBack: 0 },
+    strikes: { FLUSHALL: 2 },
+    longestCall: 85,
+  });
+});
+
+test('the report is one page that loads nothing, and what is in a key stays text', () => {
+  const page = htmlOf({
+    title: 'Soak',
+    about: [],
+    figures: figuresOf(HISTORY),
+    rounds: [timelineOf('round 1', HISTORY)],
+  });
+  expect(page).not.toMatch(/\b(src|href)=|@import|https?:/);
+  expect(page.match(/<\/script>/g)).toHaveLength(1);
+  const data = JSON.parse(/const report = (.*);\n/.exec(page)?.[1] ?? '');
+  expect(data.rounds[0].keys[0]).toMatchObject({
+    key: KEY,
+    bars: [
+      { f: 10, t: 20, n: '1', w: 'w1', o: 'ok', c: true },
+      { n: '2', o: 'COMMIT_UNKNOWN', c: true },
+      { n: '3', o: 'LOCK_LOST', c: false },
+      { n: '4', o: 'cut off with its process', c: false },
+    ],
+  });
+  expect(data.rounds[0].faults).toEqual([{ f: 30, t: 40, name: 'FLUSHALL', at: 'redis' }]);
+});

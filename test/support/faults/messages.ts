@@ -1,0 +1,53 @@
+import type { WorkerMessage } from '../worker.js';
+import type { WayName } from './ways/index.js';
+
+/** Where a worker finds its servers: its own line to each. */
+export interface Site {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  /** Where the subscriber connection goes, so that it can be hurt alone. */
+  readonly wakeUpsUrl: string;
+}
+
+/** A key, and the row that is written under it. */
+export interface Product {
+  readonly key: string;
+  readonly id: number;
+}
+
+/** To a worker that was started: who it is. Until then it only stands by. */
+export interface Cast extends WorkerMessage {
+  readonly type: 'cast';
+  readonly name: string;
+  readonly site: Site;
+}
+
+/** Work on these, until told to rest. */
+export interface Go extends WorkerMessage {
+  readonly type: 'go';
+  /** The directory in which each worker keeps its own. */
+  readonly journals: string;
+  readonly products: readonly Product[];
+  readonly ways: readonly WayName[];
+  readonly callers: number;
+  readonly seed: string;
+}
+
+/** Stand still, with the event loop and all, for so long. */
+interface Stall extends WorkerMessage {
+  readonly type: 'stall';
+  readonly ms: number;
+}
+
+/** Believe that it is so much later, by the wall clock. */
+interface MoveClock extends WorkerMessage {
+  readonly type: 'move clock';
+  readonly ms: number;
+}
+
+/** `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. */
+interface Command extends WorkerMessage {
+  readonly type: 'dawdle' | 'prove' | 'rest';
+}
+
+export type ToWorker = Cast | Go | Stall | MoveClock | Command;

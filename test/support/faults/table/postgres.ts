@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../eventually.js';
+import { type Fault, lasting, sudden } from '../fault.js';
+import type { Stage } from '../stage.js';
+
+/** To the one Postgres that all have; to one backend at a certain step: steps.ts. */
+export const POSTGRES: readonly Fault[] = [
+  sudden('every backend terminated', 'postgres', endBackends),
+  sudden('Postgres restarted at once', 'postgres', ({ postgres }) => postgres.restart()),
+  {
+    name: 'Postgres crashed',
+    place: 'postgres',
+    async strike({ postgres }, _, ms) {
+      await postgres.killHard();
+      await sleep(ms / 2);
+      await postgres.start();
+      return true;
+    },
+  },
+  lasting(
+    'Postgres frozen',
+    'postgres',
+    ({ postgres }) => postgres.freeze(),
+    ({ postgres }) => postgres.thaw(),
+  ),
+  // Shorter than the workload thinks now and then, and than any lease.
+  lasting(
+    'idle_in_transaction_session_timeout of the role hit',
+    'postgres',
+    setIdleLimit("= '30ms'"),
+    setIdleLimit('TO DEFAULT'),
+  ),
+];
+
+function setIdleLimit(value: string) {
+  return async (stage: Stage) => {
+    await stage.database.query(`ALTER ROLE shop_app SET idle_in_transaction_session_timeout ${value}`);
+    // It counts for new sessions.
+    await endBackends(stage);
+  };
+}
+
+async function endBackends({ database }: Stage): Promise<void> {
+  await eventually('the database can be asked', () =>
+    database
+      .query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'shop_app'")
+      .catch(() => undefined),
+  );
+}

@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as scripts from '../../../../src/redis/scripts.generated.js';
+import type { FaultProxy, Seen } from '../../fault-proxy.js';
+import type { Actor, Lines } from '../actor.js';
+import type { Fault, Place } from '../fault.js';
+import type { Stage } from '../stage.js';
+
+/** How long a step may take to come: some wait for a renewal. */
+const COMES_WITHIN = 5_000;
+
+interface Step {
+  readonly name: string;
+  readonly line: 'postgres' | 'commands';
+  /** It only comes in a long turn. */
+  readonly late?: true;
+  matches(data: Buffer, seen: Seen): boolean;
+}
+
+const containing = (text: string) => (data: Buffer) => data.includes(text);
+
+/** The steps of one call, as they come over its lines: each is held back until it is dealt with. */
+const STEPS: readonly Step[] = [
+  { name: 'acquire', line: 'commands', matches: containing(scripts.acquire.sha1) },
+  { name: 'extend', line: 'commands', late: true, matches: containing(scripts.extend.sha1) },
+  { name: 'release', line: 'commands', matches: containing(scripts.release.sha1) },
+  { name: 'BEGIN', line: 'postgres', matches: containing('BEGIN') },
+  { name: 'the admission', line: 'postgres', matches: containing('fenced_lock.admit') },
+  { name: 'the read', line: 'postgres', matches: containing('."Stock"."quantity"') },
+  { name: 'the write', line: 'postgres', matches: containing('UPDATE "public"."Stock"') },
+  { name: 'the last write', line: 'postgres', matches: containing('INSERT INTO "public"."Ledger"') },
+  { name: 'COMMIT', line: 'postgres', matches: (_, { commit }) => commit },
+];
+
+/** What is done while the step is on its way; afterwards it arrives, if there is still somebody to hear it. */
+interface Action {
+  readonly name: string;
+  readonly place: (step: Step) => Place | undefined;
+  act(stage: Stage, actor: Actor, line: FaultProxy): Promise<unknown>;
+  after?(actor: Actor, ms: number): Promise<unknown>;
+}
+
+const ACTIONS: readonly Action[] = [
+  {
+    name: 'frozen past its lease, having sent',
+    place: () => 'worker',
+    act: async (_, { worker }) => worker.freeze(),
+    after: async ({ worker }, ms) => {
+      await sleep(ms);
+      worker.thaw();
+    },
+  },
+  {
+    name: 'killed, having sent',
+    place: () => 'worker',
+    act: (_, actor) => actor.die(),
+    after: (actor) => actor.enter(),
+  },
+  {
+    name: 'connection reset before',
+    place: ({ line }) => (line === 'postgres' ? 'postgres line' : 'redis line'),
+    act: async (_, __, line) => line.reset(),
+  },
+  {
+    name: 'backend terminated before',
+    place: ({ line }) => (line === 'postgres' ? 'postgres line' : undefined),
+    act: ({ database }, actor) =>
+      database
+        .query('SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE application_name = $1', [
+          actor.process,
+        ])
+        .catch(() => {}),
+  },
+];
+
+/** Every action at every step. */
+export const STEP_FAULTS: readonly Fault[] = STEPS.flatMap((step) =>
+  ACTIONS.flatMap((action): Fault[] => {
+    const place = action.place(step);
+    return place === undefined ? [] : [{ name: `${action.name} ${step.name}`, place, strike: strikeAt(step, action) }];
+  }),
+);
+
+function strikeAt(step: Step, { act, after }: Action): Fault['strike'] {
+  return async (stage, actor, ms) => {
+    const line = actor.lines[step.line];
+    if (step.late) actor.tell({ type: 'dawdle' });
+    if (!(await holdAt(step, actor.lines))) return false;
+    await act(stage, actor, line);
+    line.resume();
+    await after?.(actor, ms);
+    return true;
+  };
+}
+
+/** Resolves to whether the step has come; it is then held back, with all that follows it. */
+function holdAt({ line, matches }: Step, lines: Lines): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (came: boolean) => {
+      remove();
+      clearTimeout(timer);
+      resolve(came);
+    };
+    const timer = setTimeout(() => end(false), COMES_WITHIN);
+    const remove = lines[line].onData('toServer', (data, seen) => {
+      if (!matches(data, seen)) return 'forward';
+      end(true);
+      return 'hold';
+    });
+  });
+}
