@@ -1,0 +1,25 @@
+/**
+ * Times the contestants one after the other, round by round, so that whatever else the machine does falls on all
+ * of them alike. The order changes from round to round: each follows each. Returns all times, in ms.
+ */
+export async function interleave(
+  contestants: Readonly<Record<string, () => Promise<unknown>>>,
+  { rounds = 1_500, warmUp = 200, onRound = (_round: number): void => {} } = {},
+): Promise<Record<string, number[]>> {
+  const names = Object.keys(contestants);
+  const times = Object.fromEntries(names.map((name) => [name, [] as number[]]));
+  for (let round = -warmUp; round < rounds; round++) {
+    onRound(round);
+    for (const name of inTurn(names, round + warmUp)) {
+      const start = performance.now();
+      await contestants[name]?.();
+      if (round >= 0) times[name]?.push(performance.now() - start);
+    }
+  }
+  return times;
+}
+
+/** All of them, beginning with another one each round. */
+export function inTurn<T>(all: readonly T[], round: number): T[] {
+  return all.map((_, place) => all[(place + round) % all.length] as T);
+}
