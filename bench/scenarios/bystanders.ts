@@ -19,7 +19,7 @@ export const bystanders: Scenario = {
   about: 'a steady load on other rows through the same pool of 10, while 300 callers queue on one key',
   async run(stage, run) {
     const rows: Array<Table['rows'][number]> = [];
-    for (const contestant of run.contestants.filter(({ waits }) => waits !== 'nowhere')) {
+    for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
       run.step(contestant.name);
       rows.push(await measure(stage, run, contestant));
     }

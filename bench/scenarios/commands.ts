@@ -21,7 +21,7 @@ export const commands: Scenario = {
   async run(stage, run) {
     const counter = await CommandCounter.start(stage.site.redis);
     try {
-      const contestants = run.contestants.filter(({ waits }) => waits === 'redis');
+      const contestants = run.few.filter(({ waits }) => waits === 'redis');
       return [
         await bySale(
           'One caller, uncontended',
@@ -87,10 +87,11 @@ async function fromProcesses(
   contestants: readonly Contestant[],
 ): Promise<Table> {
   return await withRemotes<SellerVerbs, Table>('./seller.worker.ts', stage.site, PROCESSES, async (remotes) => {
-    // All the scripts and connections of all workers first.
+    // First the scripts and connections of all workers: two callers wait for each other, so that one subscribes.
     for (const contestant of contestants) {
       const { sale } = await Tally.of(stage, contestant);
-      await Promise.all(remotes.map((remote) => remote.ask('warmUp', { contestant: contestant.name, sale })));
+      const task = { contestant: contestant.name, sale, callers: 2, at: 0 };
+      await Promise.all(remotes.map((remote) => remote.ask('burst', task)));
     }
     const title = `${PROCESSES} processes with ${CALLERS} callers each on one key`;
     return await bySale(title, stage, counter, contestants, PROCESSES * CALLERS, async ({ name }, { sale }) => {
@@ -104,7 +105,7 @@ async function fromProcesses(
 async function whileWaiting(stage: Stage, run: Run): Promise<Table> {
   const callers = run.size(500, 50);
   run.step(`${callers} waiting callers`);
-  const waited = await waiting(stage, withLockAlone, callers, run.size(3_000, 500));
+  const waited = await waiting(stage, withLockAlone, callers, run.size(2_500, 500));
   const row = {
     contestant: withLockAlone.name,
     'commands/s': waited?.commandsPerSecond ?? Number.NaN,

@@ -18,7 +18,7 @@ export const fairness: Scenario = {
     withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, PROCESSES, async (remotes) => {
       const rows = [];
       const callers = run.size(64, 20);
-      for (const contestant of run.contestants.filter(({ waits }) => waits !== 'nowhere')) {
+      for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
         run.step(contestant.name);
         const tally = await Tally.of(stage, contestant);
         const task = { contestant: contestant.name, sale: tally.sale };

@@ -20,7 +20,7 @@ export const handOver: Scenario = {
   run: (stage, run) =>
     withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, 2, async ([one, other]) => {
       const rows = [];
-      for (const contestant of run.contestants.filter(({ waits }) => waits !== 'nowhere')) {
+      for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
         run.step(contestant.name);
         rows.push(await measure(stage, run, contestant, one as Seller, other as Seller));
       }

@@ -2,8 +2,8 @@ import { together } from '../measure/burst.js';
 import { type Heat, heats } from '../measure/heats.js';
 import { stamp } from '../measure/stamp.js';
 import { Tally } from '../measure/tally.js';
-import type { Remote } from '../workers/remote.js';
-import { withRemotes } from '../workers/remote.js';
+import type { Table } from '../report/result.js';
+import { type Remote, withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
 import type { Scenario } from './scenario.js';
 
@@ -17,31 +17,27 @@ export const hotKeyProcesses: Scenario = {
   name: 'hot-key-processes',
   about: 'the same burst from four processes with 16 callers each',
   run: (stage, run) =>
-    withRemotes<SellerVerbs, import('../report/result.js').Table[]>(
-      './seller.worker.ts',
-      stage.site,
-      PROCESSES,
-      async (remotes) => {
-        const all: Heat[] = [];
-        for (const contestant of run.contestants) {
-          const tally = await Tally.of(stage, contestant);
-          const task = { contestant: contestant.name, sale: tally.sale };
-          for (const remote of remotes) tally.add({ ok: await remote.ask('warmUp', task), failed: {} });
-          const [first] = remotes as readonly [Remote<SellerVerbs>];
-          all.push({
-            contestant,
-            tally,
-            alone: () => first.ask('alone', { ...task, count: run.size(ALONE, 8) }),
-            burst: async () => {
-              const at = stamp() + NOTICE;
-              return together(
-                await Promise.all(remotes.map((remote) => remote.ask('burst', { ...task, callers: CALLERS, at }))),
-              );
-            },
-          });
-        }
-        const title = `${PROCESSES} processes with ${CALLERS} callers each`;
-        return [await heats(title, run, all, { rounds: run.size(10, 1), budget: 20_000 })];
-      },
-    ),
+    withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, PROCESSES, async (remotes) => {
+      const all: Heat[] = [];
+      for (const contestant of run.few) {
+        const tally = await Tally.of(stage, contestant);
+        const task = { contestant: contestant.name, sale: tally.sale };
+        const warm = await Promise.all(remotes.map((remote) => remote.ask('warmUp', task)));
+        for (const ok of warm) tally.add({ ok, failed: {} });
+        const [first] = remotes as readonly [Remote<SellerVerbs>];
+        all.push({
+          contestant,
+          tally,
+          alone: () => first.ask('alone', { ...task, count: run.size(ALONE, 8) }),
+          burst: async () => {
+            const at = stamp() + NOTICE;
+            return together(
+              await Promise.all(remotes.map((remote) => remote.ask('burst', { ...task, callers: CALLERS, at }))),
+            );
+          },
+        });
+      }
+      const title = `${PROCESSES} processes with ${CALLERS} callers each`;
+      return [await heats(title, run, all, { rounds: run.size(10, 1), budget: 20_000 })];
+    }),
 };

@@ -13,8 +13,8 @@ export const hotKey: Scenario = {
   async run(stage, run) {
     const sizes = [
       [8, { rounds: run.size(12, 1), budget: 12_000 }],
-      [64, { rounds: run.size(8, 1), budget: 15_000 }],
-      [run.size(512, 96), { rounds: run.size(3, 1), budget: 15_000 }],
+      [run.size(64, 16), { rounds: run.size(8, 1), budget: 15_000 }],
+      [run.size(512, 32), { rounds: run.size(3, 1), budget: 15_000 }],
     ] as const;
     const tables = [];
     for (const [callers, limits] of sizes) {

@@ -9,7 +9,7 @@ export const idleWaiters: Scenario = {
   about: 'what 500 and 10,000 callers of one process cost while they wait for a key that another process holds',
   async run(stage, run) {
     // Where callers wait in Postgres, all but the pool's ten wait in the pool, and are refused there after two seconds.
-    const some = run.contestants.filter(({ waits, shop }) => waits !== 'nowhere' && shop === 'plain');
+    const some = run.few.filter(({ waits, shop }) => waits !== 'nowhere' && shop === 'plain');
     const many = some.filter(({ waits }) => waits === 'redis' || waits === 'process');
     return [await measure(stage, run, some, run.size(500, 50)), await measure(stage, run, many, run.size(10_000, 500))];
   },

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { CommandCounter, inWords, total } from '../measure/commands.js';
-import { cpuOf } from '../measure/waiting.js';
+import { spent } from '../measure/waiting.js';
 import type { Stage } from '../stage.js';
-import { withRemotes } from '../workers/remote.js';
+import { withRemote } from '../workers/remote.js';
 import type { WaitersVerbs } from '../workers/waiters.worker.js';
 import type { Run, Scenario } from './scenario.js';
 
@@ -23,19 +22,16 @@ export const renewal: Scenario = {
 
 const NOTE =
   'Each lease is that of a $withLock: ten have a connection, the others wait for one and hold their lease meanwhile. ' +
-  'Over a whole lease time, so that what is not renewed is seen to be gone. Stall: the longest time that a timer was late.';
+  'Over more than a lease time, so that what is not renewed is seen to be gone. Stall: the longest time that a timer was late.';
 
 async function measure(stage: Stage, run: Run, leases: number) {
   run.step(`${leases} leases`);
   const redis = new Redis(stage.site.redis);
-  const counter = await CommandCounter.start(stage.site.redis);
   try {
-    return await withRemotes<WaitersVerbs, Record<string, number | string>>(
+    return await withRemote<WaitersVerbs, Record<string, number | string>>(
       './waiters.worker.ts',
       stage.site,
-      1,
-      async ([remote]) => {
-        if (remote === undefined) throw new Error('there is no worker');
+      async (remote) => {
         const heapBefore = await remote.ask('heap', null);
         const from = performance.now();
         const keys = Array.from({ length: leases }, (_, place) => `renewal:${leases}:${place}`);
@@ -45,44 +41,36 @@ async function measure(stage: Stage, run: Run, leases: number) {
           await sleep(50);
         }
         const had = performance.now() - from;
-        await remote.ask('from', null);
-        await counter.reset();
-        const [redisBefore, start] = [await cpuOf(redis), performance.now()];
-        await sleep(run.size(LEASE_TIME * 1.2, 2_500));
-        const [counts, redisAfter, ms] = [await counter.counts(), await cpuOf(redis), performance.now() - start];
-        const { cpu, failed, stall } = await remote.ask('since', null);
+        const cost = await spent(stage, remote, run.size(LEASE_TIME * 1.2, 2_500));
         const left = await present(redis, leases);
         const heap = await remote.ask('heap', null);
-        // The two looks at Redis' CPU are ours.
-        const { info: _, ...theirs } = counts;
         return {
           leases,
           'had within, ms': had,
-          'Redis commands/s': (total(theirs) * 1_000) / ms,
-          'CPU, % of a core': cpu * 100,
-          'Redis CPU, %': ((redisAfter - redisBefore) * 100_000) / ms,
-          'stall, ms': stall,
+          'Redis commands/s': cost.commandsPerSecond,
+          'CPU, % of a core': cost.cpu * 100,
+          'Redis CPU, %': cost.redisCpu * 100,
+          'stall, ms': cost.stall,
           'heap KiB per lease': (heap - heapBefore) / leases / 1_024,
           'still held': left,
-          lost: failed,
-          commands: inWords(theirs),
+          lost: cost.gaveUp,
+          commands: cost.verbs,
         };
       },
     );
   } finally {
-    counter.stop();
     redis.disconnect();
   }
 }
 
 /** Leases in Redis, each a key whose name ends with the lock's. */
 async function present(redis: Redis, leases: number): Promise<number> {
-  let count = 0;
+  const names = new Set<string>();
   let cursor = '0';
   do {
     const [next, keys] = await redis.scan(cursor, 'MATCH', `*renewal:${leases}:*`, 'COUNT', 5_000);
     cursor = next;
-    count += keys.length;
+    for (const key of keys) names.add(key);
   } while (cursor !== '0');
-  return count;
+  return names.size;
 }

@@ -12,6 +12,8 @@ export interface Scenario {
 /** How this run is to be. */
 export interface Run {
   readonly contestants: readonly Contestant[];
+  /** The same; in a quick run a few of them, for what takes its time with each. */
+  readonly few: readonly Contestant[];
   readonly seed: number;
   /** The first; the second in a quick run. */
   size<T>(full: T, quick: T): T;

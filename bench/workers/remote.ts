@@ -51,3 +51,12 @@ export async function withRemotes<V extends Verbs, R>(
     await Promise.all(remotes.map((remote) => remote.kill()));
   }
 }
+
+/** The same with one. */
+export function withRemote<V extends Verbs, R>(
+  file: string,
+  site: Site,
+  use: (remote: Remote<V>) => Promise<R>,
+): Promise<R> {
+  return withRemotes<V, R>(file, site, 1, ([remote]) => use(remote as Remote<V>));
+}
