@@ -4,7 +4,6 @@ import { setUpShop } from '../test/support/shop-database.js';
 import type { Contestant } from './contestants/contestant.js';
 import { House, type Site } from './house.js';
 
-const SHOPS = ['plain', 'guarded'] as const;
 /** Far more than any run sells. */
 const QUANTITY = 1_000_000_000;
 
@@ -41,7 +40,9 @@ export class Stage {
     const stop = () => Promise.all([postgres.stop(), redis.stop()]);
     try {
       const urls = { plain: postgres.url, guarded: await postgres.createDatabase() };
-      const [plain, guarded] = await Promise.all(SHOPS.map((shop) => setUpShop(database(urls[shop]))));
+      // One after the other: they make the same role.
+      const plain = await setUpShop(database(urls.plain));
+      const guarded = await setUpShop(database(urls.guarded));
       const admins = {
         plain: new pg.Pool({ connectionString: urls.plain, max: 2 }),
         guarded: new pg.Pool({ connectionString: urls.guarded, max: 2 }),
@@ -49,7 +50,7 @@ export class Stage {
       for (const admin of Object.values(admins)) admin.on('error', () => {});
       await admins.guarded.query(GUARD);
       const servers = `PostgreSQL ${postgres.version} (${postgres.kind}), Redis ${redis.version} (${redis.kind})`;
-      const site = { plain: plain as string, guarded: guarded as string, redis: redis.url };
+      const site = { plain, guarded, redis: redis.url };
       return new Stage(servers, site, urls.plain, admins, stop);
     } catch (error) {
       await stop();

@@ -11,6 +11,13 @@ export const simpleRedisMutex: Contestant = {
     const redis = createClient({ url: site.redis });
     redis.on('error', nothing);
     await redis.connect();
+    const duplicate = redis.duplicate.bind(redis);
+    const subscribers = new Set<{ destroy(): void }>();
+    redis.duplicate = ((...args: Parameters<typeof duplicate>) => {
+      const subscriber = duplicate(...args);
+      subscribers.add(subscriber);
+      return subscriber;
+    }) as typeof redis.duplicate;
     return {
       async sell(sale) {
         const release = await lock(redis, sale.key, { timeout: LEASE_TIME, failAfter: WAIT_TIME });
@@ -21,7 +28,12 @@ export const simpleRedisMutex: Contestant = {
           await release();
         }
       },
-      close: () => redis.destroy(),
+      close() {
+        // Left to itself it ends its subscriber later than we end the server, and rejects with nobody to hear it.
+        redis.removeAllListeners('end');
+        for (const subscriber of subscribers) subscriber.destroy();
+        redis.destroy();
+      },
     };
   },
 };

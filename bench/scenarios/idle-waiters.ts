@@ -10,7 +10,7 @@ export const idleWaiters: Scenario = {
   async run(stage, run) {
     // Where callers wait in Postgres, all but the pool's ten wait in the pool, and are refused there after two seconds.
     const some = run.few.filter(({ waits, shop }) => waits !== 'nowhere' && shop === 'plain');
-    const many = some.filter(({ waits }) => waits === 'redis' || waits === 'process');
+    const many = some.filter(({ waits }) => waits === 'redis' || waits === run.size('process', 'redis'));
     return [await measure(stage, run, some, run.size(500, 50)), await measure(stage, run, many, run.size(10_000, 500))];
   },
 };

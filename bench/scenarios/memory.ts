@@ -8,7 +8,7 @@ export const memory: Scenario = {
   async run(stage, run) {
     const rows = [];
     for (const contestant of [queuedForUpdate, withLockAlone]) {
-      for (const callers of [run.size(2_000, 100), run.size(10_000, 200)]) {
+      for (const callers of run.size([2_000, 10_000], [200])) {
         run.step(`${callers} callers, ${contestant.name}`);
         const waited = await waiting(stage, contestant, callers, 100);
         rows.push({

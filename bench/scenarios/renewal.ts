@@ -15,7 +15,7 @@ export const renewal: Scenario = {
   about: 'what it costs one process to keep 1,000 and 10,000 leases alive',
   async run(stage, run) {
     const rows = [];
-    for (const leases of [run.size(1_000, 100), run.size(10_000, 500)]) rows.push(await measure(stage, run, leases));
+    for (const leases of run.size([1_000, 10_000], [500])) rows.push(await measure(stage, run, leases));
     return [{ title: `$withLock, leases of ${LEASE_TIME / 1_000} s`, note: NOTE, rows }];
   },
 };
