@@ -4,7 +4,7 @@ import { PrismaClient } from '../test/generated/prisma/client.js';
 import type { Contestant, Seller } from './contestants/contestant.js';
 
 /** Connections of all contestants, the same for each. */
-export const POOL = 10;
+const POOL = 10;
 
 /** Where the servers are; goes to the workers as it stands. */
 export interface Site {

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 export type Verbs = Readonly<Record<string, (argument: never) => unknown>>;
 
 /** A question by its number, and the number's answer. */
-export interface Question {
+interface Question {
   readonly type: 'ask';
   readonly id: number;
   readonly verb: string;
