@@ -16,6 +16,8 @@ export interface Site {
 /** What one process has: one client and one pool for each database, one connection to Redis. Opened when asked for. */
 export class House {
   readonly site: Site;
+  /** As its sessions are called in Postgres. */
+  readonly name = `bench ${process.pid}`;
   readonly #shops = new Map<Contestant['shop'], PrismaClient>();
   readonly #sellers = new Map<string, Promise<Seller>>();
   #redis: Redis | undefined;
@@ -36,7 +38,8 @@ export class House {
   shop(name: Contestant['shop']): PrismaClient {
     const open = this.#shops.get(name);
     if (open !== undefined) return open;
-    const shop = new PrismaClient({ adapter: new PrismaPg({ connectionString: this.site[name], max: POOL }) });
+    const adapter = new PrismaPg({ connectionString: this.site[name], max: POOL, application_name: this.name });
+    const shop = new PrismaClient({ adapter });
     this.#shops.set(name, shop);
     return shop;
   }

@@ -22,6 +22,7 @@ const QUICK = [queuedForUpdate, simpleRedisMutex, withLockAlone].map(({ name }) 
 /** The scenarios one after the other, each on fresh servers. One that fails does not keep the others from running. */
 export async function bench(options: BenchOptions, say: (text: string) => void): Promise<Report> {
   const startedAt = new Date().toISOString();
+  const before = machine();
   const progress = new Progress(options.scenarios.length);
   const scenarios: ScenarioResult[] = [];
   let servers = '';
@@ -39,7 +40,7 @@ export async function bench(options: BenchOptions, say: (text: string) => void):
     progress.stop();
   }
   const { seed, quick } = options;
-  return { startedAt, seed, quick, machine: { ...machine(), servers }, versions: versions(), scenarios };
+  return { startedAt, seed, quick, machine: { ...before, servers }, versions: versions(), scenarios };
 }
 
 async function play(

@@ -62,7 +62,8 @@ export function together(bursts: readonly Burst[]): Pick<Burst, 'start' | 'end' 
   };
 }
 
-function nameOf(error: unknown): string {
+/** By which errors are counted: the code where it has one. */
+export function nameOf(error: unknown): string {
   const { code, name } = error as { code?: unknown; name?: unknown };
   return String(code ?? name ?? error);
 }

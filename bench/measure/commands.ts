@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 /** The counter's own. */
@@ -24,7 +25,10 @@ export class CommandCounter {
   }
 
   static async start(url: string): Promise<CommandCounter> {
-    const { hostname, port } = new URL(url);
+    const { protocol, hostname, port, password } = new URL(url);
+    if (protocol !== 'redis:' || password !== '') {
+      throw new Error('Commands can be counted on a Redis without TLS and without a password only.');
+    }
     const dial = () =>
       new Promise<Socket>((resolve, reject) => {
         const socket = connect(Number(port || 6379), hostname, () => resolve(socket));
@@ -32,8 +36,8 @@ export class CommandCounter {
       });
     const counter = new CommandCounter(await dial(), await dial());
     counter.#monitor.write('MONITOR\r\n');
-    // Inline commands of one connection are answered in order, but MONITOR begins on another one.
-    await new Promise<void>((resolve) => counter.#monitor.once('data', () => resolve()));
+    // The marker goes over the other connection: it must not overtake MONITOR.
+    await once(counter.#monitor, 'data');
     await counter.reset();
     return counter;
   }

@@ -4,6 +4,7 @@ import type { Table } from '../report/result.js';
 import type { Run } from '../scenarios/scenario.js';
 import { type Burst, rate } from './burst.js';
 import { inTurn } from './interleave.js';
+import { rounds } from './rounds.js';
 import { spread, summary } from './statistics.js';
 import type { Tally } from './tally.js';
 
@@ -20,8 +21,8 @@ export interface Heat {
 }
 
 interface Limits {
-  readonly rounds: number;
-  /** No round begins later than this; ms. */
+  readonly count: number;
+  /** No round begins later; ms. */
   readonly budget: number;
 }
 
@@ -34,10 +35,9 @@ interface Measured {
 export async function heats(title: string, run: Run, all: readonly Heat[], limits: Limits): Promise<Table> {
   const measured = new Map<Heat, Array<Measured | undefined>>(all.map((heat) => [heat, []]));
   const slow = new Set<Heat>();
-  const from = performance.now();
-  for (let round = 0; round < limits.rounds && performance.now() - from < limits.budget; round++) {
+  for (const round of rounds(limits.count, limits.budget)) {
     for (const heat of inTurn(all, round)) {
-      run.step(`${title}: round ${round + 1} of ${limits.rounds}, ${heat.contestant.name}`);
+      run.step(`${title}: round ${round + 1} of ${limits.count}, ${heat.contestant.name}`);
       if (slow.has(heat)) continue;
       const alone = await heat.alone();
       const burst = await heat.burst();
@@ -61,12 +61,12 @@ const NOTE =
   'Alone: one caller making the same sales back to back, directly before. Ratios are medians over the rounds, each within ' +
   'its own round. A sale that failed counts for nothing, and the time that it took counts.';
 
-async function row({ contestant, tally }: Heat, rounds: ReadonlyArray<Measured | undefined>, yardsticks: Yardsticks) {
+async function row({ contestant, tally }: Heat, measured: ReadonlyArray<Measured | undefined>, yardsticks: Yardsticks) {
   const rates: number[] = [];
   const toOwn: number[] = [];
   const toOurs: number[] = [];
   // Not forEach: a slow one has holes.
-  for (const [round, one] of rounds.entries()) {
+  for (const [round, one] of measured.entries()) {
     if (one === undefined) continue;
     rates.push(one.burst);
     toOwn.push(one.burst / one.alone);

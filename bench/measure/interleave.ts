@@ -1,19 +1,29 @@
+import { rounds } from './rounds.js';
+
+interface Limits {
+  readonly count: number;
+  readonly warmUp: number;
+  /** No round begins later; ms. */
+  readonly budget: number;
+  onRound(round: number): void;
+}
+
 /**
  * Times the contestants one after the other, round by round, so that whatever else the machine does falls on all
  * of them alike. The order changes from round to round: each follows each. Returns all times, in ms.
  */
 export async function interleave(
   contestants: Readonly<Record<string, () => Promise<unknown>>>,
-  { rounds = 1_500, warmUp = 200, onRound = (_round: number): void => {} } = {},
+  { count, warmUp, budget, onRound }: Limits,
 ): Promise<Record<string, number[]>> {
   const names = Object.keys(contestants);
   const times = Object.fromEntries(names.map((name) => [name, [] as number[]]));
-  for (let round = -warmUp; round < rounds; round++) {
+  for (const round of rounds(count + warmUp, budget)) {
     onRound(round);
-    for (const name of inTurn(names, round + warmUp)) {
+    for (const name of inTurn(names, round)) {
       const start = performance.now();
       await contestants[name]?.();
-      if (round >= 0) times[name]?.push(performance.now() - start);
+      if (round >= warmUp) times[name]?.push(performance.now() - start);
     }
   }
   return times;

@@ -20,7 +20,7 @@ export interface Waited {
   readonly cpu: number;
   readonly redisCpu: number;
   readonly heapPerCaller: number;
-  /** Sessions of the application in Postgres that are not idle, the holder's aside. */
+  /** Sessions in Postgres that are not idle, the holder's aside. */
   readonly connections: number;
   readonly gaveUp: number;
 }
@@ -45,7 +45,7 @@ export async function waiting(
       await remote.ask('wait', { contestant: name, sale: tally.sale, callers }, ANSWER);
       await sleep(SETTLE);
       const cost = await spent(stage, remote, window);
-      const connections = (await busy(stage, contestant)) - 1;
+      const connections = await busy(stage, contestant);
       const after = await remote.ask('heap', null, ANSWER);
       return { ...cost, connections, heapPerCaller: (after - before) / callers };
     } catch (error) {
@@ -106,7 +106,9 @@ async function cpuOf(redis: Redis): Promise<number> {
 async function busy(stage: Stage, { shop }: Contestant): Promise<number> {
   const { rows } = await stage.admin(shop).query<{ count: number }>(
     `SELECT count(*)::integer AS count FROM pg_stat_activity
-     WHERE datname = current_database() AND usename <> current_user AND state <> 'idle'`,
+     WHERE datname = current_database() AND usename <> current_user AND state <> 'idle'
+     AND application_name <> $1`,
+    [stage.house.name],
   );
   return rows[0]?.count ?? 0;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { arch, cpus, release, totalmem, type } from 'node:os';
+import { arch, cpus, loadavg, release, totalmem, type } from 'node:os';
 
 const NAMED = [
   '@prisma/client',
@@ -21,6 +21,8 @@ export function machine(): Record<string, string> {
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     system: `${type()} ${release()} ${arch()}`,
     node: process.versions.node,
+    // Much more than nothing means that somebody else was at work, too.
+    'load before': (loadavg()[0] ?? 0).toFixed(2),
   };
 }
 

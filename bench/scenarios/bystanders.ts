@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrismaClient } from '../../test/generated/prisma/client.js';
 import { type Contestant, type Seller, work } from '../contestants/contestant.js';
+import { nameOf } from '../measure/burst.js';
 import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import type { Table } from '../report/result.js';
@@ -96,7 +97,7 @@ class Crowd {
         this.turns++;
         this.#tally.add({ ok: 1, failed: {} });
       } catch (error) {
-        this.#tally.add({ ok: 0, failed: { [String((error as { code?: string }).code)]: 1 } });
+        this.#tally.add({ ok: 0, failed: { [nameOf(error)]: 1 } });
         await sleep(BACK_AFTER);
       }
     }

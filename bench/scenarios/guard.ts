@@ -44,8 +44,13 @@ async function measure(stage: Stage, run: Run): Promise<Table> {
         await client.query(`VACUUM ${table}`);
       };
     }
-    const onRound = (round: number) => run.step(`round ${Math.max(0, round)}`);
-    const times = await interleave(contestants, { rounds: run.size(30, 2), warmUp: run.size(3, 0), onRound });
+    const onRound = (round: number) => run.step(`round ${round}`);
+    const times = await interleave(contestants, {
+      count: run.size(30, 2),
+      warmUp: run.size(3, 0),
+      budget: 12_000,
+      onRound,
+    });
     const bare = summary(times['no guard'] ?? []).median;
     const rows = Object.entries(times).map(([guard, own]) => {
       const { median } = summary(own);

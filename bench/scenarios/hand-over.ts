@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Contestant } from '../contestants/contestant.js';
 import { seeded } from '../measure/random.js';
+import { rounds } from '../measure/rounds.js';
 import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import type { Table } from '../report/result.js';
@@ -54,9 +55,7 @@ async function measure(stage: Stage, run: Run, contestant: Contestant, one: Sell
 
   let [holder, contender] = [one, other];
   await holder.ask('take', task);
-  const from = performance.now();
-  const rounds = run.size(60, 3);
-  for (let round = 0; round < rounds && performance.now() - from < run.size(5_000, 1_000); round++) {
+  for (const _ of rounds(run.size(60, 3), run.size(4_000, 1_000))) {
     const taken = contender.ask('take', task);
     await sleep(WAITS.least + random() * (WAITS.most - WAITS.least));
     pings.push(await holder.ask('ping', null));

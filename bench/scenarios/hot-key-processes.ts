@@ -38,6 +38,6 @@ export const hotKeyProcesses: Scenario = {
         });
       }
       const title = `${PROCESSES} processes with ${CALLERS} callers each`;
-      return [await heats(title, run, all, { rounds: run.size(10, 1), budget: 20_000 })];
+      return [await heats(title, run, all, { count: run.size(10, 1), budget: 18_000 })];
     }),
 };

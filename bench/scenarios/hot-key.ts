@@ -12,9 +12,9 @@ export const hotKey: Scenario = {
   about: 'a burst on one key: 8, 64 and 512 callers of one process come at once, each with one sale',
   async run(stage, run) {
     const sizes = [
-      [8, { rounds: run.size(12, 1), budget: 12_000 }],
-      [run.size(64, 16), { rounds: run.size(8, 1), budget: 15_000 }],
-      [run.size(512, 32), { rounds: run.size(3, 1), budget: 15_000 }],
+      [8, { count: run.size(12, 1), budget: 10_000 }],
+      [run.size(64, 16), { count: run.size(8, 1), budget: 14_000 }],
+      [run.size(512, 32), { count: run.size(3, 1), budget: 12_000 }],
     ] as const;
     const tables = [];
     for (const [callers, limits] of sizes) {

@@ -4,6 +4,7 @@ import { rate } from '../measure/burst.js';
 import { crowd } from '../measure/crowd.js';
 import { inTurn } from '../measure/interleave.js';
 import { seeded, zipf } from '../measure/random.js';
+import { rounds } from '../measure/rounds.js';
 import { spread, summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import type { Table } from '../report/result.js';
@@ -19,7 +20,7 @@ export const manyKeys: Scenario = {
 };
 
 async function zipfian(stage: Stage, run: Run): Promise<Table> {
-  const [keys, count, callers] = [run.size(10_000, 200), run.size(600, 60), 64];
+  const [keys, count, callers] = [run.size(10_000, 200), run.size(400, 60), 64];
   const entries = [];
   for (const contestant of run.contestants) {
     const seller = await stage.house.seller(contestant);
@@ -34,7 +35,7 @@ async function zipfian(stage: Stage, run: Run): Promise<Table> {
       times: [] as number[],
     });
   }
-  for (let round = 0; round < run.size(3, 1); round++) {
+  for (const round of rounds(run.size(3, 1), 8_000)) {
     for (const { contestant, seller, tally, draw, rates, times } of inTurn(entries, round)) {
       run.step(`Zipf, round ${round + 1}, ${contestant.name}`);
       const sales = Array.from({ length: count }, () => tally.saleOf(draw()));
@@ -73,14 +74,14 @@ async function byCallers(stage: Stage, run: Run): Promise<Table> {
     entries.push({ contestant, seller: await stage.house.seller(contestant), tally, next: 0 });
   }
   const rows = [];
-  for (const callers of CALLERS) {
+  for (const callers of run.size(CALLERS, [1, 10])) {
     const rates = new Map<string, number[]>();
-    for (let round = 0; round < run.size(3, 1); round++) {
+    for (const round of rounds(run.size(3, 1), 1_500)) {
       for (const entry of inTurn(entries, round)) {
         const { contestant, seller, tally } = entry;
         run.step(`${callers} callers, ${contestant.name}`);
         // One after the other, so that no two callers meet.
-        const sales = Array.from({ length: run.size(250, 40) }, () => tally.saleOf(entry.next++ % 1_000));
+        const sales = Array.from({ length: run.size(200, 30) }, () => tally.saleOf(entry.next++ % 1_000));
         const met = await crowd(seller, sales, callers);
         tally.add(met);
         rates.set(contestant.name, [...(rates.get(contestant.name) ?? []), rate(met)]);
@@ -100,7 +101,7 @@ async function byCallers(stage: Stage, run: Run): Promise<Table> {
 async function byKeys(stage: Stage, run: Run): Promise<Table> {
   const random = seeded(run.seed);
   const rows = [];
-  for (const keys of [100, 1_000, 10_000, run.size(100_000, 20_000)]) {
+  for (const keys of run.size([100, 1_000, 10_000, 100_000], [100, 1_000])) {
     const entries = [];
     for (const contestant of curves(run)) {
       run.step(`${keys} keys, preparing ${contestant.name}`);
@@ -108,7 +109,7 @@ async function byKeys(stage: Stage, run: Run): Promise<Table> {
       if (contestant === withLockAlone) await admitAll(stage, tally);
       entries.push({ contestant, seller: await stage.house.seller(contestant), tally, times: [] as number[] });
     }
-    for (let round = 0; round < run.size(8, 1); round++) {
+    for (const round of rounds(run.size(8, 1), 2_500)) {
       for (const { contestant, seller, tally, times } of inTurn(entries, round)) {
         run.step(`${keys} keys, round ${round + 1}, ${contestant.name}`);
         const draw = () => tally.saleOf(Math.floor(random() * keys));

@@ -13,8 +13,8 @@ export const overhead: Scenario = {
   about: 'what a lock costs where nobody contends: one caller alone, and 16 callers with a key each',
   async run(stage, run) {
     return [
-      await measure(stage, run, 1, { rounds: run.size(500, 15), warmUp: run.size(60, 3) }),
-      await measure(stage, run, KEYS, { rounds: run.size(40, 3), warmUp: run.size(4, 1) }),
+      await measure(stage, run, 1, { count: run.size(500, 15), warmUp: run.size(50, 3), budget: 14_000 }),
+      await measure(stage, run, KEYS, { count: run.size(40, 3), warmUp: run.size(4, 1), budget: 10_000 }),
     ];
   },
 };
@@ -23,7 +23,7 @@ async function measure(
   stage: Stage,
   run: Run,
   keys: number,
-  { rounds, warmUp }: { rounds: number; warmUp: number },
+  limits: { readonly count: number; readonly warmUp: number; readonly budget: number },
 ): Promise<Table> {
   const contestants: Record<string, () => Promise<unknown>> = {};
   const tallies = new Map<string, Tally>();
@@ -37,8 +37,8 @@ async function measure(
       tally.add({ ok: sales.length, failed: {} });
     };
   }
-  const onRound = (round: number) => run.step(`${keys} at a time, round ${Math.max(0, round)} of ${rounds}`);
-  const times = await interleave(contestants, { rounds, warmUp, onRound });
+  const onRound = (round: number) => run.step(`${keys} at a time, round ${round}`);
+  const times = await interleave(contestants, { ...limits, onRound });
   const bare = summary(times[bareTransaction.name] ?? []).median;
   const rows = [];
   for (const [name, own] of Object.entries(times)) {
