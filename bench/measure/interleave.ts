@@ -18,14 +18,16 @@ export async function interleave(
 ): Promise<Record<string, number[]>> {
   const names = Object.keys(contestants);
   const times = Object.fromEntries(names.map((name) => [name, [] as number[]]));
-  for (const round of rounds(count + warmUp, budget)) {
+  const play = async (round: number, keep: boolean) => {
     onRound(round);
     for (const name of inTurn(names, round)) {
       const start = performance.now();
       await contestants[name]?.();
-      if (round >= warmUp) times[name]?.push(performance.now() - start);
+      if (keep) times[name]?.push(performance.now() - start);
     }
-  }
+  };
+  for (const round of rounds(warmUp, budget / 4)) await play(round, false);
+  for (const round of rounds(count, budget)) await play(round, true);
   return times;
 }
 
