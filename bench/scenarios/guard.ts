@@ -1,7 +1,8 @@
-import Table from 'cli-table3';
-import pg from 'pg';
-import { interleave } from '../interleave.js';
-import type { BenchShop } from '../shop.js';
+import { interleave } from '../measure/interleave.js';
+import { spread, summary } from '../measure/statistics.js';
+import type { Table } from '../report/result.js';
+import type { Stage } from '../stage.js';
+import type { Run, Scenario } from './scenario.js';
 
 const ROWS = 10_000;
 
@@ -17,10 +18,14 @@ const GUARDS: Readonly<Record<string, readonly [column: string, policy: string] 
 const ADMIT = `SELECT fenced_lock.admit('{"keys": ["bench"], "holders": ["00000000-0000-4000-8000-000000000000"],
   "attempt": "00000000-0000-4000-8000-000000000000", "leaseTime": 30000, "workTime": 30000, "waitTime": 1000}')`;
 
-/** What the guard costs for each row that one UPDATE writes. */
-export async function guard({ admin }: BenchShop): Promise<void> {
-  const client = new pg.Client({ connectionString: admin });
-  await client.connect();
+export const guard: Scenario = {
+  name: 'guard',
+  about: 'what the guard of a table costs for each row that one UPDATE writes',
+  run: async (stage, run) => [await measure(stage, run)],
+};
+
+async function measure(stage: Stage, run: Run): Promise<Table> {
+  const client = await stage.admin('plain').connect();
   try {
     const contestants: Record<string, () => Promise<unknown>> = {};
     for (const [index, [name, installed]] of Object.entries(GUARDS).entries()) {
@@ -39,15 +44,21 @@ export async function guard({ admin }: BenchShop): Promise<void> {
         await client.query(`VACUUM ${table}`);
       };
     }
-    const timings = await interleave(contestants, { rounds: 30, warmUp: 3 });
-    const bare = timings['no guard']?.median ?? 0;
-    const head = [`UPDATE of ${ROWS.toLocaleString('en')} rows`, 'median ms', 'µs more for each row'];
-    const table = new Table({ head, style: { head: [] } });
-    for (const [name, { median }] of Object.entries(timings)) {
-      table.push([name, median.toFixed(1), (((median - bare) * 1_000) / ROWS).toFixed(2)]);
-    }
-    console.log(table.toString());
+    const onRound = (round: number) => run.step(`round ${round}`);
+    const times = await interleave(contestants, {
+      count: run.size(30, 2),
+      warmUp: run.size(3, 0),
+      budget: 12_000,
+      onRound,
+    });
+    const bare = summary(times['no guard'] ?? []).median;
+    const rows = Object.entries(times).map(([guard, own]) => {
+      const { median } = summary(own);
+      const more = ((median - bare) * 1_000) / ROWS;
+      return { guard, 'median ms': median, 'middle half': spread(own, 1), 'µs more for each row': more };
+    });
+    return { title: `UPDATE of ${ROWS.toLocaleString('en')} rows`, rows };
   } finally {
-    await client.end();
+    client.release();
   }
 }

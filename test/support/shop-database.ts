@@ -5,7 +5,7 @@ import { applyMigrations, type PostgresServer } from './servers/index.js';
 const ROLE = 'shop_app';
 
 /** Applies the migrations and makes the application's role. Returns its url. */
-export async function setUpShop(postgres: PostgresServer): Promise<string> {
+export async function setUpShop(postgres: Pick<PostgresServer, 'url' | 'urlFor'>): Promise<string> {
   await applyMigrations(postgres.url);
   const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
