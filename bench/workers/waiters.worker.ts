@@ -2,11 +2,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { fencedLock } from '../../src/index.js';
 import type { Sale } from '../contestants/contestant.js';
 import { contestantOf } from '../contestants/index.js';
 import { House, type Site } from '../house.js';
 import { stamp } from '../measure/stamp.js';
+import { fencedLock } from '../shipped.js';
 import { serve } from './serve.js';
 
 interface Waiting {

@@ -1,4 +1,4 @@
-import { after, type Deadline, type Timer } from '../base/clock.js';
+import type { Deadline } from '../base/clock.js';
 import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
 import type { Turn } from './turn.js';
 
@@ -24,6 +24,8 @@ export interface Line {
   readonly key: string;
   /** Why nobody can say whether the key is free, or `undefined`. */
   trouble(): unknown;
+  /** This one has settled to wait. */
+  settled(caller: Caller): void;
   left(caller: Caller): void;
 }
 
@@ -34,7 +36,7 @@ export class Caller {
   readonly #line: Line;
   #resolve: (turn: Turn) => void = () => {};
   #reject: (error: unknown) => void = () => {};
-  #timer: Timer | undefined;
+  #settled = false;
 
   constructor(request: Request, line: Line) {
     this.request = request;
@@ -46,13 +48,19 @@ export class Caller {
     request.signal?.addEventListener('abort', this);
   }
 
+  /** Whether its wait time counts. */
+  get settled(): boolean {
+    return this.#settled;
+  }
+
   /** It will not be its turn at once, so its wait time begins to matter. */
   settle(): void {
-    if (this.#timer) return;
+    if (this.#settled) return;
+    this.#settled = true;
     const { deadline, ahead } = this.request;
     ahead?.discard();
-    if (deadline.passed) this.#giveUp();
-    else this.#timer = after(deadline.remaining, () => this.#giveUp());
+    if (deadline.passed) this.giveUp();
+    else this.#line.settled(this);
   }
 
   call(turn: Turn): void {
@@ -67,7 +75,8 @@ export class Caller {
     this.#reject(error);
   }
 
-  #giveUp(): void {
+  /** Its wait time is over. */
+  giveUp(): void {
     const { waitTime } = this.request;
     const trouble = this.#line.trouble();
     const { key } = this.#line;
@@ -82,7 +91,6 @@ export class Caller {
   }
 
   #end(): void {
-    this.#timer?.stop();
     this.request.signal?.removeEventListener('abort', this);
   }
 }

@@ -2,6 +2,7 @@ import { now } from '../base/clock.js';
 import { Caller, type Line, type Request } from './caller.js';
 import { Contention, type Means } from './contention.js';
 import { Lease } from './lease.js';
+import { Patience } from './patience.js';
 import type { Renewal } from './renewal.js';
 import type { Turn } from './turn.js';
 
@@ -26,6 +27,7 @@ export class Contender {
   readonly #shared: Shared;
   readonly #onIdle: () => void;
   readonly #waiting = new Set<Caller>();
+  readonly #patience = new Patience(this.#waiting);
   #state: 'idle' | 'contending' | 'holding' | 'yielding' = 'idle';
   #lease: Lease | undefined;
   /** Whether the lease is extended, so that it is as good for the next caller as for the last. */
@@ -40,7 +42,12 @@ export class Contender {
     this.#shared = shared;
     this.#onIdle = onIdle;
     this.#contention = new Contention(key, shared, () => this.#first);
-    this.#line = { key, trouble: () => this.#contention.trouble(), left: (caller) => this.#left(caller) };
+    this.#line = {
+      key,
+      trouble: () => this.#contention.trouble(),
+      settled: (caller) => this.#patience.notice(caller.request.deadline.remaining),
+      left: (caller) => this.#left(caller),
+    };
   }
 
   /** Callers of this process that wait for the key. */
@@ -64,7 +71,9 @@ export class Contender {
 
   #left(caller: Caller): void {
     this.#waiting.delete(caller);
-    if (this.#waiting.size === 0) this.#contention.abandon();
+    if (this.#waiting.size > 0) return;
+    this.#patience.stop();
+    this.#contention.abandon();
   }
 
   get #first(): Caller | undefined {
@@ -98,6 +107,7 @@ export class Contender {
 
   #call(caller: Caller, lease: Lease, before?: Promise<void>): void {
     this.#waiting.delete(caller);
+    if (this.#waiting.size === 0) this.#patience.stop();
     this.#turns++;
     let inOrder = before;
     before?.then(() => {
