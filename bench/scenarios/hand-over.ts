@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Contestant } from '../contestants/contestant.js';
+import { leaseHandOver } from '../measure/lease-hand-over.js';
 import { seeded } from '../measure/random.js';
 import { rounds } from '../measure/rounds.js';
 import { summary } from '../measure/statistics.js';
@@ -20,13 +21,15 @@ export const handOver: Scenario = {
   about: "from one process's release to another process's start of work, two processes in turn",
   run: (stage, run) =>
     withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, 2, async ([one, other]) => {
+      run.step('the lease alone');
+      const lease = await leaseHandOver(stage, run.size(400, 20));
       const rows = [];
       for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
         run.step(contestant.name);
         rows.push(await measure(stage, run, contestant, one as Seller, other as Seller));
       }
       const chart = { kind: 'bar', label: 'contestant', value: 'from release, ms', logarithmic: true } as const;
-      return [{ title: 'Between two processes', note: NOTE, rows, chart }];
+      return [lease, { title: 'Between two processes', note: NOTE, rows, chart }];
     }),
 };
 

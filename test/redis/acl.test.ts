@@ -50,7 +50,7 @@ describeWithShop('a Redis user with the rights of the README', () => {
     expect(await handOver(await user('rights', RIGHTS))).toEqual({ result: 'handed over', troubles: [] });
   });
 
-  test.each(RIGHTS.filter((right) => /^\+(eval|get|set|pttl|pexpire|del|publish|subscribe)$|^[~&]/.test(right)))(
+  test.each(RIGHTS.filter((right) => /^\+(eval|get|set|pttl|pexpire|del|lpop|lpos|rpush|lrem|publish|pubsub\|numsub|subscribe)$|^[~&]/.test(right)))(
     'with all but %s: refused, or reported',
     async (right) => {
       const less = RIGHTS.filter((other) => other !== right && !(right === '+eval' && other === '+evalsha'));
