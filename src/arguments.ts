@@ -15,7 +15,10 @@ export function checkKeys(keys: unknown): readonly string[] {
   if (keys.length === 0 || keys.length > MOST_KEYS) {
     throw new InvalidOptionError('key', `must be one key, or 1 to ${MOST_KEYS} of them.`);
   }
-  return [...new Set(keys.map(checkKey))].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+  // Not map, which leaves out holes.
+  return [...new Set(Array.from(keys, checkKey))].sort((one, other) =>
+    Buffer.compare(Buffer.from(one), Buffer.from(other)),
+  );
 }
 
 /** A key is 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */

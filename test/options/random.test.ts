@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { checkKey, checkWork } from '../../src/arguments.js';
+import { checkKey, checkKeys, checkState, checkWork } from '../../src/arguments.js';
 import { FencedLockError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { resolveLockOptions, resolveOptions } from '../../src/resolve.js';
 import { describeWithShop } from '../support/shop.js';
 import { seed } from './seed.js';
 
-const RUNS = 2_000;
+/** Of each. */
+const RUNS = 3_500;
 const client = { status: 'ready', duplicate: () => {}, evalsha: () => {} };
 
 const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true });
@@ -29,6 +30,9 @@ const lockOptions = some({
   timeout: time,
   maxWait: time,
   renew: mostly(fc.boolean()),
+  reentry: mostly(fc.constantFrom('join', 'throw')),
+  nested: mostly(fc.constantFrom('throw', 'allow')),
+  retries: mostly(fc.nat(100)),
   signal: mostly(fc.constant(new AbortController().signal)),
   isolationLevel: mostly(fc.constantFrom('ReadCommitted', 'Serializable')),
 });
@@ -41,6 +45,9 @@ const options = fc
       fenceField: mostly(fc.string()),
       models: mostly(fc.array(fc.string())),
       commandTimeout: time,
+      fairness: mostly(fc.constantFrom('process', 'strict')),
+      maxLocalHandovers: mostly(fc.nat(1_000)),
+      onRedisUnavailable: mostly(fc.constantFrom('throw', 'postgres')),
       defaults: lockOptions,
       onEvent: mostly(fc.constant(() => {})),
     }),
@@ -92,6 +99,19 @@ describe(`random options and keys (FC_SEED=${seed})`, () => {
       { seed, numRuns: RUNS },
     );
     expect(worked).toBeGreaterThan(RUNS / 100);
+  });
+
+  test('lists of keys and states of handles are taken or INVALID_OPTION', () => {
+    const list = fc.oneof(fc.array(key, { maxLength: 120 }), key);
+    const state = some({ keys: list, tokens: fc.array(anything), holders: fc.array(anything), leaseTime: time });
+    fc.assert(
+      fc.property(list, state, (keys, given) => {
+        const checked = resolved(() => checkKeys(keys));
+        if (checked) expect(new Set(checked).size).toBe(checked.length);
+        resolved(() => checkState(given));
+      }),
+      { seed, numRuns: RUNS },
+    );
   });
 
   describeWithShop('in Redis', () => {

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { InvalidOptionError } from '../../src/base/errors.js';
+import type { FencedLockOptions, LockOptions } from '../../src/options.js';
+import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/resolve.js';
+
+const client = { status: 'ready', duplicate: () => {}, evalsha: () => {} };
+const extension = (options: object) => resolveOptions({ redis: client, ...options } as FencedLockOptions);
+const { defaults } = extension({});
+const call = (options: object) => resolveLockOptions(options as LockOptions, defaults);
+
+const OF_A_CALL = { reentry: ['join', 'throw'], nested: ['throw', 'allow'] };
+const OF_THE_EXTENSION = { fairness: ['process', 'strict'], onRedisUnavailable: ['throw', 'postgres'] };
+const NO_CHOICE = ['', 'JOIN', 'constructor', 0, true, {}, ['throw'], null, () => {}];
+
+describe('a choice', () => {
+  for (const [of, options, resolve] of [
+    ['a call', OF_A_CALL, call],
+    ['the extension', OF_THE_EXTENSION, extension],
+  ] as const) {
+    for (const [name, choices] of Object.entries(options)) {
+      test.each(choices)(`${name} of ${of} can be %s`, (choice) => {
+        expect(resolve({ [name]: choice })).toMatchObject({ [name]: choice });
+      });
+
+      test.each(NO_CHOICE.filter((value) => value !== null).map((value) => [value]))(
+        `${name} of ${of} cannot be %o, and is told the choices`,
+        (value) => {
+          expect(() => resolve({ [name]: value })).toThrow(InvalidOptionError);
+          expect(() => resolve({ [name]: value })).toThrow(`\`${name}\` must be '${choices[0]}' or '${choices[1]}'`);
+        },
+      );
+    }
+  }
+});
+
+describe('a count', () => {
+  test.each([
+    ['retries', call, 100],
+    ['maxLocalHandovers', extension, 1_000_000],
+  ] as const)('%s is a whole number within its bounds', (name, resolve, most) => {
+    for (const good of [0, 1, most]) expect(resolve({ [name]: good })).toMatchObject({ [name]: good });
+    for (const bad of [-1, 0.5, most + 1, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n]) {
+      expect(() => resolve({ [name]: bad })).toThrow(`\`${name}\` must be a whole number from 0 to ${most}`);
+    }
+  });
+});
+
+describe("a handle's transaction", () => {
+  const transaction = (options: object) => resolveTransactionOptions(options, defaults);
+
+  test('takes what concerns a transaction', () => {
+    const options = {
+      waitTime: 1,
+      timeout: 2,
+      retries: 3,
+      nested: 'allow',
+      isolationLevel: 'Serializable',
+      maxWait: 4,
+    };
+    expect(transaction(options)).toMatchObject(options);
+  });
+
+  test.each(['leaseTime', 'renew', 'reentry'])('takes no %s, which is that of the handle', (name) => {
+    expect(() => transaction({ [name]: 'join' })).toThrow(`\`${name}\` is not an option here`);
+  });
+});

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { checkKeys, checkState } from '../../src/arguments.js';
+import { InvalidOptionError } from '../../src/base/errors.js';
+
+describe('several keys', () => {
+  test('are sorted by their bytes, which is not the order of UTF-16, and without duplicates', () => {
+    // U+FF5E comes before U+1F512 by bytes, and after it by UTF-16 units.
+    expect(checkKeys(['b', '🔒', '～', 'a', 'b'])).toEqual(['a', 'b', '～', '🔒']);
+  });
+
+  test('one is a list of one', () => {
+    expect(checkKeys('a')).toEqual(['a']);
+    expect(checkKeys(['a'])).toEqual(['a']);
+  });
+
+  test('can be a hundred', () => {
+    expect(checkKeys(Array.from({ length: 100 }, (_, index) => `k${index}`))).toHaveLength(100);
+  });
+
+  test.each([
+    ['none', []],
+    ['a hundred and one', Array.from({ length: 101 }, (_, index) => `k${index}`)],
+    ['one that is no text', ['a', 1]],
+    ['one that is empty', ['a', '']],
+    ['a list in a list', [['a']]],
+    ['a hole', new Array(1)],
+    ['a Set', new Set(['a'])],
+  ])('cannot be %s', (_, keys) => {
+    expect(() => checkKeys(keys)).toThrow(InvalidOptionError);
+    expect(() => checkKeys(keys)).toThrow('`key`');
+  });
+});
+
+describe('the state of a handle', () => {
+  const state = { keys: ['a', 'b'], tokens: ['1', '2'], holders: [randomUUID(), randomUUID()], leaseTime: 30_000 };
+
+  test('comes back from JSON as it was', () => {
+    expect(checkState(JSON.parse(JSON.stringify(state)))).toEqual(state);
+    expect(checkState({ ...state, tokens: ['1', String(2n ** 63n - 1n)] })).toBeDefined();
+  });
+
+  test.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a text', JSON.stringify(state)],
+    ['keys in another order', { ...state, keys: ['b', 'a'] }],
+    ['a key twice', { ...state, keys: ['a', 'a'] }],
+    ['one key as text', { ...state, keys: 'a' }],
+    ['too few tokens', { ...state, tokens: ['1'] }],
+    ['a token that is a number', { ...state, tokens: [1, 2] }],
+    ['a token of no digits', { ...state, tokens: ['1', "2'; DROP"] }],
+    ['a token above all', { ...state, tokens: ['1', String(2n ** 63n)] }],
+    ['token 0', { ...state, tokens: ['0', '1'] }],
+    ['a holder that is no id', { ...state, holders: [randomUUID(), 'me'] }],
+    ['a lease of no time', { ...state, leaseTime: 0 }],
+    ['a lease for ever', { ...state, leaseTime: Number.POSITIVE_INFINITY }],
+    ['a lease time that is a text', { ...state, leaseTime: '30000' }],
+  ])('cannot be %s', (_, given) => {
+    expect(() => checkState(given)).toThrow(InvalidOptionError);
+  });
+});
