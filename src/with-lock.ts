@@ -88,7 +88,8 @@ async function hold<Tx, R>(
     return await underGrant(parts, wanted, strike, run);
   } finally {
     // The answers of two connections overtake each other: who asked first hears first.
-    await grant.inOrder();
+    const before = grant.inOrder();
+    if (before) await before;
     // The outcome is known, or nobody will ever know it. Nothing here throws.
     grant.leave();
   }

@@ -68,12 +68,10 @@ export class Grant {
     for (const turn of this.#turns) turn.early();
   }
 
-  /** Resolves when those who had the keys before have heard. */
-  async inOrder(): Promise<void> {
-    for (const turn of this.#turns) {
-      const before = turn.inOrder();
-      if (before) await before;
-    }
+  /** Resolves when those who had the keys before have heard; `undefined` if they have. */
+  inOrder(): Promise<unknown> | undefined {
+    const before = this.#turns.map((turn) => turn.inOrder()).filter((left) => left !== undefined);
+    return before.length === 0 ? undefined : Promise.all(before);
   }
 
   /** Gives all of it back. Idempotent; never throws. */
@@ -82,8 +80,13 @@ export class Grant {
   }
 }
 
-/** The turns of all keys, or of none; the first key's is had already. */
-export async function withOthers(first: Turn, room: WaitingRoom, keys: readonly string[], request: Request) {
+/** All of the keys, or none; the first one's turn is had already. */
+export async function withOthers(
+  first: Turn,
+  room: WaitingRoom,
+  keys: readonly string[],
+  request: Request,
+): Promise<Grant> {
   const turns = [first];
   try {
     for (const key of keys.slice(1)) turns.push(await room.enter(key, request));
