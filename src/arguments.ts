@@ -11,14 +11,13 @@ const MOST_KEYS = 100;
  * @throws InvalidOptionError
  */
 export function checkKeys(keys: unknown): readonly string[] {
-  if (!Array.isArray(keys)) return [checkKey(keys)];
+  if (!Array.isArray(keys)) return Object.freeze([checkKey(keys)]);
   if (keys.length === 0 || keys.length > MOST_KEYS) {
     throw new InvalidOptionError('key', `must be one key, or 1 to ${MOST_KEYS} of them.`);
   }
   // Not map, which leaves out holes.
-  return [...new Set(Array.from(keys, checkKey))].sort((one, other) =>
-    Buffer.compare(Buffer.from(one), Buffer.from(other)),
-  );
+  const unique = new Set(Array.from(keys, checkKey));
+  return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
 }
 
 /** A key is 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */
@@ -38,6 +37,10 @@ export function checkKey(key: unknown): string {
 export function checkWork(work: unknown): void {
   if (typeof work !== 'function') {
     throw new InvalidOptionError('fn', 'must be a function that is given the client of the transaction.');
+  }
+  // It would run nothing, and look like a success.
+  if (/Generator/.test(Object.prototype.toString.call(work))) {
+    throw new InvalidOptionError('fn', 'must be a plain or an async function, and is a generator.');
   }
 }
 

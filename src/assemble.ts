@@ -6,7 +6,7 @@ import { FallbackStore } from './lease/fallback.js';
 import { Renewal } from './lease/renewal.js';
 import { WaitingRoom } from './lease/waiting-room.js';
 import { OpenHandles } from './open-handles.js';
-import type { ResolvedOptions } from './options.js';
+import { DEFAULTS, type ResolvedOptions } from './options.js';
 import type { Parts } from './parts.js';
 import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
@@ -38,7 +38,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       return database;
     },
     async close(): Promise<void> {
-      await Promise.all([room.close(), handles.releaseAll()]);
+      await Promise.all([room.close(), handles.closeAll()]);
       renewal.close();
       await store.close();
       rescue.close();
@@ -58,6 +58,9 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
         `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: add it, in a migration too.`,
       );
     }
+  }
+  if (fenceField !== DEFAULTS.fenceField && ![...fields.keys()].some(has)) {
+    throw new InvalidOptionError('fenceField', `is ${fenceField}, which no model has as a field of type BigInt.`);
   }
   return new Fencing(fenceField, new Set(models ?? [...fields.keys()].filter(has)), modelsOf(client));
 }

@@ -2,7 +2,7 @@ import { Prisma } from '@prisma/client/extension';
 import { checkKey, checkKeys, checkState, checkWork } from './arguments.js';
 import { assemble } from './assemble.js';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
-import { heldKey } from './context.js';
+import { heldKey, holds } from './context.js';
 import { type LockHandle, lock, resume } from './handle.js';
 import type { Lock, Work } from './lock.js';
 import { forceRelease, inspect, type LockState, list } from './operators.js';
@@ -21,6 +21,9 @@ export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;
 /** `$tryWithLock` does not wait, so it takes no `waitTime`. */
 export type TryLockOptions = Omit<LockOptions, 'waitTime'>;
 
+/** A resumed handle keeps the lease time that it had. */
+export type ResumeOptions = Omit<LockOptions, 'leaseTime'>;
+
 /**
  * A client whose models of these names have the field: applying the extension to another one does not compile. Names
  * that only the run time knows are checked there.
@@ -35,7 +38,10 @@ type WithFence<Model extends string, Field extends string> = string extends Mode
  * @throws InvalidOptionError for an option that cannot be used, when it is made and when it is applied.
  */
 export function fencedLock<const Model extends string = never, const Field extends string = 'fence'>(
-  options: FencedLockOptions & { readonly models?: readonly Model[]; readonly fenceField?: Field },
+  options: FencedLockOptions & {
+    readonly models?: readonly Model[] | undefined;
+    readonly fenceField?: Field | undefined;
+  },
 ) {
   const extension = extensionOf(resolveOptions(options));
   return extension as (client: WithFence<Model, Field>) => ReturnType<typeof extension>;
@@ -46,7 +52,10 @@ function extensionOf(resolved: ResolvedOptions) {
     const base = client as unknown as PrismaInternals;
     const { parts, store, databaseOf, close } = assemble(base, resolved);
     const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
-      const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals;
+      const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
+      if (outermost === undefined) {
+        throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
+      }
       refuseInside(outermost, method, keys[0]);
       const options = resolveLockOptions(given, resolved.defaults);
       return { client: outermost, database: databaseOf(outermost), keys, options, given };
@@ -118,8 +127,10 @@ function extensionOf(resolved: ResolvedOptions) {
          *
          * @throws StaleTokenError if somebody else has been admitted since, LockLostError if its lease has ended.
          */
-        async $resumeLock<T>(this: T, state: HandleState, options: LockOptions = {}): Promise<LockHandle<LockTx<T>>> {
+        async $resumeLock<T>(this: T, state: HandleState, options: ResumeOptions = {}): Promise<LockHandle<LockTx<T>>> {
           const checked = checkState(state);
+          if ('leaseTime' in options)
+            throw new InvalidOptionError('leaseTime', 'is that of the handle that is resumed.');
           const handle = await resume(parts, check(this, '$resumeLock', checked.keys, options), checked);
           return handle as unknown as LockHandle<LockTx<T>>;
         },
@@ -136,10 +147,12 @@ function extensionOf(resolved: ResolvedOptions) {
           },
           /**
            * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
-           * in hand stale. `false` if nobody had its lease.
+           * in hand stale. `false` if nobody was in the way.
            */
           async forceRelease(key: string): Promise<boolean> {
-            return await forceRelease(parts, store, databaseOf(base), checkKey(key), resolved.defaults);
+            const checked = checkKey(key);
+            refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
+            return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
           async close(): Promise<void> {

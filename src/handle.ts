@@ -1,11 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { checkWork } from './arguments.js';
 import { Deadline, OVERDUE, unlessAborted, within } from './base/clock.js';
-import { ClosedError, type LockLostError, LockTimeoutError, StaleTokenError } from './base/errors.js';
+import {
+  ClosedError,
+  type LockLostError,
+  LockTimeoutError,
+  LockUnavailableError,
+  StaleTokenError,
+} from './base/errors.js';
 import { Strike } from './base/strike.js';
 import { findJoint, holding, holds } from './context.js';
 import type { Registered } from './fence/call.js';
 import type { Database } from './fence/database.js';
 import { Grant, withOthers } from './lease/grant.js';
+import type { Turn } from './lease/turn.js';
 import { HeldLock, type Lock, type Work } from './lock.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from './options.js';
 import type { Parts } from './parts.js';
@@ -70,15 +78,21 @@ export async function resume<Tx>(
   const registered = { tokens: tokens.map(BigInt), successors };
   const deadline = new Deadline(options.waitTime);
   const kept = await register(parts, call, { ...old, attach: () => () => {} }, deadline, registered);
-  const turns = [];
+  const turns: Turn[] = [];
   try {
     for (const [index, key] of keys.entries()) {
       const claim = { key, holder: holders[index] as string, leaseTime };
-      turns.push(await room.takeOver(claim, successors[index] as string, options.renew));
+      turns.push(await room.takeOver(claim, successors[index] as string, options.renew, deadline));
     }
     return parts.handles.add(new Handle(parts, call, new Grant(turns), kept));
   } catch (error) {
     for (const turn of turns) turn.leave();
+    // Redis could not be asked, so nothing has been taken over: the old handle, and its state, are to be good again.
+    if (turns.length === 0 && error instanceof LockUnavailableError) {
+      const back = { tokens: registered.tokens, successors: holders };
+      const own = { ...old, holders: successors, attach: () => () => {} };
+      await register(parts, call, own, new Deadline(options.waitTime), back).catch(() => {});
+    }
     throw error;
   }
 }
@@ -111,7 +125,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly #tokens: readonly bigint[];
   readonly #strike = new Strike();
   /** Ends with the last transaction that was asked for. */
-  #last: Promise<unknown> = Promise.resolve();
+  #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
 
   constructor(parts: Parts, { database, options }: LockCall<Tx>, grant: Grant, tokens: readonly bigint[]) {
@@ -140,13 +154,15 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
+    checkWork(fn);
     const options = resolveTransactionOptions(given, this.#defaults);
     findJoint(this.keys, options.nested, () => false);
     if (this.#released) throw this.#closed();
     if (this.#grant.loss) throw this.#grant.loss;
     const before = this.#last;
     const run = this.#run(before, fn, options);
-    this.#last = Promise.allSettled([before, run]);
+    // Not what it resolves to: each would hold the result of the one before it.
+    this.#last = run.then(nothing, nothing).then(() => before);
     return await run;
   }
 
@@ -154,6 +170,12 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#released ??= this.#last.then(() => this.#end());
     // Inside its own transaction it would wait for itself; there it is released when that has ended.
     return holds(this.key) ? Promise.resolve() : this.#released;
+  }
+
+  /** The client is being closed: whoever works by this lock has to know. */
+  close(): Promise<void> {
+    this.#strike.now(new ClosedError('The client was closed, and this lock was given back.', { key: this.key }));
+    return this.release();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -165,7 +187,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
-  async #run<R>(before: Promise<unknown>, fn: Work<Tx, R>, options: ResolvedLockOptions): Promise<R> {
+  async #run<R>(before: Promise<void>, fn: Work<Tx, R>, options: ResolvedLockOptions): Promise<R> {
     const { waitTime, signal } = options;
     const deadline = new Deadline(waitTime);
     if ((await within(unlessAborted(before, signal), waitTime)) === OVERDUE) {
@@ -205,3 +227,5 @@ class Handle<Tx> implements LockHandle<Tx> {
     return new ClosedError('This lock was released, so it cannot begin a transaction any more.', { key: this.key });
   }
 }
+
+function nothing(): void {}

@@ -16,7 +16,7 @@ export {
   TransactionAbortedError,
 } from './base/errors.js';
 export type { FencedLockEvent } from './base/events.js';
-export { fencedLock, type LockTx, type TryLockOptions } from './extension.js';
+export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
 export type { LockHandle } from './handle.js';
 export type { Lock } from './lock.js';
 export type { LockState } from './operators.js';

@@ -1,3 +1,4 @@
+import { offAbort, onAbort } from './base/abort.js';
 import { after } from './base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from './base/errors.js';
 import type { Strike } from './base/strike.js';
@@ -37,8 +38,8 @@ export class Joint {
     const strike = this.#strike;
     strike.throwIfStruck();
     signal?.throwIfAborted();
-    const onAbort = () => strike.now(signal?.reason);
-    signal?.addEventListener('abort', onAbort);
+    const aborted = { handleEvent: () => strike.now(signal?.reason) };
+    onAbort(signal, aborted);
     const overdue = () =>
       new TransactionAbortedError(
         this.#lock.key,
@@ -54,7 +55,7 @@ export class Joint {
     } finally {
       this.#running--;
       timer?.stop();
-      signal?.removeEventListener('abort', onAbort);
+      offAbort(signal, aborted);
     }
   }
 

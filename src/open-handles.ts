@@ -1,21 +1,21 @@
-interface Releasable {
-  release(): Promise<void>;
+interface Closable {
+  close(): Promise<void>;
 }
 
 /** The handles of one client that have not been released. */
 export class OpenHandles {
-  readonly #open = new Set<Releasable>();
+  readonly #open = new Set<Closable>();
 
-  add<Handle extends Releasable>(handle: Handle): Handle {
+  add<Handle extends Closable>(handle: Handle): Handle {
     this.#open.add(handle);
     return handle;
   }
 
-  delete(handle: Releasable): void {
+  delete(handle: Closable): void {
     this.#open.delete(handle);
   }
 
-  async releaseAll(): Promise<void> {
-    await Promise.all([...this.#open].map((handle) => handle.release()));
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#open].map((handle) => handle.close()));
   }
 }

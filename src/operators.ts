@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline } from './base/clock.js';
+import { LockUnavailableError } from './base/errors.js';
+import type { Emit } from './base/events.js';
 import { Strike } from './base/strike.js';
 import type { Database, Query, Row } from './fence/database.js';
 import { LAST_ADMISSIONS } from './fence/sql.js';
@@ -33,13 +35,13 @@ export interface LockState {
 const PAGE = 1_000;
 
 export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
-  const [state] = await describe([await store.inspect(key)], query);
+  const [state] = await describe([await store.inspect(key).catch(unavailable(key))], query);
   return state as LockState;
 }
 
 /** The keys that somebody has or waits for. */
 export async function list(store: LeaseStore, query: Query): Promise<readonly LockState[]> {
-  return await describe(await store.list(), query);
+  return await describe(await store.list().catch(unavailable()), query);
 }
 
 /**
@@ -70,8 +72,22 @@ export async function forceRelease<Tx>(
     deadline: new Deadline(options.waitTime),
     registered: { durable: true },
   };
-  await underGrant(parts, wanted, new Strike(), async () => {});
-  return await store.force(key);
+  let ended = false;
+  const emit: Emit = (event) => {
+    ended ||= event.type === 'backend-ended';
+    parts.emit(event);
+  };
+  await underGrant({ ...parts, emit }, wanted, new Strike(), async () => {});
+  const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
+  const wasHeld = await store.force(key).catch(unavailable(key, done));
+  parts.room.overruled(key);
+  return wasHeld || ended;
+}
+
+function unavailable(key?: string, done?: string): (error: unknown) => never {
+  return (error) => {
+    throw new LockUnavailableError(key, error, done);
+  };
 }
 
 async function describe(keys: readonly KeyState[], query: Query): Promise<readonly LockState[]> {

@@ -5,32 +5,32 @@ export interface FencedLockOptions {
   /** An ioredis client (5 or 6). Commands go over it; wake-ups over one duplicate of it. */
   readonly redis: RedisLike;
   /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
-  readonly rescue?: AdapterLike;
+  readonly rescue?: AdapterLike | undefined;
   /** Before every name in Redis. Default: `fenced-lock:`. */
-  readonly keyPrefix?: string;
+  readonly keyPrefix?: string | undefined;
   /** The field that makes a model fenced. Default: `fence`. */
-  readonly fenceField?: string;
+  readonly fenceField?: string | undefined;
   /** The models to fence. Default: every model that has the field. */
-  readonly models?: readonly string[];
+  readonly models?: readonly string[] | undefined;
   /** How long Redis may take to answer one command before its answer counts as lost; ms. Default: 2 000. */
-  readonly commandTimeout?: number;
+  readonly commandTimeout?: number | undefined;
   /**
    * `process`: across processes first come, first served, and the callers of one process share its place; the key
    * passes between them without Redis. `strict`: every caller has a place of its own. Default: `process`.
    */
-  readonly fairness?: 'process' | 'strict';
+  readonly fairness?: 'process' | 'strict' | undefined;
   /** How often in a row a key may pass from caller to caller in this process while another one waits. Default: 16. */
-  readonly maxLocalHandovers?: number;
+  readonly maxLocalHandovers?: number | undefined;
   /**
    * What a call does that Redis does not answer: `throw` waits and then rejects with `LockUnavailableError`;
    * `postgres` goes on without, and transactions of one key wait for each other in Postgres, each on a connection of
    * its own. No update is lost either way. Handles need Redis. Default: `throw`.
    */
-  readonly onRedisUnavailable?: 'throw' | 'postgres';
+  readonly onRedisUnavailable?: 'throw' | 'postgres' | undefined;
   /** Defaults for the options of each call. */
-  readonly defaults?: LockOptions;
+  readonly defaults?: LockOptions | undefined;
   /** Hears of what happens beside the caller's way. */
-  readonly onEvent?: (event: FencedLockEvent) => void;
+  readonly onEvent?: ((event: FencedLockEvent) => void) | undefined;
 }
 
 /** An ioredis client, as far as its type matters: the packages' own types differ between their versions. */
@@ -50,39 +50,39 @@ export interface AdapterLike {
 /** What one call takes. */
 export interface LockOptions {
   /** How long to wait for the lock; ms, 0 to 2^31 - 1. Default: 10 000. */
-  readonly waitTime?: number;
+  readonly waitTime?: number | undefined;
   /**
    * How long the lease stands without a renewal; ms, at least 100. It bounds what a crash of the holder costs the
    * others, so it need not be as long as the work. Default: 30 000.
    */
-  readonly leaseTime?: number;
+  readonly leaseTime?: number | undefined;
   /** Whether the lease is extended while the work runs, at a third of its time. Default: `true`. */
-  readonly renew?: boolean;
+  readonly renew?: boolean | undefined;
   /** How long the work may take, from its admission to COMMIT; ms. Default: 30 000. */
-  readonly timeout?: number;
+  readonly timeout?: number | undefined;
   /** Ends the waiting or the work; the call rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /**
    * What a call inside the function of a lock of the same keys does: `join` works in its transaction, under its token,
    * and ends with it; `throw` refuses. Default: `join`.
    */
-  readonly reentry?: 'join' | 'throw';
+  readonly reentry?: 'join' | 'throw' | undefined;
   /**
    * What a call inside the function of another lock does: `throw` refuses it, because the outer one holds a
    * connection while the inner one waits; `allow` leaves it to you that the pool has room. Default: `throw`.
    */
-  readonly nested?: 'throw' | 'allow';
+  readonly nested?: 'throw' | 'allow' | undefined;
   /**
    * How often the whole transaction runs again, under the same lease and a fresh token, after a serialization failure
    * (40001), a deadlock (40P01) or a row that was written under another key (`StaleTokenError`, `other-key`). The
    * function may then run several times: what it does outside of `tx` has to bear that, and it gets a new `tx` and
    * `lock` each time. `timeout` is for each run. 0 to 100. Default: 0.
    */
-  readonly retries?: number;
+  readonly retries?: number | undefined;
   /** Isolation level of the transaction. Default: the database's, READ COMMITTED if nobody changed it. */
-  readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable';
+  readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
   /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
-  readonly maxWait?: number;
+  readonly maxWait?: number | undefined;
 }
 
 /** What one transaction of a handle takes. `waitTime`: how long to wait for another one of the same handle. */

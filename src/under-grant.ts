@@ -1,3 +1,4 @@
+import { offAbort, onAbort } from './base/abort.js';
 import type { Deadline } from './base/clock.js';
 import type { Strike } from './base/strike.js';
 import type { Admission } from './fence/admission.js';
@@ -29,9 +30,9 @@ export async function underGrant<Tx, R>(
 ): Promise<R> {
   const { grant, options, deadline, opening, ...rest } = wanted;
   const { signal, waitTime } = options;
-  const onAbort = () => strike.now(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  if (signal?.aborted) onAbort();
+  const aborted = { handleEvent: () => strike.now(signal?.reason) };
+  onAbort(signal, aborted);
+  if (signal?.aborted) aborted.handleEvent();
   let beat = () => {};
   const detach = grant.attach({ lost: (loss) => strike.now(loss), beat: () => beat() });
   if (grant.loss) strike.now(grant.loss);
@@ -42,7 +43,7 @@ export async function underGrant<Tx, R>(
   try {
     return await fencedTransaction<Tx, R>({ ...rest, opening, grant, fencing, limits, strike, work, onBeat, emit });
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    offAbort(signal, aborted);
     detach();
   }
 }

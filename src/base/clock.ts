@@ -1,3 +1,5 @@
+import { offAbort, onAbort } from './abort.js';
+
 // Taken once, at import: users run fake timers, and a wall clock can be set back. Every deadline here is
 // monotonic; none is ever compared with another machine's.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
@@ -113,9 +115,9 @@ export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof O
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    const aborted = { handleEvent: () => reject(signal.reason) };
+    if (signal.aborted) aborted.handleEvent();
+    else onAbort(signal, aborted);
+    promise.then(resolve, reject).finally(() => offAbort(signal, aborted));
   });
 }

@@ -63,8 +63,8 @@ export class LockLostError extends FencedLockError {
         : 'Redis no longer has it for this holder';
     super(
       'LOCK_LOST',
-      `The lease of the lock ${quoted(key)} was lost: ${why}. The transaction was rolled back: run it again, ` +
-        'with a longer leaseTime if this repeats.',
+      `The lease of the lock ${quoted(key)} was lost: ${why}. A transaction that was under way was rolled back: run it ` +
+        'again, with a longer leaseTime if this repeats. What a handle has committed before stays.',
       { key, cause },
     );
     this.reason = reason;
@@ -124,11 +124,11 @@ export class StaleTokenError extends FencedLockError {
 
 /** Redis did not answer within the wait time, so nobody can say whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
-  constructor(key: string, cause: unknown) {
+  constructor(key: string | undefined, cause: unknown, done = 'Nothing was done') {
     super(
       'LOCK_UNAVAILABLE',
-      `Redis gave no usable answer about the lock ${quoted(key)} in time. Nothing was done: see the cause, and check the ` +
-        'connection of the client given as `redis`.',
+      `Redis gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time. ${done}: ` +
+        'see the cause, and check the connection of the client given as `redis`.',
       { key, cause },
     );
   }

@@ -1,3 +1,4 @@
+import { type AbortListener, offAbort, onAbort } from '../base/abort.js';
 import type { Deadline } from '../base/clock.js';
 import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
 import type { Turn } from './turn.js';
@@ -30,7 +31,7 @@ export interface Line {
 }
 
 /** One caller that waits for its turn: it is called, or gives up, or is turned away. */
-export class Caller {
+export class Caller implements AbortListener {
   readonly request: Request;
   readonly turn: Promise<Turn>;
   readonly #line: Line;
@@ -45,7 +46,7 @@ export class Caller {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    request.signal?.addEventListener('abort', this);
+    onAbort(request.signal, this);
   }
 
   /** Whether its wait time counts. */
@@ -91,6 +92,6 @@ export class Caller {
   }
 
   #end(): void {
-    this.request.signal?.removeEventListener('abort', this);
+    offAbort(this.request.signal, this);
   }
 }

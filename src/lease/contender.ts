@@ -69,6 +69,11 @@ export class Contender {
     for (const caller of this.#waiting) caller.turnAway(error);
   }
 
+  /** The lease was taken from this holder; from whoever has it, without one. */
+  overruled(holder?: string): void {
+    if (this.#lease && (holder === undefined || holder === this.#lease.holder)) this.#lease.lose('gone');
+  }
+
   #left(caller: Caller): void {
     this.#waiting.delete(caller);
     if (this.#waiting.size > 0) return;

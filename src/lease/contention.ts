@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, now } from '../base/clock.js';
-import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import { Bell } from './bell.js';
 import type { Caller } from './caller.js';
@@ -103,9 +102,8 @@ export class Contention {
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           if (answer.shared && !first.request.mayShare) {
-            first.turnAway(new LockUnavailableError(this.#key, answer.shared));
             this.#means.giveBack(claim);
-            continue;
+            throw answer.shared;
           }
           if (lease.loss === undefined) return lease;
           // It came so late that it has ended already. The store may still think that we have it.

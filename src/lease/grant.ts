@@ -14,7 +14,7 @@ export class Grant {
 
   constructor(turns: readonly Turn[]) {
     this.#turns = turns;
-    this.keys = turns.map(({ lease }) => lease.key);
+    this.keys = Object.freeze(turns.map(({ lease }) => lease.key));
   }
 
   get leases(): readonly Lease[] {

@@ -1,5 +1,5 @@
-import { now } from '../base/clock.js';
-import { ClosedError, LockLostError } from '../base/errors.js';
+import { type Deadline, now, sleep } from '../base/clock.js';
+import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Request } from './caller.js';
 import { Contender, type Shared } from './contender.js';
@@ -7,6 +7,9 @@ import { Lease } from './lease.js';
 import type { Renewal } from './renewal.js';
 import type { Claim, LeaseStore } from './store.js';
 import type { Turn } from './turn.js';
+
+/** Between two tries at taking a lease over. */
+const TRANSFER_PAUSE = 50;
 
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
@@ -63,12 +66,16 @@ export class WaitingRoom {
     return this.#byKey.get(key)?.waiting ?? 0;
   }
 
-  /** A turn with a lease that another process took. @throws LockLostError if nobody has it in that name any more. */
-  async takeOver(claim: Claim, successor: string, renew: boolean): Promise<Turn> {
+  /**
+   * A turn with a lease that another process took.
+   *
+   * @throws LockLostError if nobody has it in that name any more, LockUnavailableError if the store does not say.
+   */
+  async takeOver(claim: Claim, successor: string, renew: boolean, deadline: Deadline): Promise<Turn> {
     this.throwIfClosing(claim.key);
-    const { store, renewal } = this.#shared;
-    const sentAt = now();
-    if (!(await store.transfer(claim, successor))) throw new LockLostError(claim.key, 'gone');
+    const { renewal } = this.#shared;
+    const sentAt = await this.#transfer(claim, successor, deadline);
+    this.overruled(claim.key, claim.holder);
     const lease = new Lease({ ...claim, holder: successor }, sentAt);
     renewal.add(lease, renew);
     this.#adopted++;
@@ -79,6 +86,11 @@ export class WaitingRoom {
       this.#noticeEmpty();
     });
     return { lease, early: () => {}, inOrder: () => undefined, leave };
+  }
+
+  /** The key was taken from whoever has it, or from this holder: if that is one of ours it need not find out by itself. */
+  overruled(key: string, holder?: string): void {
+    this.#byKey.get(key)?.overruled(holder);
   }
 
   /** Turns away who waits, and resolves when nobody has a turn and everything has been given back. */
@@ -97,6 +109,25 @@ export class WaitingRoom {
 
   throwIfClosing(key: string): void {
     if (this.#closing) throw closed(key);
+  }
+
+  /** Resolves to when the command was sent that did it. */
+  async #transfer(claim: Claim, successor: string, deadline: Deadline): Promise<number> {
+    for (;;) {
+      const sentAt = now();
+      try {
+        if (await this.#shared.store.transfer(claim, successor)) return sentAt;
+        throw new LockLostError(claim.key, 'gone');
+      } catch (error) {
+        if (error instanceof LockLostError) throw error;
+        if (deadline.passed) {
+          // Behind the command that it undoes, whose answer may only have been lost.
+          this.#shared.giveBack({ ...claim, holder: successor });
+          throw new LockUnavailableError(claim.key, error);
+        }
+        await sleep(Math.min(TRANSFER_PAUSE, deadline.remaining));
+      }
+    }
   }
 
   #contenderFor(key: string): Contender {

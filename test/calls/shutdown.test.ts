@@ -76,10 +76,13 @@ describeWithShop('the end of a client', () => {
       await work;
       await closing;
       expect((await shop.row(id))?.quantity).toBe(9);
-      for (const handle of [lock, other, resumed]) {
+      for (const handle of [lock, resumed]) {
         expect(handle.remaining()).toBe(0);
+        expect(handle.signal.reason).toMatchObject({ code: 'CLOSED', key: handle.key });
         await expect(handle.$transaction(() => 'late')).rejects.toMatchObject({ code: 'CLOSED' });
       }
+      // It was lost to the resumed one before.
+      await expect(other.$transaction(() => 'late')).rejects.toMatchObject({ code: 'LOCK_LOST' });
       expect([await inRedis(key), await inRedis(idle.key)]).toEqual([[], []]);
     },
   );

@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest';
+import { Deadline } from '../../src/base/clock.js';
 import { ClosedError, LockLostError } from '../../src/base/errors.js';
 import { describeWithShop, gate } from '../support/shop.js';
 import { leaseName, queueName, someKey, turnOfLoop } from './actors.js';
@@ -75,7 +76,9 @@ describeWithShop('closing the waiting room', () => {
     const closing = actor.room.close();
     await expect(actor.acquire(key)).rejects.toBeInstanceOf(ClosedError);
     await expect(actor.acquire(someKey())).rejects.toBeInstanceOf(ClosedError);
-    await expect(actor.room.takeOver(claimOf(key), 'successor', true)).rejects.toBeInstanceOf(ClosedError);
+    await expect(actor.room.takeOver(claimOf(key), 'successor', true, new Deadline(60_000))).rejects.toBeInstanceOf(
+      ClosedError,
+    );
     turn.leave();
     await closing;
     await actor.release(await actor.acquire(key));
@@ -108,7 +111,12 @@ describeWithShop('taking over a lease', () => {
     const [holder, successor, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key, { leaseTime: 5_000 });
     const { leaseTime } = first.lease;
-    const turn = await successor.room.takeOver({ key, holder: first.lease.holder, leaseTime }, 'successor', true);
+    const turn = await successor.room.takeOver(
+      { key, holder: first.lease.holder, leaseTime },
+      'successor',
+      true,
+      new Deadline(60_000),
+    );
     expect(turn.lease).toMatchObject({ key, holder: 'successor', leaseTime: 5_000 });
     expect(await stage().admin.get(leaseName(key))).toBe('successor');
     // The one who had it before finds out by its renewal, or by giving it back: neither touches the successor's.
@@ -124,7 +132,12 @@ describeWithShop('taking over a lease', () => {
   test('it is renewed where that was asked for', async () => {
     const [holder, successor, key] = [direct(), direct(), someKey()];
     const { lease } = await holder.acquire(key, { leaseTime: 600 });
-    const turn = await successor.room.takeOver({ key, holder: lease.holder, leaseTime: 600 }, 'successor', true);
+    const turn = await successor.room.takeOver(
+      { key, holder: lease.holder, leaseTime: 600 },
+      'successor',
+      true,
+      new Deadline(60_000),
+    );
     await successor.store.extended.reach(4);
     expect(turn.lease.loss).toBeUndefined();
     await successor.release(turn);
@@ -132,7 +145,7 @@ describeWithShop('taking over a lease', () => {
 
   test('of what is gone is a LockLostError', async () => {
     const [successor, key] = [direct(), someKey()];
-    const taking = successor.room.takeOver(claimOf(key), 'successor', true);
+    const taking = successor.room.takeOver(claimOf(key), 'successor', true, new Deadline(60_000));
     await expect(taking).rejects.toBeInstanceOf(LockLostError);
     await expect(taking).rejects.toMatchObject({ reason: 'gone', key });
     await successor.room.close();
@@ -142,7 +155,7 @@ describeWithShop('taking over a lease', () => {
     const [holder, successor, key] = [direct(), direct(), someKey()];
     const { lease } = await holder.acquire(key);
     const { holder: id, leaseTime } = lease;
-    const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', true);
+    const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', true, new Deadline(60_000));
     const closing = successor.room.close();
     expect(await isSettled(closing)).toBe(false);
     turn.leave();
