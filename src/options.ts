@@ -24,7 +24,7 @@ export interface FencedLockOptions {
   /**
    * What a call does that Redis does not answer: `throw` waits and then rejects with `LockUnavailableError`;
    * `postgres` goes on without, and transactions of one key wait for each other in Postgres, each on a connection of
-   * its own. No update is lost either way. Handles need Redis. Default: `throw`.
+   * its own. No update is lost either way. Handles wait for Redis. Default: `throw`.
    */
   readonly onRedisUnavailable?: 'throw' | 'postgres' | undefined;
   /** Defaults for the options of each call. */

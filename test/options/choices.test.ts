@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { checkWork } from '../../src/arguments.js';
 import { InvalidOptionError } from '../../src/base/errors.js';
 import type { FencedLockOptions, LockOptions } from '../../src/options.js';
 import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/resolve.js';
@@ -11,6 +12,15 @@ const call = (options: object) => resolveLockOptions(options as LockOptions, def
 const OF_A_CALL = { reentry: ['join', 'throw'], nested: ['throw', 'allow'] };
 const OF_THE_EXTENSION = { fairness: ['process', 'strict'], onRedisUnavailable: ['throw', 'postgres'] };
 const NO_CHOICE = ['', 'JOIN', 'constructor', 0, true, {}, ['throw'], null, () => {}];
+
+describe('the function', () => {
+  test('cannot be a generator, which would run nothing', () => {
+    for (const generator of [function* () {}, async function* () {}]) {
+      expect(() => checkWork(generator)).toThrow('`fn` must be a plain or an async function');
+    }
+    for (const good of [() => {}, async () => {}, function named() {}]) checkWork(good);
+  });
+});
 
 describe('a choice', () => {
   for (const [of, options, resolve] of [

@@ -72,6 +72,18 @@ describe('where the extension is applied', () => {
   const plain = new PrismaClient({ adapter: ADAPTER });
   const apply = (options: Partial<FencedLockOptions>) => plain.$extends(fencedLock({ redis, ...options }));
 
+  test('a fence field that no model has is refused: it would leave all of them unfenced', () => {
+    const { option, message } = refusal(() => apply({ fenceField: 'fense' }));
+    expect(option).toBe('fenceField');
+    expect(message).toContain('fense, which no model has');
+  });
+
+  test('a method without its client is refused as that', async () => {
+    const { $withLock } = apply({});
+    const detached = $withLock as unknown as (key: string, fn: () => void) => Promise<void>;
+    await expect(detached('a', () => {})).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'this' });
+  });
+
   test('a model that the schema does not have is refused by its name', () => {
     const { option, message } = refusal(() => apply({ models: ['Stock', 'Stok'] }));
     expect(option).toBe('models');
