@@ -1,10 +1,11 @@
--- force: takes the key from whoever has it, and passes it on.
+-- force: takes the key from this holder, whoever asks, and passes it on. From no other: who has it since is well.
 --
 -- KEYS  lease  queue
--- ARGV  wake  offerTime
--- REPLY integer: 1 it was held; 0 it was not
+-- ARGV  holder  wake  offerTime
+-- REPLY integer: 1 it was held; 0 not any more
 -- USES  shared/pass-on.lua
 
-local held = redis.call('DEL', KEYS[1])
-if not pass_on(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) then redis.call('PUBLISH', ARGV[1], 'look') end
-return held
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3]) then redis.call('PUBLISH', ARGV[2], 'look') end
+return 1

@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { checkWork } from './arguments.js';
 import { Deadline, OVERDUE, unlessAborted, within } from './base/clock.js';
-import {
-  ClosedError,
-  type LockLostError,
-  LockTimeoutError,
-  LockUnavailableError,
-  StaleTokenError,
-} from './base/errors.js';
+import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from './base/errors.js';
 import { Strike } from './base/strike.js';
 import { findJoint, holding, holds } from './context.js';
 import type { Registered } from './fence/call.js';
@@ -77,23 +71,30 @@ export async function resume<Tx>(
   const old = { keys, key: keys[0] as string, holders, leaseTime, age: Number.POSITIVE_INFINITY, loss: undefined };
   const registered = { tokens: tokens.map(BigInt), successors };
   const deadline = new Deadline(options.waitTime);
-  const kept = await register(parts, call, { ...old, attach: () => () => {} }, deadline, registered);
   const turns: Turn[] = [];
+  room.throwIfClosing(old.key);
+  const done = room.begin();
   try {
-    for (const [index, key] of keys.entries()) {
-      const claim = { key, holder: holders[index] as string, leaseTime };
-      turns.push(await room.takeOver(claim, successors[index] as string, options.renew, deadline));
+    const kept = await register(parts, call, { ...old, attach: () => () => {} }, deadline, registered);
+    try {
+      for (const [index, key] of keys.entries()) {
+        const claim = { key, holder: holders[index] as string, leaseTime };
+        turns.push(await room.takeOver(claim, successors[index] as string, options.renew, deadline));
+      }
+      room.throwIfClosing(old.key);
+      return parts.handles.add(new Handle(parts, call, new Grant(turns), kept));
+    } catch (error) {
+      for (const turn of turns) turn.leave();
+      // Nothing has been taken over: the old handle, and its state, are to be good again.
+      if (turns.length === 0 && !(error instanceof LockLostError)) {
+        const back = { tokens: registered.tokens, successors: holders };
+        const own = { ...old, holders: successors, attach: () => () => {} };
+        await register(parts, call, own, new Deadline(options.waitTime), back).catch(() => {});
+      }
+      throw error;
     }
-    return parts.handles.add(new Handle(parts, call, new Grant(turns), kept));
-  } catch (error) {
-    for (const turn of turns) turn.leave();
-    // Redis could not be asked, so nothing has been taken over: the old handle, and its state, are to be good again.
-    if (turns.length === 0 && error instanceof LockUnavailableError) {
-      const back = { tokens: registered.tokens, successors: holders };
-      const own = { ...old, holders: successors, attach: () => () => {} };
-      await register(parts, call, own, new Deadline(options.waitTime), back).catch(() => {});
-    }
-    throw error;
+  } finally {
+    done();
   }
 }
 
@@ -124,6 +125,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly #grant: Grant;
   readonly #tokens: readonly bigint[];
   readonly #strike = new Strike();
+  readonly #detach: () => void;
   /** Ends with the last transaction that was asked for. */
   #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
@@ -137,7 +139,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#tokens = tokens;
     this.keys = grant.keys;
     this.token = tokens.at(-1) as bigint;
-    grant.attach({ lost: (loss) => this.#onLoss(loss), beat: () => {} });
+    this.#detach = grant.attach({ lost: (loss) => this.#onLoss(loss), beat: () => {} });
     if (grant.loss) this.#onLoss(grant.loss);
   }
 
@@ -219,6 +221,8 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   #end(): void {
+    // The next caller of this process may have the very same lease, and what becomes of it then is not ours.
+    this.#detach();
     this.#grant.leave();
     this.#parts.handles.delete(this);
   }

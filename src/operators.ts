@@ -77,10 +77,13 @@ export async function forceRelease<Tx>(
     ended ||= event.type === 'backend-ended';
     parts.emit(event);
   };
+  const { holder } = await store.inspect(key).catch(unavailable(key));
   await underGrant({ ...parts, emit }, wanted, new Strike(), async () => {});
   const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
-  const wasHeld = await store.force(key).catch(unavailable(key, done));
-  parts.room.overruled(key);
+  if (holder === undefined) return ended;
+  // From that holder alone: who has it since was admitted after us, and is well.
+  const wasHeld = await store.force(key, holder).catch(unavailable(key, done));
+  parts.room.overruled(key, holder);
   return wasHeld || ended;
 }
 

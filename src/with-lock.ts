@@ -85,11 +85,12 @@ async function hold<Tx, R>(
   };
   try {
     const wanted = { database, opening: ahead.take(), grant, options, deadline, onCommit };
-    return await underGrant(parts, wanted, strike, run);
-  } finally {
+    const value = await underGrant(parts, wanted, strike, run);
     // The answers of two connections overtake each other: who asked first hears first.
     const before = grant.inOrder();
     if (before) await before;
+    return value;
+  } finally {
     // The outcome is known, or nobody will ever know it. Nothing here throws.
     grant.leave();
   }

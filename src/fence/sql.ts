@@ -21,6 +21,7 @@ export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
 WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+  AND a.wait_event IS DISTINCT FROM 'SyncRep'
   AND EXISTS (
     SELECT FROM pg_stat_activity AS o WHERE o.pid = $1::integer AND position('fenced_lock.admit(' IN o.query) > 0
   )`;

@@ -69,9 +69,9 @@ export class Contender {
     for (const caller of this.#waiting) caller.turnAway(error);
   }
 
-  /** The lease was taken from this holder; from whoever has it, without one. */
-  overruled(holder?: string): void {
-    if (this.#lease && (holder === undefined || holder === this.#lease.holder)) this.#lease.lose('gone');
+  /** The lease was taken from this holder. */
+  overruled(holder: string): void {
+    if (this.#lease?.holder === holder) this.#lease.lose('gone');
   }
 
   #left(caller: Caller): void {
@@ -132,6 +132,7 @@ export class Contender {
         this.#call(next, lease, whenLeft);
       },
       inOrder: () => inOrder,
+      alone: () => this.#turns === 1,
       leave: () => {
         if (left) return;
         left = true;

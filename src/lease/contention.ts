@@ -13,6 +13,8 @@ const LONGEST_PAUSE = 500;
 const LEAST_LOOK = 250;
 /** How often to look while wake-ups cannot be heard. */
 const DEAF_PAUSE = 250;
+/** How long offers to others may put off the next look. */
+const LONGEST_REST = 2_000;
 /** A place in the queue is kept for so long beyond the longest wait, so that a new caller seldom has to ask for more. */
 const SPARE_TIME = 60_000;
 
@@ -37,6 +39,8 @@ export class Contention {
   #holder = '';
   /** Why the last look had no answer. */
   #trouble: unknown;
+  /** When the last look was sent. */
+  #lookedAt = 0;
   /** Since when a look is under way. */
   #askedAt = Number.POSITIVE_INFINITY;
   /** The last of the callers' deadlines, and until when our place in the queue is kept. */
@@ -89,12 +93,14 @@ export class Contention {
       const { leaseTime, deadline } = first.request;
       if (looks === 0 && this.#means.listenFirst && !deadline.passed) {
         first.settle();
+        this.#askedAt = now();
         await this.#listen();
       }
       const claim = { key: this.#key, holder: this.#holder, leaseTime };
       this.#bell.reset();
       const sentAt = now();
       this.#askedAt = sentAt;
+      this.#lookedAt = sentAt;
       let nextLook: number;
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
@@ -130,6 +136,7 @@ export class Contention {
         if (await this.#listen()) continue;
         nextLook = Math.min(nextLook, DEAF_PAUSE);
       }
+      if (this.#watch?.hears === false) nextLook = Math.min(nextLook, DEAF_PAUSE);
       await this.#bell.sleep(nextLook);
     }
     // Everybody has given up. The store may have us in its queue, or have given us the lease without our knowing.
@@ -157,7 +164,8 @@ export class Contention {
 
   #onWakeUp(wakeUp: WakeUp): void {
     if (wakeUp === 'look' || wakeUp.turn === this.#holder) this.#bell.ring();
-    // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so.
-    else this.#bell.ringIn(wakeUp.expiresIn + 1);
+    // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so. On a busy key
+    // the next offer comes before, and the next: a place that was lost with the queue would never be asked for again.
+    else this.#bell.ringIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));
   }
 }

@@ -29,7 +29,9 @@ export class FallbackStore implements LeaseStore {
     const asked = this.#down === undefined;
     if (asked) {
       try {
-        return await this.#store.acquire(claim, look);
+        const answer = await this.#store.acquire(claim, look);
+        this.#without.delete(claim.holder);
+        return answer;
       } catch (error) {
         this.#passBy(error);
       }
@@ -68,6 +70,8 @@ export class FallbackStore implements LeaseStore {
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+    // Who stands in a queue that nobody serves waits for nothing.
+    if (this.#down) return Promise.reject(this.#down);
     return this.#store.watch(key, wake);
   }
 
@@ -83,8 +87,8 @@ export class FallbackStore implements LeaseStore {
     return this.#store.list();
   }
 
-  force(key: string): Promise<boolean> {
-    return this.#store.force(key);
+  force(key: string, holder: string): Promise<boolean> {
+    return this.#store.force(key, holder);
   }
 
   close(): Promise<void> {

@@ -41,6 +41,8 @@ export class Grant {
 
   /** For how long nobody else can have had any of the keys; milliseconds. */
   get age(): number {
+    // Another turn shares a lease of ours: who stands in our way may be that one, and it is well.
+    if (this.#turns.some((turn) => !turn.alone())) return Number.POSITIVE_INFINITY;
     const ages = this.#turns.map(({ lease }) => lease.age);
     return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);
   }
@@ -80,19 +82,33 @@ export class Grant {
   }
 }
 
-/** All of the keys, or none; the first one's turn is had already. */
+/** All of the keys, or none; the first one's turn is had already. A lease that is lost meanwhile ends the waiting. */
 export async function withOthers(
   first: Turn,
   room: WaitingRoom,
   keys: readonly string[],
   request: Request,
 ): Promise<Grant> {
+  if (keys.length === 1) return new Grant([first]);
   const turns = [first];
+  const lost = new AbortController();
+  const user = { lost: (loss: LockLostError) => lost.abort(loss), beat: () => {} };
+  const signal = AbortSignal.any([lost.signal, ...(request.signal ? [request.signal] : [])]);
+  const { leaseTime, renew, deadline, waitTime, mayShare, mayBeEarly, ahead } = request;
+  const more = { leaseTime, renew, deadline, waitTime, mayShare, mayBeEarly, signal, ...(ahead && { ahead }) };
+  const detach = [first.lease.attach(user)];
   try {
-    for (const key of keys.slice(1)) turns.push(await room.enter(key, request));
+    if (first.lease.loss) throw first.lease.loss;
+    for (const key of keys.slice(1)) {
+      const turn = await room.enter(key, more);
+      turns.push(turn);
+      detach.push(turn.lease.attach(user));
+    }
     return new Grant(turns);
   } catch (error) {
     for (const turn of turns) turn.leave();
     throw error;
+  } finally {
+    for (const end of detach) end();
   }
 }

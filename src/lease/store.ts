@@ -23,6 +23,8 @@ export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: numbe
 export interface Watch {
   /** Idempotent. */
   close(): void;
+  /** Whether wake-ups can be heard at the moment. */
+  readonly hears?: boolean;
 }
 
 export interface Look {
@@ -73,8 +75,8 @@ export interface LeaseStore {
   inspect(key: string): Promise<KeyState>;
   /** The keys that somebody has or waits for, as far as they are there from beginning to end. */
   list(): Promise<readonly KeyState[]>;
-  /** Takes the key from whoever has it, and passes it on; `false` if nobody had it. */
-  force(key: string): Promise<boolean>;
+  /** Takes the key from this holder, whoever asks, and passes it on; `false` if it is not this holder's any more. */
+  force(key: string, holder: string): Promise<boolean>;
   /** Stops timers and closes connections that the store opened itself. */
   close(): Promise<void>;
 }

@@ -66,6 +66,15 @@ export class WaitingRoom {
     return this.#byKey.get(key)?.waiting ?? 0;
   }
 
+  /** Something begins that `close` has to wait for; returns its end. */
+  begin(): () => void {
+    this.#adopted++;
+    return once(() => {
+      this.#adopted--;
+      this.#noticeEmpty();
+    });
+  }
+
   /**
    * A turn with a lease that another process took.
    *
@@ -78,18 +87,17 @@ export class WaitingRoom {
     this.overruled(claim.key, claim.holder);
     const lease = new Lease({ ...claim, holder: successor }, sentAt);
     renewal.add(lease, renew);
-    this.#adopted++;
+    const end = this.begin();
     const leave = once(() => {
       renewal.remove(lease);
       this.#shared.giveBack(lease);
-      this.#adopted--;
-      this.#noticeEmpty();
+      end();
     });
-    return { lease, early: () => {}, inOrder: () => undefined, leave };
+    return { lease, early: () => {}, inOrder: () => undefined, alone: () => true, leave };
   }
 
-  /** The key was taken from whoever has it, or from this holder: if that is one of ours it need not find out by itself. */
-  overruled(key: string, holder?: string): void {
+  /** The key was taken from this holder: if that is one of ours it need not find out by itself. */
+  overruled(key: string, holder: string): void {
     this.#byKey.get(key)?.overruled(holder);
   }
 

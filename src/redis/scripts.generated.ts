@@ -61,10 +61,10 @@ if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redi
 return 0`,
 };
 
-export const force: Script<[lease: string, queue: string], [wake: string, offerTime: string], number> = {
+export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: 'ba85a38ded966d1424606352c5c19a569325b25e',
+  sha1: 'fa95c21ed80da0dd0c75073b4ed6acaddfcdd136',
   lua: `local function pass_on(lease, queue, wake, offer_time, own)
   while true do
     local entry = redis.call('LPOP', queue)
@@ -78,9 +78,10 @@ export const force: Script<[lease: string, queue: string], [wake: string, offerT
     end
   end
 end
-local held = redis.call('DEL', KEYS[1])
-if not pass_on(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) then redis.call('PUBLISH', ARGV[1], 'look') end
-return held`,
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3]) then redis.call('PUBLISH', ARGV[2], 'look') end
+return 1`,
 };
 
 export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {

@@ -66,7 +66,14 @@ export class RedisStore implements LeaseStore {
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
-    return { close: await this.#subscriber.listen(this.#names(key).wake, wake) };
+    const subscriber = this.#subscriber;
+    const close = await subscriber.listen(this.#names(key).wake, wake);
+    return {
+      close,
+      get hears() {
+        return subscriber.connected;
+      },
+    };
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -105,9 +112,9 @@ export class RedisStore implements LeaseStore {
     return states.filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
   }
 
-  async force(key: string): Promise<boolean> {
+  async force(key: string, holder: string): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    return (await this.#number(scripts.force, [lease, queue], [wake, OFFER_TIME])) === 1;
+    return (await this.#number(scripts.force, [lease, queue], [holder, wake, OFFER_TIME])) === 1;
   }
 
   async close(): Promise<void> {

@@ -31,6 +31,8 @@ export class Subscriber {
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
   #connection: RedisSubscriberClient | undefined;
+  /** Whether a message that is published now would be heard. */
+  connected = false;
   #pinging: Timer | undefined;
   #closing: Timer | undefined;
 
@@ -102,19 +104,18 @@ export class Subscriber {
     });
     this.#connection = connection;
     let connectedBefore = false;
-    let connected = false;
     connection.on('message', (name, message) => this.#wake(name, message));
     // Without a listener an error event would end the process. Each retry of the connection brings one.
     connection.on('error', (error) => this.#emit({ type: 'subscriber-down', error: presentable(error) }));
     connection.on('ready', () => {
       if (connectedBefore) void this.#resubscribe(connection);
       connectedBefore = true;
-      connected = true;
+      this.connected = true;
     });
     // Whoever waits finds out now whether the server can be reached, and not at the end of a lease.
     connection.on('close', () => {
-      if (!connected) return;
-      connected = false;
+      if (!this.connected || this.#connection !== connection) return;
+      this.connected = false;
       for (const name of this.#channels.keys()) this.#wake(name);
     });
     // The caller's retryStrategy gave up: nobody hears anything here any more. The next listener opens a new one.

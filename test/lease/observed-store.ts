@@ -85,8 +85,8 @@ export class ObservedStore implements LeaseStore {
     return this.#store.list();
   }
 
-  force(key: string): Promise<boolean> {
-    return this.#store.force(key);
+  force(key: string, holder: string): Promise<boolean> {
+    return this.#store.force(key, holder);
   }
 
   close(): Promise<void> {

@@ -48,12 +48,12 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       }
     });
 
-    test('force takes a key from whoever has it, and says whether somebody had', async () => {
+    test('force takes a key from its holder, and says whether it had it', async () => {
       const [holder, operator, contender] = [await make(), await make(), await make()];
       const claim = claimOf(someKey());
-      expect(await operator.force(claim.key)).toBe(false);
+      expect(await operator.force(claim.key, claim.holder)).toBe(false);
       await holder.acquire(claim);
-      expect(await operator.force(claim.key)).toBe(true);
+      expect(await operator.force(claim.key, claim.holder)).toBe(true);
       expect(await holder.extend([claim])).toEqual(['gone']);
       expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
       // What its last holder does late does not touch the successor.
@@ -66,7 +66,7 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
       await holder.acquire(claim);
       await holder.acquire(other);
-      await operator.force(claim.key);
+      await operator.force(claim.key, claim.holder);
       expect(await holder.extend([claim, other])).toEqual(['gone', 'extended']);
     });
 
@@ -76,7 +76,7 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       await holder.acquire(claim);
       const woken = gate();
       await contender.watch(claim.key, () => woken.open());
-      await operator.force(claim.key);
+      await operator.force(claim.key, claim.holder);
       await woken.opened;
     });
   });

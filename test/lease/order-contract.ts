@@ -195,7 +195,7 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
     test('a force passes the key on to the first', async () => {
       const { key, holder, first, second } = await queued(2);
       const told = second.next();
-      expect(await holder.store.force(key)).toBe(true);
+      expect(await holder.store.force(key, holder.claim.holder)).toBe(true);
       expect(await told).toEqual(first.turn());
       expect(await first.look()).toBe(true);
     });

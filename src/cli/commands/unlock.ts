@@ -27,7 +27,8 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       return;
     }
     const token = await raiseToken(database, await servers.aside(), key);
-    const leaseTaken = await takeLease(servers, key, token);
+    // From the holder that it was: who has the key since was admitted after us, and is well.
+    const leaseTaken = await takeLease(servers, key, before?.holder ?? null, token);
     context.say(done(key, token, leaseTaken));
     const { before: old, after, ended } = token;
     context.document({
@@ -51,9 +52,9 @@ function checked(key: string): string {
   }
 }
 
-async function takeLease({ locks }: Servers, key: string, { after }: Raised): Promise<boolean> {
+async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {
   try {
-    return await locks.force(key);
+    return holder !== null && (await locks.force(key, holder));
   } catch (cause) {
     throw new Problem(
       `The token of ${visible(key)} is ${after} now, so what its holder has in hand is stale; but its lease was not ` +
@@ -69,6 +70,8 @@ function done(key: string, { before, after, ended }: Raised, leaseTaken: boolean
     `Unlocked ${visible(key)}:`,
     ended.length === 0 ? '  No transaction was in the way.' : `  ${backends} ended.`,
     before === null ? `  The token is ${after}; there was none.` : `  The token was ${before} and is ${after}.`,
-    leaseTaken ? '  The lease was taken, and passed on to whoever waits.' : '  Nobody had a lease.',
+    leaseTaken
+      ? '  The lease was taken, and passed on to whoever waits.'
+      : '  Nobody had a lease, or it had been given back.',
   ].join('\n');
 }

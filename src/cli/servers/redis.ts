@@ -51,7 +51,7 @@ function locksOn(redis: Redis, keyPrefix: string, shown: string): Locks {
   return {
     inspect: (key) => store.inspect(key).catch(refused),
     list: () => store.list().catch(refused),
-    force: (key) => store.force(key).catch(refused),
+    force: (key, holder) => store.force(key, holder).catch(refused),
   };
 }
 
