@@ -139,7 +139,7 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'work begun again although admitted',
     file: 'src/fence/transaction.ts',
     change: [['      if (attempt.admitted) throw error;\n', '']],
-    tests: ['test/fence/struck'],
+    tests: ['test/fence/runs-once'],
     why: 'What the work did elsewhere would be done twice.',
   },
   {
@@ -163,6 +163,13 @@ export const ATTEMPT: readonly Mutant[] = [
     ],
     tests: ['test/fence/sql', 'test/fence/admission'],
     why: 'One that began after our lease is work that is well.',
+  },
+  {
+    name: 'transaction remembered for ever',
+    file: 'src/prisma/transactions.ts',
+    change: [['        open.delete(id);\n', '']],
+    tests: ['test/fence/nothing-kept'],
+    why: 'A process that runs for long would keep every work that it has done.',
   },
   {
     name: 'backend in any transaction',

@@ -68,7 +68,7 @@ export const LUA: readonly Mutant[] = [
     change: [
       [
         "if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end",
-        'if ARGV[4] == nil then pass_on() end',
+        'if ARGV[4] == nil then pass_on(KEYS[1], KEYS[2]) end',
       ],
     ],
     tests,
@@ -113,7 +113,10 @@ export const LUA: readonly Mutant[] = [
     name: 'yield that always keeps',
     file: 'lua/yield.lua',
     change: [
-      ['if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end', 'if ARGV[4] == nil then pass_on() end'],
+      [
+        'if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end',
+        'if ARGV[4] == nil then pass_on(KEYS[1], KEYS[2]) end',
+      ],
     ],
     tests,
     why: 'A busy process would never let another one in.',
