@@ -24,10 +24,11 @@ if (values.list) {
 }
 
 const began = performance.now();
+const sets = new Map(chosen.map((mutant) => [JSON.stringify([mutant.tests, mutant.only]), mutant]));
 const expected = values.unchanged ? ['survived'] : ['killed', 'timeout'];
 let wrong = chosen.length === 0 ? 1 : 0;
 const counts: Record<string, number> = {};
-for (const mutant of chosen) {
+for (const mutant of values.unchanged ? sets.values() : chosen) {
   const { found, by, seconds } = await attempt(mutant, values.unchanged);
   const asExpected = expected.includes(found);
   if (!asExpected) wrong++;

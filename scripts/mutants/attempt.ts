@@ -19,8 +19,7 @@ export const ATTEMPT: readonly Mutant[] = [
         '    await query(STILL_HERE, []);\n    const admission = await this.#admit(query);',
       ],
     ],
-    tests: ['test/fence/writes/stale'],
-    only: 'how many statements',
+    tests: ['test/fence/first-statement'],
     why: 'It takes the snapshot: under REPEATABLE READ one from before the wait.',
   },
   {
@@ -133,6 +132,7 @@ export const ATTEMPT: readonly Mutant[] = [
     file: 'src/fence/gate.ts',
     change: [['    if (this.#shut) throw this.#shut();\n', '']],
     tests: ['test/fence/traps'],
+    only: 'begins after the function has ended',
     why: 'It would land outside the transaction.',
   },
   {

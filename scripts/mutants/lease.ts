@@ -9,7 +9,12 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'subscribed after the last look',
     file: contention,
-    change: [['if (await this.#listen()) continue;', 'await this.#listen();']],
+    change: [
+      [
+        'if (await this.#listen()) continue;',
+        'if (await this.#listen()) {\n          await this.#bell.sleep(nextLook);\n          continue;\n        }',
+      ],
+    ],
     tests: ['test/lease/contender'],
     why: 'A release between the two is heard by nobody.',
   },
@@ -32,6 +37,7 @@ export const LEASE: readonly Mutant[] = [
     file: contention,
     change: [['    else this.#bell.ringIn(wakeUp.expiresIn + 1);\n', '']],
     tests: ['test/lease/lost-wake-ups'],
+    only: 'nobody says so if that one',
     why: 'If that one never comes for it, nobody says so.',
   },
   {
@@ -42,6 +48,7 @@ export const LEASE: readonly Mutant[] = [
       ['      await this.#bell.sleep(nextLook);', '      this.#bell.reset();\n      await this.#bell.sleep(nextLook);'],
     ],
     tests: ['test/lease/contender', 'test/lease/lost-wake-ups'],
+    only: 'while a look is under way',
     why: 'A message that came while the answer was on its way would be lost.',
   },
   {
@@ -56,13 +63,14 @@ export const LEASE: readonly Mutant[] = [
     file: renewal,
     change: [['lease.extended(sentAt);', 'lease.extended(now());']],
     tests: ['test/lease/renewal'],
+    only: 'counts from when its extension',
     why: 'We would believe in the lease for longer than Redis does.',
   },
   {
     name: 'lost leases extended on',
     file: renewal,
     change: [['        this.#leases.delete(lease);\n        continue;\n', '']],
-    tests: ['test/lease/renewal'],
+    tests: ['test/lease/lost-for-good'],
     why: 'What is lost stays lost.',
   },
   {
@@ -70,6 +78,7 @@ export const LEASE: readonly Mutant[] = [
     file: renewal,
     change: [["      lease.lose('gone');\n", '']],
     tests: ['test/lease/renewal'],
+    only: 'somebody else has the key',
     why: 'The work would go on beside somebody else’s.',
   },
   {
@@ -77,6 +86,7 @@ export const LEASE: readonly Mutant[] = [
     file: lease,
     change: [["    if (this.#loss === undefined && now() >= this.#expiresAt) this.lose('expired');\n", '']],
     tests: ['test/lease/renewal', 'test/fence/traps'],
+    only: 'before any timer',
     why: 'After a stop of the process replies come before overdue timers.',
   },
   {
