@@ -59,8 +59,7 @@ export const ADMISSION: readonly Mutant[] = [
       [HANDLE_UPDATE, HANDLE_SELECT],
       [HANDLE_END, HANDLE_END.replace('RETURNING a.turns INTO our_turn;', 'FOR UPDATE;')],
     ],
-    tests: ['test/calls/handles-lost'],
-    only: 'RepeatableRead',
+    tests: ['test/fence/admission'],
     why: 'Under REPEATABLE READ a snapshot from before another turn meets no conflict.',
   },
   {

@@ -93,7 +93,7 @@ export const LEASE: readonly Mutant[] = [
     name: 'shared lease of a finite age',
     file: lease,
     change: [['return this.shared ? Number.POSITIVE_INFINITY : now() - this.#since;', 'return now() - this.#since;']],
-    tests: ['test/calls/redis-passed-by', 'test/calls/shared-blockers'],
+    tests: ['test/calls/shared-blockers'],
     why: 'It would end the work of others, which is well.',
   },
   {

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -35,8 +35,9 @@ export async function attempt(mutant: Mutant, unchanged = false): Promise<Verdic
   try {
     cpSync(ROOT, tree, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
     symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
-    if (!unchanged) apply(mutant, tree);
-    return { ...(await judge(mutant, tree)), seconds: (performance.now() - began) / 1000 };
+    const wrong = unchanged ? undefined : apply(mutant, tree);
+    const verdict = wrong === undefined ? await judge(mutant, tree) : ({ found: 'broken', by: wrong } as const);
+    return { ...verdict, seconds: (performance.now() - began) / 1000 };
   } finally {
     rmSync(tree, { recursive: true, force: true });
   }
@@ -47,14 +48,14 @@ export function check(mutant: Mutant): void {
   mutate(readFileSync(join(ROOT, mutant.file), 'utf8'), mutant);
 }
 
-function apply(mutant: Mutant, tree: string): void {
+/** Says what is wrong where no script can be made of the change. */
+function apply(mutant: Mutant, tree: string): string | undefined {
   const file = join(tree, mutant.file);
   writeFileSync(file, mutate(readFileSync(file, 'utf8'), mutant));
-  if (mutant.file.startsWith('lua/')) run(tree, 'tsx', 'scripts/generate-scripts.ts');
-}
-
-function run(tree: string, tool: string, ...args: string[]): void {
-  execFileSync(join(tree, 'node_modules/.bin', tool), args, { cwd: tree, stdio: 'pipe' });
+  if (!mutant.file.startsWith('lua/')) return undefined;
+  const tsx = join(tree, 'node_modules/.bin/tsx');
+  const { status, stderr } = spawnSync(tsx, ['scripts/generate-scripts.ts'], { cwd: tree, encoding: 'utf8' });
+  return status === 0 ? undefined : stderr;
 }
 
 async function judge({ tests, only }: Mutant, tree: string): Promise<Pick<Verdict, 'found' | 'by'>> {

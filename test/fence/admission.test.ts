@@ -7,18 +7,20 @@ import { describeWithShop, Shop } from '../support/shop.js';
 describeWithShop('an admission', () => {
   const shop = new Shop();
 
-  /** A transaction that was admitted, or waits for it. */
-  async function admitted(key: string) {
+  /** A transaction that was admitted, or waits for it; `more`: with a handle's tokens, or in another isolation. */
+  async function admitted(key: string, more: { holder?: string; tokens?: string[]; isolation?: string } = {}) {
+    const { holder = randomUUID(), tokens, isolation = 'READ COMMITTED' } = more;
     const client = new pg.Client({ connectionString: inject('postgres').app });
     await client.connect();
     shop.closeLater(() => client.end());
-    await client.query('BEGIN');
+    await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
     const times = { leaseTime: 60_000, workTime: 12_345, waitTime: 20_000 };
-    const request = { keys: [key], holders: [randomUUID()], attempt: randomUUID(), ...times };
+    const request = { keys: [key], holders: [holder], tokens, attempt: randomUUID(), ...times };
     const token = client.query(ADMIT, [JSON.stringify(request)]).then(({ rows }) => {
-      const { tokens } = JSON.parse((rows[0] as { answer: string }).answer) as { tokens: [string] };
-      return BigInt(tokens[0]);
+      const answer = JSON.parse((rows[0] as { answer: string }).answer) as { tokens: [string] };
+      return BigInt(answer.tokens[0]);
     });
+    token.catch(() => {});
     return { client, token };
   }
 
@@ -31,6 +33,7 @@ describeWithShop('an admission', () => {
 
   test('has its token from after the wait for its row, and not from before', async () => {
     const key = `key ${randomUUID()}`;
+    await turn(key);
     const holder = await admitted(key);
     await holder.token;
     const contender = await admitted(key);
@@ -40,6 +43,24 @@ describeWithShop('an admission', () => {
     expect(await contender.token).toBeGreaterThan(bystander);
     await contender.client.query('ROLLBACK');
   });
+
+  test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+    'of a handle that waited for another one of its own does not go on with a snapshot from before it: %s',
+    async (isolation) => {
+      const key = `key ${randomUUID()}`;
+      const holder = randomUUID();
+      const registration = await admitted(key, { holder });
+      const tokens = [String(await registration.token)];
+      await registration.client.query('COMMIT');
+      const first = await admitted(key, { holder, tokens, isolation });
+      await first.token;
+      const second = await admitted(key, { holder, tokens, isolation });
+      await shop.blocked('fenced_lock.admit');
+      await first.client.query('COMMIT');
+      await expect(second.token).rejects.toMatchObject({ code: '40001' });
+      await second.client.query('ROLLBACK');
+    },
+  );
 
   test('makes a row that says which tokens are older than it', async () => {
     const before = await turn(`key ${randomUUID()}`);
