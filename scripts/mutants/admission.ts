@@ -146,7 +146,7 @@ export const ADMISSION: readonly Mutant[] = [
     change: [
       ['IF row_fence OPERATOR(pg_catalog.>) our_token THEN', 'IF row_fence OPERATOR(pg_catalog.>=) our_token THEN'],
     ],
-    tests: ['test/guard/policies'],
+    tests: ['test/guard/twice'],
     why: 'A holder may write its row twice.',
   },
   {
