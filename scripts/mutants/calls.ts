@@ -38,7 +38,7 @@ export const CALLS: readonly Mutant[] = [
     name: 'answers out of order',
     file: 'src/with-lock.ts',
     change: [['    await grant.inOrder();\n', '']],
-    tests: ['test/calls/early-turn', 'test/calls/turns'],
+    tests: ['test/calls/in-order'],
     why: 'Who asked first hears first.',
   },
   {
