@@ -127,6 +127,7 @@ export const ATTEMPT: readonly Mutant[] = [
     tests: ['test/fence/struck'],
     why: 'Its connection would never come back to the pool.',
   },
+  // Not here: the gate that a strike shuts. The work's end shuts it in the same moment; only the error's words differ.
   {
     name: 'statement after the strike',
     file: 'src/fence/gate.ts',
@@ -152,6 +153,7 @@ export const ATTEMPT: readonly Mutant[] = [
     only: 'nothing else',
     why: 'Only what may be gone by then is a reason.',
   },
+  // Not here: `endBlockers` without its look at an age that is not finite. Postgres makes no interval of it, and ends nobody.
   {
     name: 'blockers of any age',
     file: 'src/fence/sql.ts',
