@@ -37,13 +37,26 @@ export const WRITES: readonly Mutant[] = [
     tests: ['test/promises/g2-rows', 'test/fence/writes/between'],
     why: 'It would bring a fresher row back.',
   },
-  // Not here: `heldBy` left out of upsert survives. The claim has locked the one row that the unique condition can match.
   {
     name: 'claimed row by its old fence',
     file: writes,
     change: [['  return heldBy(where, fence);\n', '  return where;\n']],
-    tests: ['test/fence/writes/cells', 'test/fence/writes/between', 'test/fence/writes/claimed'],
+    tests: ['test/fence/writes/claimed'],
     why: 'The claim has changed the fence that the caller asked for: the row would not be found.',
+  },
+  {
+    name: 'claimed row of an upsert by its old fence',
+    file: writes,
+    change: [['const held = ours ? heldBy(where, fence) : where;', 'const held = where;']],
+    tests: ['test/fence/writes/claimed'],
+    why: 'The claim has changed the fence that the caller asked for: the row would not be found.',
+  },
+  {
+    name: 'claimed row without its condition',
+    file: writes,
+    change: [['  return also(rest, claimed(fence));\n', '  return rest;\n']],
+    tests: ['test/fence/writes/between'],
+    why: 'Where the claim has met no row, one may come before the write.',
   },
   {
     name: 'updateMany without condition',
