@@ -55,7 +55,7 @@ export const WRITES: readonly Mutant[] = [
     name: 'claimed row without its condition',
     file: writes,
     change: [['  return also(rest, claimed(fence));\n', '  return rest;\n']],
-    tests: ['test/fence/writes/between'],
+    tests: ['test/fence/writes/behind-the-claim'],
     why: 'Where the claim has met no row, one may come before the write.',
   },
   {
