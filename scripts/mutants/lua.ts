@@ -46,12 +46,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'lease without an end',
     file: 'lua/acquire.lua',
-    change: [
-      [
-        "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])",
-        "redis.call('SET', KEYS[1], ARGV[1])\n  if #ARGV < 2 then return 0 end",
-      ],
-    ],
+    change: [["redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", "redis.call('SET', KEYS[1], ARGV[1])"]],
     tests,
     why: 'A crash would keep the key for ever.',
   },

@@ -17,11 +17,11 @@ describeWithShop('a lease whose time was over', () => {
       holder.renewal.add(lease, true);
       return lease;
     };
-    const [late, other] = [await take(400), await take(900)];
+    const [late, other] = [await take(1_500), await take(3_000)];
     await admin.pexpire(leaseName(late.key), 60_000);
     // The process stands still.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 450);
-    await holder.store.extended.reach(3);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_600);
+    await holder.store.extended.reach(1);
     expect(late.loss).toMatchObject({ reason: 'expired' });
     expect(new Set(holder.store.extensions.flatMap(({ claims }) => claims))).toEqual(new Set([other]));
     admin.disconnect();
