@@ -60,6 +60,12 @@ describeWithShop('G5: a crash of the holder delays the others by its lease at mo
 
   test('SIGSTOP while a large result is being sent: Postgres ends it by itself, with nobody waiting', async () => {
     const { worker, key } = await holder('receiving');
+    await eventually('the result is on its way', async () => {
+      const { rowCount } = await shop.admin.query(
+        "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT repeat(%'",
+      );
+      return rowCount === 1;
+    });
     worker.freeze();
     await eventually('the transaction has ended', async () => !(await isOpen(key)));
   });

@@ -1,0 +1,10 @@
+import { ADMISSION } from './admission.js';
+import { ATTEMPT } from './attempt.js';
+import { CALLS } from './calls.js';
+import { LEASE } from './lease.js';
+import { LUA } from './lua.js';
+import type { Mutant } from './mutant.js';
+import { OUTCOME } from './outcome.js';
+import { WRITES } from './writes.js';
+
+export const MUTANTS: readonly Mutant[] = [ADMISSION, ATTEMPT, OUTCOME, WRITES, LUA, LEASE, CALLS].flat();

@@ -1,0 +1,56 @@
+import type { Mutant } from './mutant.js';
+
+const file = 'src/fence/outcome.ts';
+
+export const OUTCOME: readonly Mutant[] = [
+  {
+    name: 'epochs not compared',
+    file,
+    change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
+    tests: ['test/fence/outcome'],
+    why: 'After a crash an xid may be another transaction’s.',
+  },
+  {
+    name: 'a history that was cut off, taken as whole',
+    file,
+    change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],
+    tests: ['test/fence/outcome'],
+    why: 'Sixteen turns later the attempt is not in it any more.',
+  },
+  {
+    name: 'the history of a younger row',
+    file,
+    change: [['born === undefined || born >= admission.token', 'born === undefined']],
+    tests: ['test/fence/outcome'],
+    why: 'The row may have been deleted since, as idle.',
+  },
+  {
+    name: 'born not read',
+    file,
+    change: [["born: row['born'] === null ? undefined : BigInt(row['born'] as string)", 'born: 0n']],
+    tests: ['test/fence/evidence'],
+    why: 'The rule is worth what it is given.',
+  },
+  {
+    name: 'turns not read',
+    file,
+    change: [["BigInt((row['turns'] as string | null) ?? 0)", '0n']],
+    tests: ['test/fence/evidence'],
+    why: 'The rule is worth what it is given.',
+  },
+  {
+    name: 'outcome asked with the COMMIT still on its way',
+    file,
+    change: [['  await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);\n', '']],
+    tests: ['test/promises/g3-outcome'],
+    only: 'never arrives',
+    why: 'It would arrive after we have looked.',
+  },
+  {
+    name: 'rescue connection kept after an error',
+    file: 'src/prisma/rescue.ts',
+    change: [['      this.close();\n      throw error;', '      throw error;']],
+    tests: ['test/prisma/rescue'],
+    why: 'One that hangs would hang for ever, and every outcome be unknown.',
+  },
+];

@@ -1,0 +1,40 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { expect, inject, test } from 'vitest';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+
+describeWithShop('callers of one process', () => {
+  const shop = new Shop();
+
+  test('hear in the order in which they asked, though the answer to the later COMMIT comes first', async () => {
+    const app = inject('postgres').app;
+    const { hostname: host, port } = new URL(app);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const rescue = new PrismaPg({ connectionString: app });
+    const { prisma } = shop.client({ pool: { connectionString: proxy.url(app) }, rescue });
+    shop.closeLater(() => proxy.close());
+    const { id, key } = await shop.product(10);
+    const heard: string[] = [];
+    const held = proxy.holdCommitReply();
+    const sale = (caller: string) =>
+      prisma
+        .$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }))
+        .then(() => heard.push(caller));
+    const sales = [sale('first'), sale('next')];
+    const answered = gate();
+    const remove = proxy.onData('toClient', (_, { commitReply }) => {
+      if (commitReply) setImmediate(answered.open);
+      return 'forward';
+    });
+    await held;
+    await answered.opened;
+    remove();
+    // Whoever was told of that answer by now would have been heard of.
+    expect(await shop.row(id)).toMatchObject({ quantity: 8 });
+    await prisma.stock.count();
+    expect(heard).toEqual([]);
+    proxy.resume();
+    await Promise.all(sales);
+    expect(heard).toEqual(['first', 'next']);
+  });
+});

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { ADMIT } from '../../src/fence/sql.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+describeWithShop('an admission', () => {
+  const shop = new Shop();
+
+  /** A transaction that was admitted, or waits for it; `more`: with a handle's tokens, or in another isolation. */
+  async function admitted(key: string, more: { holder?: string; tokens?: string[]; isolation?: string } = {}) {
+    const { holder = randomUUID(), tokens, isolation = 'READ COMMITTED' } = more;
+    const client = new pg.Client({ connectionString: inject('postgres').app });
+    await client.connect();
+    shop.closeLater(() => client.end());
+    await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
+    const times = { leaseTime: 60_000, workTime: 12_345, waitTime: 20_000 };
+    const request = { keys: [key], holders: [holder], tokens, attempt: randomUUID(), ...times };
+    const token = client.query(ADMIT, [JSON.stringify(request)]).then(({ rows }) => {
+      const answer = JSON.parse((rows[0] as { answer: string }).answer) as { tokens: [string] };
+      return BigInt(answer.tokens[0]);
+    });
+    token.catch(() => {});
+    return { client, token };
+  }
+
+  async function turn(key: string): Promise<bigint> {
+    const { client, token } = await admitted(key);
+    await token;
+    await client.query('COMMIT');
+    return await token;
+  }
+
+  test('has its token from after the wait for its row, and not from before', async () => {
+    const key = `key ${randomUUID()}`;
+    await turn(key);
+    const holder = await admitted(key);
+    await holder.token;
+    const contender = await admitted(key);
+    await shop.blocked('fenced_lock.admit');
+    const bystander = await turn(`key ${randomUUID()}`);
+    await holder.client.query('COMMIT');
+    expect(await contender.token).toBeGreaterThan(bystander);
+    await contender.client.query('ROLLBACK');
+  });
+
+  test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+    'of a handle that waited for another one of its own does not go on with a snapshot from before it: %s',
+    async (isolation) => {
+      const key = `key ${randomUUID()}`;
+      const holder = randomUUID();
+      const registration = await admitted(key, { holder });
+      const tokens = [String(await registration.token)];
+      await registration.client.query('COMMIT');
+      const first = await admitted(key, { holder, tokens, isolation });
+      await first.token;
+      const second = await admitted(key, { holder, tokens, isolation });
+      await shop.blocked('fenced_lock.admit');
+      await first.client.query('COMMIT');
+      await expect(second.token).rejects.toMatchObject({ code: '40001' });
+      await second.client.query('ROLLBACK');
+    },
+  );
+
+  test('makes a row that says which tokens are older than it', async () => {
+    const before = await turn(`key ${randomUUID()}`);
+    const key = `key ${randomUUID()}`;
+    const first = await turn(key);
+    await turn(key);
+    const { rows } = await shop.admin.query('SELECT born::text FROM fenced_lock.admission WHERE key = $1', [key]);
+    const born = BigInt((rows[0] as { born: string }).born);
+    expect(born).toBeGreaterThanOrEqual(before);
+    expect(born).toBeLessThan(first);
+  });
+
+  test('lets no statement of the work run longer than the work may', async () => {
+    const { client, token } = await admitted(`key ${randomUUID()}`);
+    await token;
+    const { rows } = await client.query("SELECT current_setting('statement_timeout') AS statement");
+    expect(rows).toEqual([{ statement: '12345ms' }]);
+    await client.query('ROLLBACK');
+  });
+
+  test('lets them run a little longer than the timeout, which so has the first word', async () => {
+    const { key } = await shop.product(1);
+    const rows = await shop
+      .client()
+      .prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT current_setting('statement_timeout') AS statement`, {
+        timeout: 4_321,
+      });
+    expect(rows).toEqual([{ statement: '4821ms' }]);
+  });
+});

@@ -1,0 +1,44 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { fencedLock } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+type Ask = (...args: unknown[]) => unknown;
+
+/** Connections that note what is sent. */
+function noting(sent: string[]): typeof pg.Client {
+  return class extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super(config);
+      const ask = this.query.bind(this) as unknown as Ask;
+      const query: Ask = (...args) => {
+        sent.push((args[0] as { text: string }).text);
+        return ask(...args);
+      };
+      Object.defineProperty(this, 'query', { value: query });
+    }
+  };
+}
+
+describeWithShop('a transaction under a lock', () => {
+  const shop = new Shop();
+
+  test('begins with the admission: what came before it would take the snapshot', async () => {
+    const sent: string[] = [];
+    const connectionString = inject('postgres').app;
+    const pool = new pg.Pool({ connectionString, Client: noting(sent) });
+    shop.closeLater(() => pool.end());
+    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
+    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT ${id}::int AS id`);
+    expect(sent).toEqual([
+      'BEGIN',
+      expect.stringContaining('fenced_lock.admit('),
+      expect.stringContaining('AS id'),
+      'COMMIT',
+    ]);
+  });
+});
