@@ -160,12 +160,15 @@ async function operate(
 async function forceRelease(): Promise<void> {
   if (going === undefined || clients === undefined) return;
   const { key } = new Random(`${going.seed} operator ${forced++}`).one(going.products);
-  try {
-    await clients.get('operator').$locks.forceRelease(key);
-    say('forced');
-  } catch (error) {
-    // The faults of others: it may be tried again.
-    journal?.write({ note: 'event', type: `forceRelease failed: ${(error as { code?: string }).code}` });
+  // Among the faults of others it may fail: who wants it tries again.
+  for (let tries = 0; tries < 5; tries++) {
+    try {
+      await clients.get('operator').$locks.forceRelease(key);
+      return say('forced');
+    } catch {
+      journal?.write({ note: 'event', type: 'forceRelease failed' });
+      await sleep(200);
+    }
   }
 }
 
