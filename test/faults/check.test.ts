@@ -52,6 +52,22 @@ function told(id: string, outcome?: 'ok' | 'error' | 'unknown'): Partial<History
   return { operations: OPERATIONS.map((each) => (each.id === id ? operation(id, each.keys, outcome) : each)) };
 }
 
+/** Those operations are transactions of handles: operation, handle, how often resumed. */
+function ofHandles(...given: string[]): Partial<History> {
+  const parts = new Map(
+    given.map((each) => {
+      const [of = '', id = '', resumed = '0'] = each.split(' ');
+      return [of, { id, resumed: Number(resumed) }];
+    }),
+  );
+  return {
+    operations: OPERATIONS.map((each) => {
+      const handle = parts.get(each.id);
+      return handle === undefined ? each : { ...each, handle };
+    }),
+  };
+}
+
 describe('the history checker', () => {
   test('finds nothing in a sound history', () => {
     expect(check(SOUND)).toEqual([]);
@@ -60,6 +76,12 @@ describe('the history checker', () => {
   test('takes a call that was cut off with its process for one of unknown outcome', () => {
     expect(check({ ...SOUND, ...told('b.1'), killed: ['b'] })).toEqual([]);
     expect(check({ ...SOUND, ...told('a.3'), killed: ['a'] })).toEqual([]);
+  });
+
+  test('lets the transactions of one handle have one token, also where it was resumed elsewhere', () => {
+    const [first, second, third] = ENTRIES.map((each) => ({ ...each, token: 4n }));
+    const entries = [first, second, third, ...ENTRIES.slice(3)] as Entry[];
+    expect(check({ ...SOUND, entries, ...ofHandles('a.1 h 0', 'b.1 h 0', 'b.2 h 1') })).toEqual([]);
   });
 
   const twice = (index: number): Partial<History> => {
@@ -77,6 +99,11 @@ describe('the history checker', () => {
     ['lost-update', 'the row was overwritten', { keys: [{ key: 'x', first: 0, last: 5 }] }],
     ['token-order', 'a lower token wrote later', entry(2, { token: 1n })],
     ['token-order', 'a token was issued twice', entry(1, { token: 1n })],
+    ['token-order', 'two handles with one token', { ...entry(1, { token: 1n }), ...ofHandles('a.1 h', 'b.1 other') }],
+    ['token-order', 'a token of a handle and of none', { ...entry(1, { token: 1n }), ...ofHandles('b.1 h') }],
+    ['token-order', 'somebody else within a handle', { ...entry(2, { token: 1n }), ...ofHandles('a.1 h', 'b.2 h') }],
+    ['token-order', 'a handle that was resumed', { ...entry(1, { token: 1n }), ...ofHandles('a.1 h 1', 'b.1 h 0') }],
+    ['handle-token', 'a handle with two tokens', ofHandles('a.1 h', 'b.1 h')],
     ['ok-missing', 'reported as done and rolled back', told('a.3', 'ok')],
     ['ok-twice', 'reported as done and done twice', twice(0)],
     ['error-present', 'reported as failed and committed', told('a.1', 'error')],

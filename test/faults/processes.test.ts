@@ -1,7 +1,8 @@
 import { FAULTS } from '../support/faults/table/index.js';
 import { describeFaults } from './suite.js';
 
-const { workers, Redis, Postgres } = FAULTS;
+const { Redis, Postgres } = FAULTS;
+const workers = [...FAULTS.workers, ...FAULTS.operators];
 const most = Math.max(workers.length, Redis.length, Postgres.length);
 
 /** One of each kind at a time: a server has no room for two. */
@@ -9,4 +10,4 @@ const together = Array.from({ length: most }, (_, index) =>
   [workers, Redis, Postgres].flatMap((kind) => kind[index] ?? []),
 );
 
-describeFaults('faults of workers, Redis and Postgres', together);
+describeFaults('faults of workers, operators, Redis and Postgres', together);

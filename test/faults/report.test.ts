@@ -53,6 +53,7 @@ test('figures count what was told, what is there, and what struck', () => {
   expect(figuresOf(HISTORY)).toEqual({
     operations: 4,
     committed: 2,
+    ways: { $withLock: 2 },
     told: { ok: 1, COMMIT_UNKNOWN: 1, LOCK_LOST: 1 },
     unknown: { committed: 1, rolledBack: 0 },
     untold: { committed: 0, rolledBack: 1 },

@@ -1,6 +1,7 @@
 import { type FaultProxy, startFaultProxy } from '../fault-proxy.js';
 import { startWorker, type Worker } from '../worker.js';
-import type { Cast, Go, Site, ToWorker } from './messages.js';
+import type { Cast, Go, HandedOver, Site, ToWorker } from './messages.js';
+import type { Fairness } from './ways/client.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
 
@@ -9,6 +10,14 @@ export interface Lines {
   readonly postgres: FaultProxy;
   readonly commands: FaultProxy;
   readonly wakeUps: FaultProxy;
+}
+
+/** What an actor is told of the others, and tells them. */
+interface Surroundings {
+  readonly fairness: Fairness;
+  onExit(worker: string, what: string): void;
+  /** Its process gives a handle away. */
+  onHandedOver(given: HandedOver): void;
 }
 
 /** A worker's part, played by one process after another, since some are killed. */
@@ -23,19 +32,19 @@ export class Actor {
   #part: Go | undefined;
   /** Its processes that were killed on purpose. */
   readonly killed: string[] = [];
-  readonly #onExit: (worker: string, what: string) => void;
+  readonly #surroundings: Surroundings;
 
   static async open(
     name: string,
     urls: Pick<Site, 'databaseUrl' | 'redisUrl'>,
-    onExit: (worker: string, what: string) => void,
+    surroundings: Surroundings,
   ): Promise<Actor> {
     const [postgres, commands, wakeUps] = await Promise.all([
       startFaultProxy(target(urls.databaseUrl)),
       startFaultProxy(target(urls.redisUrl)),
       startFaultProxy(target(urls.redisUrl)),
     ]);
-    const actor = new Actor(name, { postgres, commands, wakeUps }, urls, onExit);
+    const actor = new Actor(name, { postgres, commands, wakeUps }, urls, surroundings);
     await actor.enter();
     return actor;
   }
@@ -44,12 +53,12 @@ export class Actor {
     name: string,
     lines: Lines,
     urls: Pick<Site, 'databaseUrl' | 'redisUrl'>,
-    onExit: (worker: string, what: string) => void,
+    surroundings: Surroundings,
   ) {
     this.name = name;
     this.lines = lines;
     this.#urls = urls;
-    this.#onExit = onExit;
+    this.#surroundings = surroundings;
     this.#understudy = startWorker(WORKER);
   }
 
@@ -84,10 +93,12 @@ export class Actor {
       redisUrl: commands.url(redisUrl),
       wakeUpsUrl: wakeUps.url(redisUrl),
     };
-    const cast: Cast = { type: 'cast', name, site };
+    const { fairness, onExit } = this.#surroundings;
+    const cast: Cast = { type: 'cast', name, site, fairness };
     worker.send(cast);
+    void this.#passOn(worker);
     void worker.exited.then((exit) => {
-      if (!this.killed.includes(name)) this.#onExit(name, `ended by itself: ${JSON.stringify(exit)}\n${worker.output}`);
+      if (!this.killed.includes(name)) onExit(name, `ended by itself: ${JSON.stringify(exit)}\n${worker.output}`);
     });
     if (this.#part) await this.go(this.#part);
   }
@@ -114,6 +125,15 @@ export class Actor {
       () => true,
       () => false,
     );
+  }
+
+  /** To the end of that process. */
+  async #passOn(worker: Worker): Promise<void> {
+    for (;;) {
+      const given = await worker.next<HandedOver>('handed over', { within: 2 ** 31 - 1 }).catch(() => undefined);
+      if (given === undefined) return;
+      this.#surroundings.onHandedOver(given);
+    }
   }
 
   async close(): Promise<void> {

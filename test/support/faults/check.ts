@@ -1,8 +1,9 @@
-import type { Calm, Entry, History, KeyEnd, Operation } from './history.js';
+import type { Calm, Entry, HandlePart, History, KeyEnd, Operation } from './history.js';
 
 type ViolationKind =
   | 'lost-update'
   | 'token-order'
+  | 'handle-token'
   | 'ok-missing'
   | 'ok-twice'
   | 'error-present'
@@ -32,17 +33,28 @@ export function check(history: History): Violation[] {
 }
 
 /** Per key the entries are one chain: each read what the one before had written, and under a higher token. */
-export function checkChains({ keys, entries }: Pick<History, 'keys' | 'entries'>): Violation[] {
+export function checkChains({
+  keys,
+  entries,
+  operations,
+}: Pick<History, 'keys' | 'entries' | 'operations'>): Violation[] {
+  const handles = new Map(operations.map(({ id, handle }) => [id, handle]));
   return keys.flatMap((end) =>
     checkChain(
       end,
       // Every turn adds, so that the values themselves say in which order they were written.
       entries.filter(({ key }) => key === end.key).toSorted((a, b) => a.before - b.before || a.after - b.after),
+      (entry) => handles.get(entry.operation),
     ),
   );
 }
 
-function checkChain({ key, first, last }: KeyEnd, chain: readonly Entry[]): Violation[] {
+function checkChain(
+  { key, first, last }: KeyEnd,
+  chain: readonly Entry[],
+  handleOf: (entry: Entry) => HandlePart | undefined,
+): Violation[] {
+  const tokens = new Map<string, bigint>();
   const violations: Violation[] = [];
   let value = first;
   let previous: Entry | undefined;
@@ -54,14 +66,35 @@ function checkChain({ key, first, last }: KeyEnd, chain: readonly Entry[]): Viol
         kind: 'lost-update',
         what: `${key}: ${by} read ${entry.before}, after ${after} it is ${value}`,
       });
-    if (previous !== undefined && entry.token <= previous.token)
+    const handle = handleOf(entry);
+    if (previous !== undefined && !mayFollow(entry, handle, previous, handleOf(previous)))
       violations.push({ kind: 'token-order', what: `${key}: ${by} comes after ${after}` });
+    if (handle !== undefined) {
+      const token = tokens.get(handle.id) ?? entry.token;
+      tokens.set(handle.id, token);
+      if (token !== entry.token)
+        violations.push({ kind: 'handle-token', what: `${key}: ${by} is of a handle that had the token ${token}` });
+    }
     value = entry.after;
     previous = entry;
   }
   if (value !== last)
     violations.push({ kind: 'lost-update', what: `${key}: the row has ${last}, its chain ends at ${value}` });
   return violations;
+}
+
+/**
+ * Tokens rise. Only the transactions of one handle have the same one, and follow each other without anybody in between;
+ * where it was resumed elsewhere the process that had it before writes no more.
+ */
+function mayFollow(
+  { token }: Entry,
+  handle: HandlePart | undefined,
+  previous: Entry,
+  before: HandlePart | undefined,
+): boolean {
+  if (token !== previous.token) return token > previous.token;
+  return handle !== undefined && handle.id === before?.id && handle.resumed >= before.resumed;
 }
 
 /** What callers were told is what has happened. */

@@ -34,7 +34,7 @@ function switchOffAdmission({ database }: Stage): Promise<unknown> {
       PERFORM fenced_lock.limit_time('idle_in_transaction_session_timeout', 0, (request ->> 'leaseTime')::integer);
       PERFORM fenced_lock.limit_time('statement_timeout', 0, (request ->> 'workTime')::integer);
       PERFORM set_config('fenced_lock.token', our_token::text, true);
-      RETURN jsonb_build_object('token', our_token::text, 'turn', '1', 'xid', pg_current_xact_id()::text,
+      RETURN jsonb_build_object('tokens', (SELECT jsonb_agg(our_token::text) FROM jsonb_array_elements(request -> 'keys')), 'turn', '1', 'xid', pg_current_xact_id()::text,
         'pid', pg_backend_pid(), 'epoch', (SELECT e.id FROM fenced_lock.epoch AS e),
         'isolation', current_setting('transaction_isolation'));
     END $$`);

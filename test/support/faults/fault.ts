@@ -3,7 +3,7 @@ import type { Actor } from './actor.js';
 import type { Stage } from './stage.js';
 
 /** What may be hurt by one fault at a time: two that end each other would both be half done. */
-export type Place = 'redis' | 'postgres' | 'worker' | 'postgres line' | 'redis line';
+export type Place = 'redis' | 'postgres' | 'worker' | 'postgres line' | 'redis line' | 'operator';
 
 export interface Fault {
   readonly name: string;

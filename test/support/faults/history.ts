@@ -1,6 +1,14 @@
 /** What a caller was told. `unknown`: by CommitUnknownError and nothing else. */
 export type Outcome = 'ok' | 'error' | 'unknown';
 
+/** One of the processes that have had a handle. */
+export interface HandlePart {
+  /** The same wherever it is. */
+  readonly id: string;
+  /** How often it had been resumed elsewhere before this process had it. */
+  readonly resumed: number;
+}
+
 /** One call of one caller. All times are milliseconds on the machine's monotonic clock, the same for all processes. */
 export interface Operation {
   readonly id: string;
@@ -9,6 +17,8 @@ export interface Operation {
   readonly caller: string;
   readonly keys: readonly string[];
   readonly way: string;
+  /** Whose transaction it is, where it is one of a handle's. */
+  readonly handle?: HandlePart;
   readonly askedAt: number;
   /** Missing where the process was killed first, and where the call never settled. */
   readonly told?: { readonly at: number; readonly outcome: Outcome; readonly code?: string };

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { monotonic } from './clock.js';
-import type { Outcome } from './history.js';
+import type { HandlePart, Outcome } from './history.js';
 
 /** What a worker notes, in order. */
 export type Note = { readonly at: number } & (
@@ -9,8 +9,9 @@ export type Note = { readonly at: number } & (
       readonly note: 'asked';
       readonly id: string;
       readonly caller: string;
-      readonly keys: string[];
+      readonly keys: readonly string[];
       readonly way: string;
+      readonly handle?: HandlePart;
     }
   | { readonly note: 'turn'; readonly id: string; readonly keys: readonly string[]; readonly token: string }
   | { readonly note: 'told'; readonly id: string; readonly outcome: Outcome; readonly code?: string }

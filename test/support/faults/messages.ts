@@ -1,4 +1,7 @@
+import type { HandleState } from '../../../src/index.js';
 import type { WorkerMessage } from '../worker.js';
+import type { HandlePart } from './history.js';
+import type { Fairness } from './ways/client.js';
 import type { WayName } from './ways/index.js';
 
 /** Where a worker finds its servers: its own line to each. */
@@ -20,6 +23,7 @@ export interface Cast extends WorkerMessage {
   readonly type: 'cast';
   readonly name: string;
   readonly site: Site;
+  readonly fairness: Fairness;
 }
 
 /** Work on these, until told to rest. */
@@ -45,9 +49,16 @@ interface MoveClock extends WorkerMessage {
   readonly ms: number;
 }
 
-/** `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. */
-interface Command extends WorkerMessage {
-  readonly type: 'dawdle' | 'prove' | 'rest';
+/** A handle on its way from a worker to another one. */
+export interface HandedOver extends WorkerMessage {
+  readonly type: 'handed over';
+  readonly state: HandleState;
+  readonly part: HandlePart;
 }
 
-export type ToWorker = Cast | Go | Stall | MoveClock | Command;
+/** `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. `force release`: as an operator, of any key. */
+interface Command extends WorkerMessage {
+  readonly type: 'dawdle' | 'prove' | 'rest' | 'force release';
+}
+
+export type ToWorker = Cast | Go | Stall | MoveClock | HandedOver | Command;

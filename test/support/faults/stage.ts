@@ -32,7 +32,14 @@ export class Stage {
     const urls = { databaseUrl, redisUrl: redis.url };
     const onExit = (worker: string, what: string) => stage.troubles.push({ worker, at: monotonic(), what });
     const names = Array.from({ length: WORKERS }, (_, index) => `w${index + 1}`);
-    stage.actors.push(...(await Promise.all(names.map((name) => Actor.open(name, urls, onExit)))));
+    const open = (name: string, index: number) =>
+      Actor.open(name, urls, {
+        // All in one order of their own, beside processes that share theirs.
+        fairness: index === WORKERS - 1 ? 'strict' : 'process',
+        onExit,
+        onHandedOver: (given) => stage.actors[(index + 1) % WORKERS]?.tell(given),
+      });
+    stage.actors.push(...(await Promise.all(names.map(open))));
     return stage;
   }
 

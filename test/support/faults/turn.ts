@@ -14,7 +14,8 @@ export interface WorkTx {
   };
 }
 
-export type Work = (tx: WorkTx, token: bigint) => Promise<void>;
+/** `key`: for this one alone, where the way does one after the other. */
+export type Work = (tx: WorkTx, token: bigint, key?: string) => Promise<void>;
 
 export interface Plan {
   readonly operation: string;

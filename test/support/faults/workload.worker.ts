@@ -1,12 +1,14 @@
 // One process of the workload: callers that take hot keys, read, write, and note what they were told.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import type { Outcome } from './history.js';
+import type { HandlePart, Outcome } from './history.js';
 import { Journal } from './journal.js';
-import type { Cast, Go, Product, ToWorker } from './messages.js';
+import type { Cast, Go, HandedOver, Product, ToWorker } from './messages.js';
 import { Random } from './random.js';
-import { turn } from './turn.js';
+import { turn, type Work } from './turn.js';
 import { moveWallClock } from './wall-clock.js';
+import { Clients } from './ways/client.js';
+import { resumed } from './ways/handle.js';
 import { openWay, type WayName } from './ways/index.js';
 import type { Way } from './ways/way.js';
 
@@ -14,6 +16,10 @@ let cast: Cast | undefined;
 let journal: Journal | undefined;
 let resting = false;
 let dawdling = false;
+let clients: Clients | undefined;
+let going: Go | undefined;
+let guests = 0;
+let forced = 0;
 let working: Promise<unknown> = Promise.resolve();
 /** The callers that have not got anything done since `prove`. */
 const unproven = new Set<string>();
@@ -27,9 +33,11 @@ process.on('message', (message: ToWorker) => {
   switch (message.type) {
     case 'cast':
       cast = message;
+      clients = new Clients({ ...message, onEvent: (type) => journal?.write({ note: 'event', type }) });
       return;
     case 'go':
       resting = false;
+      going = message;
       journal?.close();
       journal = new Journal(message.journals, `${cast?.name}`);
       working = Promise.all(Array.from({ length: message.callers }, (_, caller) => work(message, caller)));
@@ -43,6 +51,12 @@ process.on('message', (message: ToWorker) => {
     case 'rest':
       resting = true;
       void working.then(() => say('resting'));
+      return;
+    case 'handed over':
+      if (!resting && going) working = Promise.all([working, welcome(message, going)]);
+      return;
+    case 'force release':
+      void forceRelease();
       return;
     case 'stall':
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, message.ms);
@@ -61,30 +75,60 @@ async function work({ products, ways: names, seed }: Go, number: number): Promis
   callers.add(caller);
   for (let count = 0; !resting; count++) {
     const name = random.one(names);
-    const way = wayOf(name, random);
+    const way = wayOf(name);
     const chosen = choose(products, random.whole(1, way.mostKeys), random);
-    const began = unproven.has(caller);
-    const outcome = await operate(way, name, `${seed}:${caller}:${count}`, caller, chosen, random);
-    if (outcome === 'ok' && began && unproven.delete(caller) && unproven.size === 0) say('proven');
+    const outcome = await goThe(way, { name, id: `${seed}:${caller}:${count}`, caller, products: chosen, random });
     // Whoever was refused at once would otherwise do nothing but ask.
     await sleep(outcome === 'ok' ? random.whole(0, 5) : random.whole(5, 30));
   }
   callers.delete(caller);
 }
 
+/** Somebody else's handle is resumed here. */
+async function welcome(given: HandedOver, { products, seed }: Go): Promise<void> {
+  const known = given.state.keys.flatMap((key) => products.find((product) => product.key === key) ?? []);
+  // From a round that is over.
+  if (known.length < given.state.keys.length || clients === undefined) return;
+  const caller = `${cast?.name}.guest${guests++}`;
+  const id = `${seed}:${caller}`;
+  const way = resumed(clients.get('standard'), given);
+  await goThe(way, { name: '$resumeLock', id, caller, products: known, random: new Random(id) });
+}
+
+interface Errand {
+  readonly name: string;
+  readonly id: string;
+  readonly caller: string;
+  readonly products: readonly Product[];
+  readonly random: Random;
+}
+
+/** Resolves to what was told last. */
+async function goThe(way: Way, errand: Errand): Promise<Outcome> {
+  const { id, products, random } = errand;
+  let last: Outcome = 'error';
+  let count = 0;
+  await way.run({
+    keys: products.map(({ key }) => key),
+    leaseTime: random.whole(300, 600),
+    random,
+    operate: async (attempt, part) => {
+      last = await operate(attempt, { ...errand, id: `${id}.${count++}` }, part);
+      return last;
+    },
+  });
+  return last;
+}
+
 async function operate(
-  way: Way,
-  name: WayName,
-  id: string,
-  caller: string,
-  products: readonly Product[],
-  random: Random,
+  attempt: (work: Work) => Promise<unknown>,
+  { name: way, id, caller, products, random }: Errand,
+  handle: HandlePart | undefined,
 ): Promise<Outcome> {
   const keys = products.map(({ key }) => key);
   const plan = {
     operation: id,
     worker: cast?.name ?? '',
-    products,
     add: random.whole(1, 9),
     // Mostly short; now and then longer than a renewal's interval.
     think: () => {
@@ -94,13 +138,16 @@ async function operate(
     },
   };
   let runs = 0;
-  journal?.write({ note: 'asked', id, caller, keys, way: name });
+  const began = unproven.has(caller);
+  journal?.write({ note: 'asked', id, caller, keys, way, ...(handle && { handle }) });
   try {
-    await way.run(keys, random.whole(300, 600), async (tx, token) => {
-      journal?.write({ note: 'turn', id, keys, token: String(token) });
-      await turn(tx, token, plan, ++runs);
+    await attempt(async (tx, token, key) => {
+      const part = products.filter((product) => key === undefined || product.key === key);
+      journal?.write({ note: 'turn', id, keys: part.map((product) => product.key), token: String(token) });
+      await turn(tx, token, { ...plan, products: part }, ++runs);
     });
     journal?.write({ note: 'told', id, outcome: 'ok' });
+    if (began && unproven.delete(caller) && unproven.size === 0) say('proven');
     return 'ok';
   } catch (error) {
     const { code = 'NO_CODE', name } = error as { code?: string; name?: string };
@@ -110,13 +157,24 @@ async function operate(
   }
 }
 
-function wayOf(name: WayName, random: Random): Way {
-  const means = () => ({
-    site: (cast as Cast).site,
-    random,
-    onEvent: (type: string) => journal?.write({ note: 'event', type }),
-  });
-  const way = ways.get(name) ?? openWay(name, means());
+async function forceRelease(): Promise<void> {
+  if (going === undefined || clients === undefined) return;
+  const { key } = new Random(`${going.seed} operator ${forced++}`).one(going.products);
+  // Among the faults of others it may fail: who wants it tries again.
+  for (let tries = 0; tries < 5; tries++) {
+    try {
+      await clients.get('operator').$locks.forceRelease(key);
+      return say('forced');
+    } catch {
+      journal?.write({ note: 'event', type: 'forceRelease failed' });
+      await sleep(200);
+    }
+  }
+}
+
+function wayOf(name: WayName): Way {
+  if (clients === undefined) throw new Error('nobody is cast yet');
+  const way = ways.get(name) ?? openWay(name, clients, (given) => process.send?.(given));
   ways.set(name, way);
   return way;
 }

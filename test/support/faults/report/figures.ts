@@ -5,6 +5,8 @@ import type { History } from '../history.js';
 export interface Figures {
   readonly operations: number;
   readonly committed: number;
+  /** What of it was committed, by the way that was taken. */
+  readonly ways: Readonly<Record<string, number>>;
   /** How often callers were told each thing: ok, or the code of an error. */
   readonly told: Readonly<Record<string, number>>;
   readonly unknown: { readonly committed: number; readonly rolledBack: number };
@@ -30,6 +32,7 @@ export function figuresOf(history: History): Figures {
   return {
     operations: operations.length,
     committed: present.size,
+    ways: count(operations.filter(({ id }) => present.has(id)).map(({ way }) => way)),
     told: count(operations.flatMap(({ told }) => (told ? [told.code ?? told.outcome] : []))),
     unknown: split(operations.filter(({ told }) => told?.outcome === 'unknown')),
     untold: split(operations.filter(({ told }) => told === undefined)),
@@ -50,6 +53,7 @@ export function add(a: Figures, b: Figures): Figures {
   return {
     operations: a.operations + b.operations,
     committed: a.committed + b.committed,
+    ways: sum(a.ways, b.ways),
     told: sum(a.told, b.told),
     unknown: both(({ unknown }) => unknown),
     untold: both(({ untold }) => untold),

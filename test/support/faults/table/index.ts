@@ -1,5 +1,6 @@
 import type { Fault } from '../fault.js';
 import { LINES } from './lines.js';
+import { OPERATORS } from './operators.js';
 import { POSTGRES } from './postgres.js';
 import { REDIS } from './redis.js';
 import { STEP_FAULTS } from './steps.js';
@@ -8,6 +9,7 @@ import { WORKERS } from './workers.js';
 /** All faults that there are, by what they hurt. */
 export const FAULTS = {
   workers: WORKERS,
+  operators: OPERATORS,
   lines: LINES,
   Redis: REDIS,
   Postgres: POSTGRES,

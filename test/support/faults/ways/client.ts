@@ -1,10 +1,22 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
-import { fencedLock } from '../../../../src/index.js';
+import { type FencedLockOptions, fencedLock } from '../../../../src/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
 import type { Site } from '../messages.js';
-import { type Means, TIMES } from './way.js';
+import { TIMES } from './way.js';
+
+/** The extended client, as an application has it. */
+export type LockingClient = ReturnType<typeof lockingClient>;
+
+export type Fairness = NonNullable<FencedLockOptions['fairness']>;
+
+/** What all clients of one process share. */
+export interface Means {
+  readonly site: Site;
+  readonly fairness: Fairness;
+  onEvent(type: string): void;
+}
 
 /** Its duplicate, the subscriber, takes a line of its own. */
 class TwoLines extends Redis {
@@ -31,16 +43,46 @@ export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
   return new PrismaClient({ adapter: new PrismaPg(pool) });
 }
 
-/** The extended client, as an application has it. `models`: which ones are fenced. */
-export function lockingClient({ site, onEvent }: Means, models?: readonly string[]) {
+type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
+
+function lockingClient({ site, fairness, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
   return plainClient(site).$extends(
     fencedLock({
       redis: new TwoLines(site),
       commandTimeout,
+      fairness,
       defaults: { waitTime, timeout, maxWait },
       onEvent: ({ type }) => onEvent(type),
-      ...(models && { models }),
+      ...own,
     }),
   );
+}
+
+const CLIENTS = {
+  standard: {},
+  'on Postgres alone if need be': { onRedisUnavailable: 'postgres' },
+  'nothing fenced': { models: [] },
+  operator: {},
+} as const satisfies Record<string, Own>;
+
+/** The clients of one process. All ways share them, as the parts of an application do, so they meet in one queue. */
+export class Clients {
+  readonly #means: Means;
+  readonly #made = new Map<keyof typeof CLIENTS, LockingClient>();
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  get site(): Site {
+    return this.#means.site;
+  }
+
+  /** Connected when it is first wanted. */
+  get(name: keyof typeof CLIENTS): LockingClient {
+    const client = this.#made.get(name) ?? lockingClient(this.#means, CLIENTS[name]);
+    this.#made.set(name, client);
+    return client;
+  }
 }

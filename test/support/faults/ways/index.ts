@@ -1,21 +1,36 @@
-import { lockingClient, plainClient } from './client.js';
+import type { HandedOver } from '../messages.js';
+import { type Clients, plainClient } from './client.js';
+import { handle } from './handle.js';
+import { joined } from './joined.js';
 import { plainRedisLock } from './plain-redis-lock.js';
 import { tryWithLock } from './try-with-lock.js';
-import type { Means, Way } from './way.js';
+import type { Way } from './way.js';
 import { withLock } from './with-lock.js';
 
-/** The ways of the package, and for the controls one without its row conditions and one without the package. */
+type HandOver = (given: HandedOver) => void;
+
+/** The ways of the package. */
 const WAYS = {
-  $withLock: (means: Means) => withLock(lockingClient(means)),
-  $tryWithLock: (means: Means) => tryWithLock(lockingClient(means)),
-  '$withLock, nothing fenced': (means: Means) => withLock(lockingClient(means, [])),
-  'plain Redis lock': (means: Means) => plainRedisLock(means, plainClient(means.site)),
-} as const satisfies Record<string, (means: Means) => Way>;
+  $withLock: (clients: Clients) => withLock(clients.get('standard')),
+  '$withLock of several keys': (clients: Clients) => withLock(clients.get('standard'), 3),
+  '$withLock, joined': (clients: Clients) => joined(clients.get('standard')),
+  "$withLock, onRedisUnavailable: 'postgres'": (clients: Clients) =>
+    withLock(clients.get('on Postgres alone if need be'), 2),
+  $tryWithLock: (clients: Clients) => tryWithLock(clients.get('standard')),
+  $lock: (clients: Clients) => handle(clients.get('standard')),
+  '$lock, handed over': (clients: Clients, handOver: HandOver) => handle(clients.get('standard'), handOver),
+} as const satisfies Record<string, (clients: Clients, handOver: HandOver) => Way>;
 
-export type WayName = keyof typeof WAYS;
+/** For the controls: one without its row conditions, and one without the package. */
+const CONTROLS = {
+  '$withLock, nothing fenced': (clients: Clients) => withLock(clients.get('nothing fenced')),
+  'plain Redis lock': (clients: Clients) => plainRedisLock(clients.site, plainClient(clients.site)),
+} as const satisfies Record<string, (clients: Clients) => Way>;
 
-export const WAYS_OF_THE_PACKAGE: readonly WayName[] = ['$withLock', '$tryWithLock'];
+export type WayName = keyof typeof WAYS | keyof typeof CONTROLS;
 
-export function openWay(name: WayName, means: Means): Way {
-  return WAYS[name](means);
+export const WAYS_OF_THE_PACKAGE = Object.keys(WAYS) as readonly WayName[];
+
+export function openWay(name: WayName, clients: Clients, handOver: HandOver): Way {
+  return { ...WAYS, ...CONTROLS }[name](clients, handOver);
 }

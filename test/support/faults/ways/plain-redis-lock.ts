@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import type { Site } from '../messages.js';
 import type { plainClient } from './client.js';
-import { type Means, NotAcquired, TIMES, type Way } from './way.js';
+import { NotAcquired, TIMES, type Way } from './way.js';
 
 /** Deletes the lock if it is still this holder's, and never another's. */
 const UNLOCK = `
@@ -12,25 +13,26 @@ end
 return 0`;
 
 /** SET NX PX, a holder's id, an owner check in Lua, and Prisma's own transaction: the lock alone. */
-export function plainRedisLock({ site, random }: Means, prisma: ReturnType<typeof plainClient>): Way {
-  const redis = new Redis(site.redisUrl);
+export function plainRedisLock({ redisUrl }: Site, prisma: ReturnType<typeof plainClient>): Way {
+  const redis = new Redis(redisUrl);
   redis.on('error', () => {});
   return {
     mostKeys: 1,
-    async run([key = ''], leaseTime, work) {
-      const holder = randomUUID();
-      const name = `plain:${key}`;
-      const until = performance.now() + TIMES.waitTime;
-      while ((await redis.set(name, holder, 'PX', leaseTime, 'NX')) === null) {
-        if (performance.now() > until) throw new NotAcquired();
-        await sleep(random.whole(5, 20));
-      }
-      try {
-        // It has no token; one that rises keeps the checker's other rules out of the way.
-        await prisma.$transaction((tx) => work(tx, process.hrtime.bigint()), { timeout: TIMES.timeout });
-      } finally {
-        await redis.eval(UNLOCK, 1, name, holder).catch(() => {});
-      }
-    },
+    run: ({ keys: [key = ''], leaseTime, random, operate }) =>
+      operate(async (work) => {
+        const holder = randomUUID();
+        const name = `plain:${key}`;
+        const until = performance.now() + TIMES.waitTime;
+        while ((await redis.set(name, holder, 'PX', leaseTime, 'NX')) === null) {
+          if (performance.now() > until) throw new NotAcquired();
+          await sleep(random.whole(5, 20));
+        }
+        try {
+          // It has no token; one that rises keeps the checker's other rules out of the way.
+          await prisma.$transaction((tx) => work(tx, process.hrtime.bigint()), { timeout: TIMES.timeout });
+        } finally {
+          await redis.eval(UNLOCK, 1, name, holder).catch(() => {});
+        }
+      }),
   };
 }

@@ -1,12 +1,13 @@
-import type { lockingClient } from './client.js';
+import type { LockingClient } from './client.js';
 import { NotAcquired, type Way } from './way.js';
 
-export function tryWithLock(prisma: ReturnType<typeof lockingClient>): Way {
+export function tryWithLock(prisma: LockingClient): Way {
   return {
-    mostKeys: 1,
-    async run([key = ''], leaseTime, work) {
-      const { acquired } = await prisma.$tryWithLock(key, (tx, { token }) => work(tx, token), { leaseTime });
-      if (!acquired) throw new NotAcquired();
-    },
+    mostKeys: 2,
+    run: ({ keys, leaseTime, operate }) =>
+      operate(async (work) => {
+        const { acquired } = await prisma.$tryWithLock(keys, (tx, { token }) => work(tx, token), { leaseTime });
+        if (!acquired) throw new NotAcquired();
+      }),
   };
 }

@@ -1,4 +1,4 @@
-import type { Site } from '../messages.js';
+import type { HandlePart, Outcome } from '../history.js';
 import type { Random } from '../random.js';
 import type { Work } from '../turn.js';
 
@@ -6,18 +6,20 @@ import type { Work } from '../turn.js';
 export interface Way {
   /** How many keys it can take at once. */
   readonly mostKeys: number;
-  /**
-   * Resolves if the work was committed. A rejection says by its `code` why it was not.
-   * The caller's times are random around `leaseTime`.
-   */
-  run(keys: readonly string[], leaseTime: number, work: Work): Promise<void>;
+  /** Does one operation, or several under one handle. */
+  run(errand: Errand): Promise<unknown>;
 }
 
-/** What all ways of one worker share. */
-export interface Means {
-  readonly site: Site;
+/** What a caller has set out for. */
+export interface Errand {
+  readonly keys: readonly string[];
+  readonly leaseTime: number;
   readonly random: Random;
-  onEvent(type: string): void;
+  /**
+   * One operation: `attempt` resolves if its work was committed, and a rejection says by its `code` why it was not.
+   * `operate` notes that, resolves to it and never rejects. `part`: the handle whose transaction it is.
+   */
+  operate(attempt: (work: Work) => Promise<unknown>, part?: HandlePart): Promise<Outcome>;
 }
 
 /** Not now: nothing was done. */

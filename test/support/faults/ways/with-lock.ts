@@ -1,9 +1,10 @@
-import type { lockingClient } from './client.js';
+import type { LockingClient } from './client.js';
 import type { Way } from './way.js';
 
-export function withLock(prisma: ReturnType<typeof lockingClient>): Way {
+export function withLock(prisma: LockingClient, mostKeys = 1): Way {
   return {
-    mostKeys: 1,
-    run: ([key = ''], leaseTime, work) => prisma.$withLock(key, (tx, { token }) => work(tx, token), { leaseTime }),
+    mostKeys,
+    run: ({ keys, leaseTime, operate }) =>
+      operate((work) => prisma.$withLock(keys, (tx, { token }) => work(tx, token), { leaseTime })),
   };
 }
