@@ -35,7 +35,12 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'somebody else’s turn not timed',
     file: contention,
-    change: [['    else this.#bell.ringIn(wakeUp.expiresIn + 1);\n', '']],
+    change: [
+      [
+        '    else this.#bell.ringIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));\n',
+        '',
+      ],
+    ],
     tests: ['test/lease/lost-wake-ups'],
     only: 'nobody says so if that one',
     why: 'If that one never comes for it, nobody says so.',
