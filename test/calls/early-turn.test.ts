@@ -3,6 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
+import { slowCommit } from './slow-commit.js';
 
 describeWithShop('early turns', () => {
   const shop = new Shop();
@@ -37,41 +38,10 @@ describeWithShop('early turns', () => {
     };
   }
 
-  /** A table whose writers wait in their COMMIT, until `goOn`; one with `refuse` set is then refused. */
-  async function slowCommit() {
-    const name = `slow_${randomUUID().replaceAll('-', '')}`;
-    const { rows } = await shop.admin.query(`SELECT floor(random() * 1e9)::int AS number`);
-    const number = (rows[0] as { number: number }).number;
-    await shop.admin.query(`
-      CREATE TABLE ${name} (refuse boolean NOT NULL);
-      GRANT INSERT ON ${name} TO PUBLIC;
-      CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-          PERFORM pg_advisory_xact_lock_shared(${number});
-          IF NEW.refuse THEN RAISE EXCEPTION 'refused' USING ERRCODE = 'check_violation'; END IF;
-          RETURN NULL;
-        END $$;
-      CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ${name}
-        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ${name}()`);
-    shop.closeLater(() => shop.admin.query(`DROP TABLE ${name}; DROP FUNCTION ${name}()`));
-    const keeper = await shop.admin.connect();
-    await keeper.query('SELECT pg_advisory_lock($1)', [number]);
-    let held = true;
-    const goOn = async () => {
-      if (!held) return;
-      held = false;
-      await keeper.query('SELECT pg_advisory_unlock($1)', [number]);
-      keeper.release();
-    };
-    // A test that fails must not keep the others.
-    shop.closeLater(goOn);
-    return { insert: (refuse = false) => `INSERT INTO ${name} VALUES (${refuse})`, goOn };
-  }
-
   test('begin while the COMMIT of the one before is under way: the admission waits in Postgres', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, admissionWaits, commitWaits, sees } = watched();
-    const slow = await slowCommit();
+    const slow = await slowCommit(shop);
     const held = prisma.$withLock(key, async (tx) => {
       await tx.$executeRawUnsafe(slow.insert());
       await tx.stock.update({ where: { id }, data: { quantity: 9 } });
@@ -99,7 +69,7 @@ describeWithShop('early turns', () => {
     async (which) => {
       const { id, key } = await shop.product(10);
       const { prisma, commitWaits, working } = watched();
-      const slow = await slowCommit();
+      const slow = await slowCommit(shop);
       const isolationLevel = 'RepeatableRead';
       const held = prisma.$withLock(
         key,
@@ -126,7 +96,7 @@ describeWithShop('early turns', () => {
   test('go on after a COMMIT that was refused, whose successor had begun, and which it does not see', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, admissionWaits, commitWaits } = watched();
-    const slow = await slowCommit();
+    const slow = await slowCommit(shop);
     const held = prisma
       .$withLock(key, async (tx) => {
         await tx.$executeRawUnsafe(slow.insert(true));
