@@ -110,12 +110,11 @@ export class Attempt<Tx, R> {
         overdue,
       ]);
       if (end === 'committed') return this.#value as R;
-      if (end === OVERDUE && this.#phase !== 'committing') {
-        // Nobody knows whether ROLLBACK has arrived: its transaction may still have the key's row.
-        if (this.#admission) await endBackend(this.#call, this.#admission);
-        throw strike.reason;
+      if (this.#phase !== 'committing') {
+        // Without an answer nobody knows whether ROLLBACK has arrived: the transaction may still have the key's row.
+        if (end === OVERDUE && this.#admission) await endBackend(this.#call, this.#admission);
+        throw end === OVERDUE ? strike.reason : end.error;
       }
-      if (this.#phase !== 'committing') throw end === OVERDUE ? strike.reason : end.error;
       if (end !== OVERDUE && this.#isRefusal(end.error)) throw this.#operations?.named(end.error) ?? end.error;
       return await this.#findOutcome(end === OVERDUE ? undefined : end.error);
     } finally {
