@@ -61,8 +61,17 @@ module.exports = {
       '^src/prisma/',
       '^src/prisma/',
       '^src/fence/database[.]ts$',
+      '^src/pg/opening[.]ts$',
       '^src/base/',
     ),
+    layer('pg-imports-nothing', '^src/pg/', '^src/pg/'),
+    {
+      name: 'pg-only-where-it-was-asked-for',
+      comment: 'It is an optional peer: what stands on it is a module of its own.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/(pg/(index|client|with-begin)[.]ts$|cli/)' },
+      to: { path: ['^src/pg/(?!opening)', 'node_modules/(pg|@types/pg)/'] },
+    },
     ...Object.entries(TOP).map(([name, allowed]) =>
       layer(`${name}-imports-what-it-is-allowed`, file(name), ...allowed.map(place), '^src/base/'),
     ),
@@ -108,7 +117,10 @@ module.exports = {
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/cli/' },
-      to: { dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'], pathNot: 'node_modules/@prisma/client/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        pathNot: 'node_modules/(@prisma/client|pg|@types/pg)/',
+      },
     },
     {
       name: 'the-cli-reads-options-and-connects',

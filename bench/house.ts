@@ -1,7 +1,9 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
+import type { PoolConfig } from 'pg';
 import { PrismaClient } from '../test/generated/prisma/client.js';
 import type { Contestant, Seller } from './contestants/contestant.js';
+import { FencedClient } from './shipped.js';
 
 /** Connections of all contestants, the same for each. */
 const POOL = 10;
@@ -20,6 +22,7 @@ export class House {
   readonly name = `bench ${process.pid}`;
   readonly #shops = new Map<Contestant['shop'], PrismaClient>();
   readonly #sellers = new Map<string, Promise<Seller>>();
+  #fencedShop: PrismaClient | undefined;
   #redis: Redis | undefined;
 
   constructor(site: Site) {
@@ -38,10 +41,20 @@ export class House {
   shop(name: Contestant['shop']): PrismaClient {
     const open = this.#shops.get(name);
     if (open !== undefined) return open;
-    const adapter = new PrismaPg({ connectionString: this.site[name], max: POOL, application_name: this.name });
-    const shop = new PrismaClient({ adapter });
+    const shop = this.#open(name);
     this.#shops.set(name, shop);
     return shop;
+  }
+
+  /** The same on connections that send BEGIN along with the admission. */
+  get fencedShop(): PrismaClient {
+    this.#fencedShop ??= this.#open('plain', { Client: FencedClient });
+    return this.#fencedShop;
+  }
+
+  #open(name: Contestant['shop'], driver: PoolConfig = {}): PrismaClient {
+    const settings = { connectionString: this.site[name], max: POOL, application_name: this.name };
+    return new PrismaClient({ adapter: new PrismaPg({ ...settings, ...driver }) });
   }
 
   seller(contestant: Contestant): Promise<Seller> {
@@ -55,6 +68,7 @@ export class House {
   async close(): Promise<void> {
     for (const seller of this.#sellers.values()) await (await seller).close();
     for (const shop of this.#shops.values()) await shop.$disconnect();
+    await this.#fencedShop?.$disconnect();
     this.#redis?.disconnect();
   }
 }

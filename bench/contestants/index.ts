@@ -3,13 +3,14 @@ import { atomicUpdate } from './atomic-update.js';
 import { bareTransaction } from './bare-transaction.js';
 import type { Contestant } from './contestant.js';
 import { forUpdate } from './for-update.js';
+import { handle } from './handle.js';
 import { optimistic } from './optimistic.js';
 import { queuedForUpdate } from './queued-for-update.js';
 import { redisSemaphore } from './redis-semaphore.js';
 import { redlock } from './redlock.js';
 import { redlockUniversal } from './redlock-universal.js';
 import { simpleRedisMutex } from './simple-redis-mutex.js';
-import { withLockAlone, withLockAndGuard } from './with-lock.js';
+import { withLockAlone, withLockAndClient, withLockAndGuard } from './with-lock.js';
 
 /** In the order in which they are shown. One more is a file, and its name here. */
 export const CONTESTANTS: readonly Contestant[] = [
@@ -24,7 +25,9 @@ export const CONTESTANTS: readonly Contestant[] = [
   redlockUniversal,
   simpleRedisMutex,
   withLockAlone,
+  withLockAndClient,
   withLockAndGuard,
+  handle,
 ];
 
 export { bareTransaction, queuedForUpdate, withLockAlone };

@@ -1,6 +1,9 @@
-/** What Postgres said with an error, which Prisma wraps in three ways. */
+/** What Postgres said with an error, which Prisma wraps in three ways, and our own connection not at all. */
 interface Wrapped {
   readonly code?: unknown;
+  /** On an error of pg itself, as our own connection gives it: then its code is the SQLSTATE. */
+  readonly severity?: unknown;
+  readonly detail?: unknown;
   readonly message?: unknown;
   readonly meta?: { readonly driverAdapterError?: { readonly cause?: DriverCause } };
   readonly cause?: DriverCause;
@@ -14,16 +17,17 @@ interface DriverCause {
 
 /** The SQLSTATE of an error, if it has one. */
 export function sqlState(error: unknown): string | undefined {
-  const { code, meta, cause } = (error ?? {}) as Wrapped;
-  const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode;
+  const { code, severity, meta, cause } = (error ?? {}) as Wrapped;
+  const own = severity === undefined ? undefined : code;
+  const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode ?? own;
   if (typeof state === 'string') return state;
   return code === 'P2034' ? '40001' : undefined;
 }
 
 /** The DETAIL that Postgres gave with it. */
 export function sqlDetail(error: unknown): string | undefined {
-  const { meta, cause } = (error ?? {}) as Wrapped;
-  const detail = meta?.driverAdapterError?.cause?.detail ?? cause?.detail;
+  const { detail: own, meta, cause } = (error ?? {}) as Wrapped;
+  const detail = meta?.driverAdapterError?.cause?.detail ?? cause?.detail ?? own;
   return typeof detail === 'string' ? detail : undefined;
 }
 

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
 import { ClosedError, InsideTransactionError } from '../base/errors.js';
 import type { Database, Hook, Opening, Query, TransactionOptions } from '../fence/database.js';
+import { type Line, openings, Opening as PgOpening } from '../pg/opening.js';
 import { isDisconnect, isNoMatch, sqlDetail, sqlState } from './errors.js';
 import {
   type HookParams,
@@ -49,7 +50,10 @@ function begin(client: PrismaInternals, options: TransactionOptions): Opening<ob
   const decided = new Promise<Body>((resolve) => {
     decide = resolve;
   });
-  const settled = hookedClient(client).$transaction(async (tx) => await (await decided)(tx), prismaOptions(options));
+  const opening = new PgOpening();
+  const settled = openings.run(opening, () =>
+    hookedClient(client).$transaction(async (tx) => await (await decided)(tx), prismaOptions(options)),
+  );
   settled.catch(() => {});
   return {
     async run(hook, body) {
@@ -57,7 +61,8 @@ function begin(client: PrismaInternals, options: TransactionOptions): Opening<ob
       decide((tx) => {
         id = tx[TRANSACTION].txId;
         open.set(id, { tx, hook });
-        return body(withoutExits(tx), statements(client, id));
+        const line = opening.close();
+        return body(withoutExits(tx), line ? directly(line) : statements(client, id));
       });
       try {
         await settled;
@@ -110,6 +115,11 @@ function statements(client: PrismaInternals, id: string): Query {
     const { columns, rows } = (await client._engine.request(request, { interactiveTransaction })).data.queryRaw;
     return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])));
   };
+}
+
+/** The same over the connection itself. */
+function directly(line: Line): Query {
+  return async (text, values) => (await line.query(text, values)).rows;
 }
 
 async function sendSibling(tx: TransactionClient, model: string, name: string, args: unknown): Promise<unknown> {

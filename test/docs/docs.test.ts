@@ -26,7 +26,11 @@ function compile(text: string): string[] {
   const name = join(ROOT, 'test', 'snippet.ts');
   // A reader's own settings may be laxer than ours, as this one is in most projects.
   const lax = { noPropertyAccessFromIndexSignature: false };
-  const withPaths = { ...options, ...lax, paths: { 'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')] } };
+  const paths = {
+    'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
+    'prisma-extension-fenced-lock/pg': [join(ROOT, 'src/pg/index.ts')],
+  };
+  const withPaths = { ...options, ...lax, paths };
   const host = ts.createCompilerHost(withPaths);
   const { getSourceFile, fileExists } = host;
   host.fileExists = (file) => file === name || fileExists(file);

@@ -1,0 +1,1 @@
+export { FencedClient } from './client.js';
