@@ -106,6 +106,8 @@ export class Contender {
       beat: () => {},
     });
     this.#state = 'holding';
+    // Nobody else of this process: what it still heard, of its own release too, would only be in the way of the next one.
+    if (this.#waiting.size <= 1) this.#contention.close();
     if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#call(first, lease);
     else this.#next(lease);
   }
