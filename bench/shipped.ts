@@ -1,6 +1,18 @@
 // What ships, as the compiler makes it: tsx gives every function a name of its own, which costs time and heap.
-const shipped = await import(new URL('../dist/index.js', import.meta.url).href);
-export const { fencedLock } = shipped as typeof import('../src/index.js');
+const part = (file: string) => import(new URL(`../dist/${file}`, import.meta.url).href);
 
-const shippedPg = await import(new URL('../dist/pg/index.js', import.meta.url).href);
-export const { FencedClient } = shippedPg as typeof import('../src/pg/index.js');
+export const { fencedLock } = (await part('index.js')) as typeof import('../src/index.js');
+export const { FencedClient } = (await part('pg/index.js')) as typeof import('../src/pg/index.js');
+
+/** The waiting room without what stands on it. */
+export async function shippedRoom() {
+  const [clock, renewal, room, store] = await Promise.all(
+    ['base/clock.js', 'lease/renewal.js', 'lease/waiting-room.js', 'redis/store.js'].map(part),
+  );
+  return {
+    Deadline: clock.Deadline as typeof import('../src/base/clock.js').Deadline,
+    Renewal: renewal.Renewal as typeof import('../src/lease/renewal.js').Renewal,
+    WaitingRoom: room.WaitingRoom as typeof import('../src/lease/waiting-room.js').WaitingRoom,
+    RedisStore: store.RedisStore as typeof import('../src/redis/store.js').RedisStore,
+  };
+}

@@ -5,7 +5,7 @@ import { findJoint, holding } from './context.js';
 import type { Admission } from './fence/admission.js';
 import type { Database, Opening } from './fence/database.js';
 import { Joint } from './join.js';
-import type { Request } from './lease/caller.js';
+import type { Prelude, Request } from './lease/caller.js';
 import { type Grant, withOthers } from './lease/grant.js';
 import { HeldLock, type Work } from './lock.js';
 import type { LockOptions, ResolvedLockOptions } from './options.js';
@@ -53,7 +53,7 @@ class Asked<Tx> implements Request {
 
   constructor(parts: Parts, call: LockCall<Tx>) {
     const { waitTime, leaseTime, renew, signal, isolationLevel } = call.options;
-    this.ahead = Ahead.open(parts, call);
+    this.ahead = new Ahead(parts, call);
     this.deadline = new Deadline(waitTime);
     this.waitTime = waitTime;
     this.leaseTime = leaseTime;
@@ -123,29 +123,38 @@ function jointOf({ client, keys, options }: LockCall<unknown>): Joint | undefine
 const LOOK_TIME = 20;
 
 /**
- * Where nobody waited lately, the connection is fetched beside the look in Redis, not behind it. Whoever has to wait
- * after all gives it back first: a waiting caller holds none.
+ * The connection is fetched beside the look in Redis, not behind it, where that look is likely to get the lease: nobody
+ * waited lately, or the key has been offered. Whoever has to wait after all gives it back first: a waiting caller holds none.
  */
-class Ahead<Tx> {
+class Ahead<Tx> implements Prelude {
   readonly #parts: Parts;
+  readonly #call: LockCall<Tx>;
   #opening: Opening<Tx> | undefined;
   #timer: Timer | undefined;
   #calm = true;
 
-  static open<Tx>(parts: Parts, { database, keys, options }: LockCall<Tx>): Ahead<Tx> {
-    const isFree = parts.calm && keys.every((key) => parts.room.isFree(key));
-    return new Ahead(parts, isFree ? database.open(options) : undefined);
+  constructor(parts: Parts, call: LockCall<Tx>) {
+    this.#parts = parts;
+    this.#call = call;
+    if (parts.calm && call.keys.every((key) => parts.room.isFree(key))) this.open();
   }
 
-  private constructor(parts: Parts, opening: Opening<Tx> | undefined) {
-    this.#parts = parts;
-    this.#opening = opening;
-    if (opening) this.#timer = after(LOOK_TIME, () => this.discard());
+  open(): void {
+    if (this.#opening) return;
+    const { database, options } = this.#call;
+    try {
+      this.#opening = database.open(options);
+    } catch {
+      // It is opened again when it is the caller's turn, and then the error is the caller's.
+      return;
+    }
+    this.#timer = after(LOOK_TIME, () => this.discard());
   }
 
   discard(): void {
     this.#calm = false;
     this.#parts.calm = false;
+    this.#timer?.stop();
     this.#opening?.discard();
     this.#opening = undefined;
   }

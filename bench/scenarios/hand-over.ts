@@ -22,7 +22,7 @@ export const handOver: Scenario = {
   run: (stage, run) =>
     withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, 2, async ([one, other]) => {
       run.step('the lease alone');
-      const lease = await leaseHandOver(stage, run.size(400, 20));
+      const lease = await leaseHandOver(stage, run);
       const rows = [];
       for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
         run.step(contestant.name);

@@ -1,17 +1,15 @@
 // One of two processes that pass the lease of a key to and fro: the waiting room alone, without Postgres.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { Deadline } from '../../src/base/clock.js';
-import { Renewal } from '../../src/lease/renewal.js';
-import { WaitingRoom } from '../../src/lease/waiting-room.js';
-import { RedisStore } from '../../src/redis/store.js';
 import type { Site } from '../house.js';
 import { stamp } from '../measure/stamp.js';
+import { shippedRoom } from '../shipped.js';
 import { serve } from './serve.js';
 
+const { Deadline, Renewal, RedisStore, WaitingRoom } = await shippedRoom();
+
 const TIME = 60_000;
-/** How long each turn lasts, so that the other process waits by then; ms. */
-const HELD = 3;
+const KEY = 'to and fro';
 
 const { redis: url } = JSON.parse(process.argv[2] as string) as Site;
 const redis = new Redis(url);
@@ -19,34 +17,78 @@ const store = new RedisStore(redis, { keyPrefix: 'bench:', commandTimeout: 2_000
 const options = { fairness: 'process', maxLocalHandovers: 16 } as const;
 const room = new WaitingRoom(store, new Renewal(store), () => {}, options);
 
+/** What is said without the lock, and when it was heard. */
+const listener = new Redis(url);
+const heard = new Map<string, number>();
+listener.on('message', (_channel: string, message: string) => heard.set(message, stamp()));
+
 export interface LeaseTurn {
+  /** The key was offered: what begins with the turn, a transaction, may. */
   readonly began: number;
+  /** The lease is had. */
+  readonly confirmed: number;
   readonly left: number;
-  /** A PING, while the other process waits; ms. */
+  /** A GET, ms. */
   readonly roundTrip: number;
+  /** Before a message to the other process was sent, and what it was. */
+  readonly said: number;
+  readonly message: string;
+}
+
+export interface LeaseTurns {
+  readonly turns: LeaseTurn[];
+  readonly heard: ReadonlyArray<[message: string, at: number]>;
+}
+
+interface Asked {
+  readonly me: 0 | 1;
+  readonly count: number;
+  /** A third of a turn; ms. */
+  readonly pause: number;
 }
 
 const verbs = {
-  async turns(count: number): Promise<LeaseTurn[]> {
+  async turns({ me, count, pause }: Asked): Promise<LeaseTurns> {
+    heard.clear();
+    await listener.subscribe(`bare ${me}`);
     const turns: LeaseTurn[] = [];
     for (let turn = 0; turn < count; turn++) {
+      let offered = Number.NaN;
       const request = { leaseTime: TIME, renew: true, waitTime: TIME, deadline: new Deadline(TIME) };
-      const held = await room.enter('to and fro', {
+      const held = await room.enter(KEY, {
         ...request,
         signal: undefined,
         mayShare: false,
         mayBeEarly: false,
+        ahead: {
+          open: () => {
+            offered = stamp();
+          },
+          discard: () => {
+            offered = Number.NaN;
+          },
+        },
       });
-      const began = stamp();
-      await sleep(HELD);
-      const sent = stamp();
-      await redis.ping();
-      const roundTrip = stamp() - sent;
+      const confirmed = stamp();
+      // The round trip, the message and the release each come when everybody has slept for a pause, and none comes
+      // behind another: a server that has just been awake, and a process that has not slept, answer sooner.
+      await sleep(pause);
+      const asked = stamp();
+      await redis.get('nothing');
+      const roundTrip = stamp() - asked;
+      await sleep(pause);
+      const message = `${me} ${turn}`;
+      const said = stamp();
+      await redis.publish(`bare ${1 - me}`, message);
+      await sleep(pause);
       const left = stamp();
       held.leave();
-      turns.push({ began, left, roundTrip });
+      const began = Number.isNaN(offered) ? confirmed : offered;
+      turns.push({ began, confirmed, left, roundTrip, said, message });
+      // It comes again when the other one is at work: a look at the same moment would be in that one's way.
+      await sleep(pause);
     }
-    return turns;
+    return { turns, heard: [...heard] };
   },
 };
 

@@ -84,6 +84,8 @@ proctype process(byte me) {
   :: d_step { well(me) && state[me] == HOLDING && (!renewed || lease != me) ->
       if :: lease == me -> renewed = true :: else -> state[me] = WINDING_UP fi;
       extend(me) }
+  /* Nobody of its callers waits, so it listens no more. */
+  :: d_step { well(me) && state[me] == HOLDING && subscribed[me] -> subscribed[me] = false; heard[me] = 0 }
 #ifdef YIELD
   :: d_step { well(me) && state[me] == HOLDING && !yielded ->
       yielded = true;

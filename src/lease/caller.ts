@@ -3,6 +3,13 @@ import type { Deadline } from '../base/clock.js';
 import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
 import type { Turn } from './turn.js';
 
+/** What a turn begins with, and what may begin beside the look that it waits for. Neither throws; both idempotent. */
+export interface Prelude {
+  open(): void;
+  /** It will not be its turn at once: nothing is kept while it waits. */
+  discard(): void;
+}
+
 /** What a caller asks for. */
 export interface Request {
   readonly leaseTime: number;
@@ -16,8 +23,7 @@ export interface Request {
   readonly mayShare: boolean;
   /** Whether it may begin while the COMMIT of the turn before it is under way. */
   readonly mayBeEarly: boolean;
-  /** What it must not keep while it waits. */
-  readonly ahead?: { discard(): void };
+  readonly ahead?: Prelude;
 }
 
 /** The line that a caller stands in. */
@@ -56,10 +62,10 @@ export class Caller implements AbortListener {
 
   /** It will not be its turn at once, so its wait time begins to matter. */
   settle(): void {
-    if (this.#settled) return;
-    this.#settled = true;
     const { deadline, ahead } = this.request;
     ahead?.discard();
+    if (this.#settled) return;
+    this.#settled = true;
     if (deadline.passed) this.giveUp();
     else this.#line.settled(this);
   }

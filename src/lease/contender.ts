@@ -1,10 +1,13 @@
-import { now } from '../base/clock.js';
+import { after, now, type Timer } from '../base/clock.js';
 import { Caller, type Line, type Request } from './caller.js';
 import { Contention, type Means } from './contention.js';
 import { Lease } from './lease.js';
 import { Patience } from './patience.js';
 import type { Renewal } from './renewal.js';
 import type { Turn } from './turn.js';
+
+/** When a turn has begun, so that nothing else of ours delays its first statements; ms. */
+const BEGUN_BY = 2;
 
 /** What all contenders of a client share. */
 export interface Shared extends Means {
@@ -32,6 +35,7 @@ export class Contender {
   #lease: Lease | undefined;
   /** Whether the lease is extended, so that it is as good for the next caller as for the last. */
   #renewed = false;
+  #unheard: Timer | undefined;
   #turns = 0;
   #handovers = 0;
   readonly #contention: Contention;
@@ -106,6 +110,8 @@ export class Contender {
       beat: () => {},
     });
     this.#state = 'holding';
+    this.#unheard?.stop();
+    this.#unheard = after(BEGUN_BY, () => this.#hearNoMore());
     if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#call(first, lease);
     else this.#next(lease);
   }
@@ -167,6 +173,11 @@ export class Contender {
     return isAsGood && this.#handovers < this.#shared.maxLocalHandovers && lease.loss === undefined;
   }
 
+  /** Nobody of this process waits: what it still heard, of its own release too, would be in the way of the next one. */
+  #hearNoMore(): void {
+    if (this.#state === 'holding' && this.#waiting.size === 0) this.#contention.close();
+  }
+
   #mayShare(caller: Caller): boolean {
     return caller.request.mayShare || this.#lease?.shared === false;
   }
@@ -195,6 +206,7 @@ export class Contender {
   }
 
   #rest(): void {
+    this.#unheard?.stop();
     this.#contention.close();
     this.#state = 'idle';
     this.#onIdle();

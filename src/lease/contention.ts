@@ -37,6 +37,8 @@ export class Contention {
   #watch: Watch | undefined;
   /** Under what name the store knows us at the moment. */
   #holder = '';
+  /** Whether we have heard that the key is kept for us. */
+  #offered = false;
   /** Why the last look had no answer. */
   #trouble: unknown;
   /** When the last look was sent. */
@@ -85,6 +87,7 @@ export class Contention {
    */
   async run(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
+    this.#offered = false;
     let known = false;
     let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
@@ -98,6 +101,9 @@ export class Contention {
       }
       const claim = { key: this.#key, holder: this.#holder, leaseTime };
       this.#bell.reset();
+      // The message may be old, so the look decides. What its answer is seldom against need not wait for it.
+      if (this.#offered) first.request.ahead?.open();
+      this.#offered = false;
       const sentAt = now();
       this.#askedAt = sentAt;
       this.#lookedAt = sentAt;
@@ -163,7 +169,8 @@ export class Contention {
   }
 
   #onWakeUp(wakeUp: WakeUp): void {
-    if (wakeUp === 'look' || wakeUp.turn === this.#holder) this.#bell.ring();
+    if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder;
+    if (wakeUp === 'look' || this.#offered) this.#bell.ring();
     // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so. On a busy key
     // the next offer comes before, and the next: a place that was lost with the queue would never be asked for again.
     else this.#bell.ringIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));

@@ -98,7 +98,7 @@ describeWithShop('the callers of one process', () => {
   test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
     const [actor, key] = [direct(), someKey()];
     const discarded: string[] = [];
-    const ahead = (who: string) => ({ ahead: { discard: () => void discarded.push(who) } });
+    const ahead = (who: string) => ({ ahead: { open: () => {}, discard: () => void discarded.push(who) } });
     const first = await actor.acquire(key, ahead('first'));
     expect(discarded).toEqual([]);
     const second = actor.acquire(key, ahead('second'));

@@ -57,7 +57,7 @@ describeWithShop('an early turn', () => {
       later.leave();
       (await third).leave();
       const turn = await elsewhere;
-      expect(await sent()).toEqual(['release', 'acquire']);
+      expect((await sent()).slice(0, 2)).toEqual(['release', 'acquire']);
       await other.release(turn);
       expect(actor.store.yielding.count).toBe(0);
     },

@@ -77,7 +77,7 @@ describeWithShop("fairness: 'strict'", () => {
   test('one that need not wait has its place by the first look, and one without a wait time takes none', async () => {
     const [holder, contender, key] = [strict(), strict(), someKey()];
     const first = await holder.acquire(key);
-    expect(await sentAbout(stage(), key)).toEqual(['subscribe', 'acquire']);
+    expect((await sentAbout(stage(), key)).slice(0, 2)).toEqual(['subscribe', 'acquire']);
     await expect(contender.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
     expect(await stage().admin.exists(queueName(key))).toBe(0);
     await holder.release(first);

@@ -1,6 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
+import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -51,6 +52,15 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     return (rows[0] as { n: number }).n;
   }
 
+  /** When the only session of an application last began or ended something. */
+  async function lastUsed(application_name: string): Promise<string> {
+    const { rows } = await shop.admin.query(
+      'SELECT state_change::text AS at FROM pg_stat_activity WHERE application_name = $1',
+      [application_name],
+    );
+    return (rows[0] as { at: string }).at;
+  }
+
   test('a contender whose connection was fetched beside its first look gives it back before it waits', async () => {
     const { key } = await shop.product(1);
     const holder = shop.client().prisma;
@@ -74,6 +84,34 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     });
     // Its only connection serves a bystander meanwhile.
     await contender.plain.stock.count();
+    goOn.open();
+    await held;
+    expect(await contended).toBe('next');
+  });
+
+  test('a contender that hears of an offer too late has fetched its connection for nothing, and gives it back', async () => {
+    const { key } = await shop.product(1);
+    const holder = shop.client().prisma;
+    const application_name = `late ${key}`.slice(0, 60);
+    const contender = shop.client({ pool: { max: 1, application_name } });
+    const inside = gate();
+    const goOn = gate();
+    const held = holder.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const contended = contender.prisma.$withLock(key, () => 'next');
+    const bystander = shop.redis();
+    const { queue, wake } = namesOf('fenced-lock:', key);
+    await eventually('the contender waits', async () => (await bystander.llen(queue)) === 1);
+    const [entry = ''] = await bystander.lrange(queue, 0, 0);
+    await contender.plain.stock.count();
+    const before = await lastUsed(application_name);
+    await bystander.publish(wake, `${entry.split(' ')[0]} 1000`);
+    await eventually('it has begun', async () => (await lastUsed(application_name)) !== before);
+    await contender.plain.stock.count();
+    expect(await working(application_name)).toBe(0);
     goOn.open();
     await held;
     expect(await contended).toBe('next');
