@@ -111,7 +111,7 @@ export class Contender {
     });
     this.#state = 'holding';
     this.#unheard?.stop();
-    this.#unheard = after(BEGUN_BY, () => this.#hearNoMore());
+    if (this.#contention.listens) this.#unheard = after(BEGUN_BY, () => this.#hearNoMore());
     if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#call(first, lease);
     else this.#next(lease);
   }

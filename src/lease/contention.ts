@@ -75,6 +75,11 @@ export class Contention {
     this.#bell.ring();
   }
 
+  /** Whether wake-ups of the key come here. */
+  get listens(): boolean {
+    return this.#watch !== undefined;
+  }
+
   close(): void {
     this.#watch?.close();
     this.#watch = undefined;
