@@ -1,3 +1,5 @@
+import type { Redis } from 'ioredis';
+import type { Redis as Redis5 } from 'ioredis-5';
 import { describe, expectTypeOf, test } from 'vitest';
 import { fencedLock, type Lock, type LockTx, type RedisLike, type TryResult } from '../src/index.js';
 import type { PrismaClient } from './generated/prisma/client.js';
@@ -54,6 +56,12 @@ describe('types', () => {
     // @ts-expect-error: not under that name
     const renamed = () => plain.$extends(fencedLock({ redis, models: ['Stock'], fenceField: 'version' }));
     expectTypeOf([without, unknown, renamed]).items.toBeFunction();
+  });
+
+  test('a client of ioredis 5 is taken as one of 6 is', () => {
+    const six = (redis: Redis) => fencedLock({ redis });
+    const five = (redis: Redis5) => fencedLock({ redis });
+    expectTypeOf(six).returns.toEqualTypeOf<ReturnType<typeof five>>();
   });
 
   test('an option that does not exist, or is of the wrong type, is refused', () => {
