@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { guardedDir } from './servers/guard.js';
 
@@ -13,7 +14,7 @@ export class Authority {
   readonly ca: string;
 
   constructor() {
-    const subject = ['-subj', '/CN=authority of a test'];
+    const subject = ['-subj', `/CN=authority ${randomUUID()}`];
     openssl(this.#dir.path, 'req', '-x509', '-newkey', ...EC, '-keyout', 'ca.key', '-out', 'ca.crt', ...subject);
     this.ca = this.path('ca.crt');
   }
