@@ -1,12 +1,13 @@
-import type { LeaseStore } from '../../lease/store.js';
+import { hearsOfRelease, takeAndGiveBack } from '../locks/rehearsal.js';
+import { messageOf } from '../problem.js';
+import type { RedisServer } from '../servers/redis.js';
 import { type Check, fault, ok, warning } from './check.js';
-import { scripts, wakeUps } from './rehearsal.js';
 
 /** What the checks of Redis look at. */
-export interface RedisSubject {
+interface RedisSubject {
   /** What INFO says. */
   readonly info: ReadonlyMap<string, string>;
-  readonly store: LeaseStore;
+  readonly store: ReturnType<RedisServer['store']>;
 }
 
 const OLDEST = [6, 2] as const;
@@ -95,6 +96,38 @@ const replicas: Check<RedisSubject> = {
     const count = Number(info.get('connected_slaves') ?? 0);
     if (count === 0) return ok('None is connected.');
     return ok(`${count} connected: a failover may forget the last leases. That costs their work, and no update.`);
+  },
+};
+
+const scripts: Check<RedisSubject> = {
+  name: 'scripts',
+  essential: true,
+  look: ({ store }) =>
+    takeAndGiveBack(store).then(
+      () => ok('A lock was taken, extended and given back.'),
+      (error: unknown) =>
+        fault(
+          `A lock was refused: ${messageOf(error)}.`,
+          'See "Hardening" in docs/topologies.md, and "Rights" in the README.',
+        ),
+    ),
+};
+
+const wakeUps: Check<RedisSubject> = {
+  name: 'wake-ups',
+  async look({ store }) {
+    try {
+      if (await hearsOfRelease(store)) return ok('A release was heard.');
+      return fault(
+        'A release was published, and not heard.',
+        'Connect to the server itself: what stands between must pass on pub/sub.',
+      );
+    } catch (error) {
+      return fault(
+        `Wake-ups were refused: ${messageOf(error)}.`,
+        'Whoever waits would look four times a second instead: see "Rights" in the README.',
+      );
+    }
   },
 };
 
