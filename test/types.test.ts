@@ -42,6 +42,12 @@ describe('types', () => {
     expectTypeOf<Lock['token']>().toEqualTypeOf<bigint>();
   });
 
+  test('a client of ioredis 5 is taken as one of 6 is', () => {
+    const six = (redis: Redis) => fencedLock({ redis });
+    const five = (redis: Redis5) => fencedLock({ redis });
+    expectTypeOf(six).returns.toEqualTypeOf<ReturnType<typeof five>>();
+  });
+
   test('a model that is named must have the fence, when the extension is applied', () => {
     const redis = {} as RedisLike;
     const plain = {} as PrismaClient;
@@ -56,12 +62,6 @@ describe('types', () => {
     // @ts-expect-error: not under that name
     const renamed = () => plain.$extends(fencedLock({ redis, models: ['Stock'], fenceField: 'version' }));
     expectTypeOf([without, unknown, renamed]).items.toBeFunction();
-  });
-
-  test('a client of ioredis 5 is taken as one of 6 is', () => {
-    const six = (redis: Redis) => fencedLock({ redis });
-    const five = (redis: Redis5) => fencedLock({ redis });
-    expectTypeOf(six).returns.toEqualTypeOf<ReturnType<typeof five>>();
   });
 
   test('an option that does not exist, or is of the wrong type, is refused', () => {

@@ -11,6 +11,14 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   ],
 ];
 
+function advised(said: string): string {
+  // A command that the server does not know is repeated by it, arguments and all.
+  const message = said.replace(/,? with args beginning with:.*$/s, '');
+  const advice = ADVICE.find(([said]) => said.test(message))?.[1];
+  // It may pass here twice.
+  return advice === undefined || message.endsWith(`(${advice})`) ? message : `${message} (${advice})`;
+}
+
 /**
  * A Redis error as it may be shown: ioredis hangs the command on it, with all arguments, and that of a refused login
  * holds the password.
@@ -20,12 +28,4 @@ export function presentable(error: unknown): Error {
   const plain = new Error(advised(typeof message === 'string' ? message : String(error)));
   if (typeof name === 'string') plain.name = name;
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain;
-}
-
-function advised(said: string): string {
-  // A command that the server does not know is repeated by it, arguments and all.
-  const message = said.replace(/,? with args beginning with:.*$/s, '');
-  const advice = ADVICE.find(([said]) => said.test(message))?.[1];
-  // It may pass here twice.
-  return advice === undefined || message.endsWith(`(${advice})`) ? message : `${message} (${advice})`;
 }
