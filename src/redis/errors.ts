@@ -3,7 +3,8 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
   [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: see to the replicas'],
-  [/^(MOVED|CROSSSLOT|CLUSTERDOWN)\b/, 'this server is a node of a Cluster: give a client for one, new Cluster([…])'],
+  [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: give a client for one, new Cluster([…])'],
+  [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: see to its nodes'],
   [/^ERR unknown command/i, 'scripts are needed here: EVALSHA and EVAL under their own names'],
   [
     /^NOPERM\b|ACL failure in script|executing the script can't/,

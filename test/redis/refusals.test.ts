@@ -4,6 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { Actor, someKey } from '../lease/actors.js';
+import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { freePort, type RedisServer, startRedis } from '../support/servers/index.js';
 
@@ -72,14 +73,24 @@ describeWithRedis(
   { args: ['--rename-command', 'EVALSHA', ''] },
 );
 
+const CLUSTER = { args: ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'] };
+
 describeWithRedis(
   'a node of a Cluster, by its own address',
   (redis) => {
-    test('the error says that it is one', async () => {
-      expect((await refusal(redis().url)).message).toMatch(/(CLUSTERDOWN|MOVED).*new Cluster/);
+    test('the error says that keys are not served, or that it is the address of a node', async () => {
+      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*see to its nodes/);
+      const other = await startRedis(CLUSTER);
+      onTestFinished(() => other.stop());
+      const [node, owner] = [new Redis(redis().url), new Redis(other.url)];
+      onTestFinished(() => [node, owner].forEach((each) => void each.disconnect()));
+      await owner.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot));
+      await owner.cluster('MEET', redis().host, redis().port);
+      await eventually('it is in the Cluster', async () => String(await node.cluster('INFO')).includes('state:ok'));
+      expect((await refusal(redis().url)).message).toMatch(/MOVED.*new Cluster/);
     });
   },
-  { args: ['--cluster-enabled', 'yes'] },
+  CLUSTER,
 );
 
 describeWithRedis('an address that moves to another server, as those of managed ones do', (redis) => {
