@@ -10,16 +10,20 @@
 -- `enter`: for how long a place in the queue is wanted; 0 for none. `receiver`: whose channel tells that it is alive.
 -- "Already mine" makes it safe to send again after a lost reply (clients resend by themselves after a reconnect), and
 -- is how an offer is confirmed. A key that lost its holder has no message to wake the first in the queue, so whoever
--- looks makes the offer.
+-- looks makes the offer. PEXPIRE and not SET for what is mine: a server whose memory is full refuses a script whose
+-- first write may need some, and an offer that nobody can confirm would go from one to the next.
 
 local own = ARGV[1] .. ' ' .. ARGV[3]
 local holder = redis.call('GET', KEYS[1])
 if holder == false then
   local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], own)
-  if first == nil or first == own then holder = ARGV[1] end
+  if first == nil or first == own then
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    return 0
+  end
 end
 if holder == ARGV[1] then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return 0
 end
 local enter = tonumber(ARGV[4])

@@ -6,7 +6,8 @@
 -- USES  shared/pass-on.lua
 --
 -- One script for both, because a waiter that gives up may just have been made an offer. A message is a hint that it is
--- worth looking: whoever misses it looks when the lease would have ended.
+-- worth looking: whoever misses it looks when the lease would have ended. LREM comes first also because a server whose
+-- memory is full refuses a script whose first write may need some: a key that cannot be given back would stand still.
 
 redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
 local holder = redis.call('GET', KEYS[1])

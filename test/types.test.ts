@@ -1,3 +1,5 @@
+import type { Redis } from 'ioredis';
+import type { Redis as Redis5 } from 'ioredis-5';
 import { describe, expectTypeOf, test } from 'vitest';
 import { fencedLock, type Lock, type LockTx, type RedisLike, type TryResult } from '../src/index.js';
 import type { PrismaClient } from './generated/prisma/client.js';
@@ -38,6 +40,12 @@ describe('types', () => {
     const work = () => prisma.$withLock('stock:1', (_, lock) => lock);
     expectTypeOf(work).returns.resolves.toEqualTypeOf<Lock>();
     expectTypeOf<Lock['token']>().toEqualTypeOf<bigint>();
+  });
+
+  test('a client of ioredis 5 is taken as one of 6 is', () => {
+    const six = (redis: Redis) => fencedLock({ redis });
+    const five = (redis: Redis5) => fencedLock({ redis });
+    expectTypeOf(six).returns.toEqualTypeOf<ReturnType<typeof five>>();
   });
 
   test('a model that is named must have the fence, when the extension is applied', () => {

@@ -6,14 +6,14 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'acquire of what somebody has',
     file: 'lua/acquire.lua',
-    change: [["if holder == ARGV[1] then\n  redis.call('SET'", "if true then\n  redis.call('SET'"]],
+    change: [["if holder == ARGV[1] then\n  redis.call('PEXPIRE'", "if true then\n  redis.call('PEXPIRE'"]],
     tests,
     why: 'Two would have it.',
   },
   {
     name: 'acquire past the queue',
     file: 'lua/acquire.lua',
-    change: [['  if first == nil or first == own then holder = ARGV[1] end', '  holder = ARGV[1]']],
+    change: [['  if first == nil or first == own then\n', '  if true then\n']],
     tests,
     why: 'Who comes last would be first.',
   },
@@ -122,6 +122,20 @@ export const LUA: readonly Mutant[] = [
     change: [['if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end\n', '']],
     tests,
     why: 'A lost handle would take the key from who has it.',
+  },
+  {
+    name: 'offer that takes memory to confirm',
+    file: 'lua/acquire.lua',
+    change: [["  redis.call('PEXPIRE', KEYS[1], ARGV[2])", "  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])"]],
+    tests: ['test/redis/memory'],
+    why: 'On a server whose memory is full it would go from one to the next.',
+  },
+  {
+    name: 'transfer that takes memory',
+    file: 'lua/transfer.lua',
+    change: [["redis.call('PEXPIRE', KEYS[1], ARGV[3])\n", '']],
+    tests: ['test/redis/memory'],
+    why: 'A handle could not be handed on while memory is full.',
   },
   {
     name: 'offer without an end',

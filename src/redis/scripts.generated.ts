@@ -4,7 +4,7 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string], number> = {
   name: 'acquire',
   keys: 2,
-  sha1: '5535344eb6d202d5d12ec628a8ff47bf1a872c50',
+  sha1: 'eccb0aca1c1b55bdeb8032720fc766e3fc46a023',
   lua: `local function pass_on(lease, queue, wake, offer_time, own)
   while true do
     local entry = redis.call('LPOP', queue)
@@ -22,10 +22,13 @@ local own = ARGV[1] .. ' ' .. ARGV[3]
 local holder = redis.call('GET', KEYS[1])
 if holder == false then
   local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], own)
-  if first == nil or first == own then holder = ARGV[1] end
+  if first == nil or first == own then
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    return 0
+  end
 end
 if holder == ARGV[1] then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return 0
 end
 local enter = tonumber(ARGV[4])
@@ -121,9 +124,10 @@ return holder and 1 or 0`,
 export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string], number> = {
   name: 'transfer',
   keys: 1,
-  sha1: '391686952f05f5a6e70c4e3de42e09b3066b2cfe',
+  sha1: 'cc1a3f45ebd4a572298e040d58f865ad1ca66c68',
   lua: `local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`,
 };

@@ -16,6 +16,8 @@ export interface RedisServer {
   info(): Promise<ReadonlyMap<string, string>>;
   /** Those whose names begin with `keyPrefix`. */
   locks(keyPrefix: string): Locks;
+  /** The same as the application has them, refusals included. */
+  store(keyPrefix: string): LeaseStore;
   close(): void;
 }
 
@@ -37,21 +39,29 @@ export async function connectRedis(context: Context, url: string): Promise<Redis
   });
   return {
     shown,
-    info: async () => parse(await redis.info()),
-    locks: (keyPrefix) => locksOn(redis, keyPrefix, shown),
+    info: async () => parse(await redis.info().catch(refusedAt(shown))),
+    locks: (keyPrefix) => locksOn(storeOn(redis, keyPrefix), shown),
+    store: (keyPrefix) => storeOn(redis, keyPrefix),
     close: () => redis.disconnect(),
   };
 }
 
-function locksOn(redis: Redis, keyPrefix: string, shown: string): Locks {
-  const store = new RedisStore(redis as unknown as RedisClient, { keyPrefix, commandTimeout: WITHIN }, () => {});
-  const refused = (cause: unknown): never => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
-  };
+function storeOn(redis: Redis, keyPrefix: string): RedisStore {
+  return new RedisStore(redis as unknown as RedisClient, { keyPrefix, commandTimeout: WITHIN }, () => {});
+}
+
+function locksOn(store: LeaseStore, shown: string): Locks {
+  const refused = refusedAt(shown);
   return {
     inspect: (key) => store.inspect(key).catch(refused),
     list: () => store.list().catch(refused),
     force: (key, holder) => store.force(key, holder).catch(refused),
+  };
+}
+
+function refusedAt(shown: string): (cause: unknown) => never {
+  return (cause) => {
+    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
   };
 }
 
