@@ -7,10 +7,11 @@ import { describeOperators } from './operator-contract.js';
 import { describeWakeUps } from './wake-up-contract.js';
 
 /**
- * What every store of leases keeps. What one keeps that has a queue is in `order-contract.ts`. The keys are new ones, so
+ * What every store of leases keeps; one without wake-ups says so. What one keeps that has a queue is in
+ * `order-contract.ts`. The keys are new ones, so
  * the server may be shared.
  */
-export function describeStore(name: string, makeActor: MakeActor): void {
+export function describeStore(name: string, makeActor: MakeActor, { wakeUps = true } = {}): void {
   const make = async () => (await makeActor()).store;
 
   describe(`${name}: exclusion`, () => {
@@ -243,6 +244,6 @@ export function describeStore(name: string, makeActor: MakeActor): void {
     });
   });
 
-  describeWakeUps(name, makeActor);
+  if (wakeUps) describeWakeUps(name, makeActor);
   describeOperators(name, makeActor);
 }
