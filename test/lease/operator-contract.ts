@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { gate } from '../support/shop.js';
 import { someKey } from './actors.js';
 import { atMost, claimOf, LONG, type MakeActor } from './claims.js';
 

@@ -5,6 +5,7 @@ export { freePort } from './free-port.js';
 export { applyMigrations } from './migrate.js';
 export { startPostgres } from './postgres.js';
 export { type PostgresServer, withUser } from './postgres-server.js';
+export { startQuorum } from './quorum.js';
 export { redisUnavailable, startRedis } from './redis.js';
 export { groupsUnavailable, type RedisGroup } from './redis-group.js';
 export type { RedisOptions, RedisServer } from './redis-server.js';
