@@ -11,6 +11,9 @@ import { claimOf } from './claims.js';
 import { ObservedStore } from './observed-store.js';
 import { QuorumActor } from './quorum-actor.js';
 
+/** A busy machine may make a healthy node late once. */
+const ofNode = ({ events }: QuorumActor, index: number) =>
+  events.filter((event) => 'node' in event && event.node === index);
 /** A node may take a twentieth of it to answer. */
 const LEASE = 2_000;
 const PATIENT = { timeout: 10_000, interval: 20 };
@@ -127,11 +130,11 @@ describeWithGroup(
         return [...observed];
       };
       const actor = await connected({ wrap });
-      const types = () => actor.events.map(({ type }) => type);
+      const types = () => ofNode(actor, 2).map(({ type }) => type);
       nodes(2)[0]?.freeze();
       const turn = await actor.acquire(someKey(), { leaseTime: LEASE });
       await vi.waitFor(() => expect(types()).toEqual(['node-down']), PATIENT);
-      expect(actor.events[0]).toMatchObject({ node: 2, error: { message: expect.stringContaining('did not answer') } });
+      expect(ofNode(actor, 2)[0]).toMatchObject({ error: { message: expect.stringContaining('did not answer') } });
       const before = observed[2]?.looks.count;
       for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
       expect(observed[2]?.looks.count).toBe(before);
@@ -220,7 +223,7 @@ describeWithGroup(
       const key = someKey();
       nodes(3)[0]?.freeze();
       const turn = await actor.acquire(key, { leaseTime: LEASE, renew: false });
-      await vi.waitFor(() => expect(actor.events).toMatchObject([{ type: 'node-down', node: 3 }]), PATIENT);
+      await vi.waitFor(() => expect(ofNode(actor, 3)).toMatchObject([{ type: 'node-down' }]), PATIENT);
       await actor.release(turn);
       nodes(3)[0]?.thaw();
       await actor.clients[3]?.ping();
