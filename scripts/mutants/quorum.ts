@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.js';
 
 const quorum = 'src/lease/quorum.ts';
 const node = 'src/lease/quorum-node.ts';
-const faults = ['test/lease/quorum-faults'];
+const faults = ['test/lease/quorum-faults', 'test/lease/quorum-votes'];
 
 export const QUORUM: readonly Mutant[] = [
   {

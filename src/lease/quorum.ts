@@ -7,6 +7,8 @@ import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watc
 
 /** Share of the lease time that one node may take to answer: if it takes more, the others decide without it. */
 const NODE_SHARE = 1 / 20;
+/** A healthy one in a network may take so long, however short the lease; milliseconds. */
+const LEAST_NODE_TIME = 25;
 /** How far clocks may run apart, as a share of the lease time; and in milliseconds, for Redis rounds. */
 const DRIFT = 1 / 100;
 const LEAST_DRIFT = 2;
@@ -179,7 +181,7 @@ export class QuorumStore implements LeaseStore {
 }
 
 function timeFor({ leaseTime }: Claim): number {
-  return leaseTime * NODE_SHARE;
+  return Math.max(LEAST_NODE_TIME, leaseTime * NODE_SHARE);
 }
 
 /** A node keeps a lease for longer than its holder believes in it, which counts from before it was asked. */

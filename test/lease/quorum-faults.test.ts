@@ -1,46 +1,24 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import type { LeaseStore } from '../../src/lease/store.js';
-import { namesOf } from '../../src/redis/keys.js';
 import { release } from '../../src/redis/scripts.generated.js';
-import { type RedisServer, startQuorum } from '../support/servers/index.js';
+import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { FOR_EVER, leaseName, PREFIX, someKey } from './actors.js';
-import { claimOf } from './claims.js';
+import { FOR_EVER, someKey } from './actors.js';
 import { ObservedStore } from './observed-store.js';
-import { QuorumActor } from './quorum-actor.js';
+import type { QuorumActor } from './quorum-actor.js';
+import { holders, LEASE, PATIENT, quorumStage } from './quorum-stage.js';
 
 /** A busy machine may make a healthy node late once. */
 const ofNode = ({ events }: QuorumActor, index: number) =>
   events.filter((event) => 'node' in event && event.node === index);
-/** A node may take a twentieth of it to answer. */
-const LEASE = 2_000;
-const PATIENT = { timeout: 10_000, interval: 20 };
 
 describeWithGroup(
   'five nodes, some of which fail',
   () => startQuorum(5),
   (group) => {
-    afterEach(async () => {
-      for (const node of group().nodes) {
-        node.thaw();
-        if (!(await isUp(node))) await node.start();
-      }
-    });
-    const nodes = (...indexes: number[]) => indexes.map((index) => group().nodes[index] as RedisServer);
-    const kill = (...indexes: number[]) => Promise.all(nodes(...indexes).map((node) => node.killHard()));
-    const restart = (...indexes: number[]) => Promise.all(nodes(...indexes).map((node) => node.start()));
-
-    async function connected(options = {}): Promise<QuorumActor> {
-      const actor = new QuorumActor(group(), options);
-      await Promise.all(actor.clients.map((client) => client.ping()));
-      return actor;
-    }
-
-    /** Who has the key on each node, as the node says. */
-    const holders = ({ clients }: QuorumActor, key: string) =>
-      Promise.all(clients.map((client) => client.get(leaseName(key))));
+    const { freeze, thaw, kill, restart, connected, newcomer } = quorumStage(group);
 
     async function worksBetween(holder: QuorumActor, contender: QuorumActor): Promise<void> {
       const key = someKey();
@@ -62,19 +40,17 @@ describeWithGroup(
     ])('two of them %s and %s: leases are taken, renewed and handed over', async (...hows) => {
       const [holder, contender] = [await connected(), await connected()];
       for (const [index, how] of hows.entries()) {
-        const node = nodes(index * 2)[0];
-        if (how === 'dead') await node?.killHard();
-        else node?.freeze();
+        if (how === 'dead') await kill(index * 2);
+        else freeze(index * 2);
       }
       await worksBetween(holder, contender);
-      await worksBetween(await newcomer(), contender);
+      await worksBetween(newcomer(), contender);
     });
-    const newcomer = async () => new QuorumActor(group());
 
     test('two dead and one frozen: two votes are no majority; once it thaws they go on', async () => {
       const actor = await connected();
       await kill(0, 3);
-      nodes(1)[0]?.freeze();
+      freeze(1);
       const key = someKey();
       const refused = actor.acquire(key, { waitTime: 600 });
       await expect(refused).rejects.toBeInstanceOf(LockUnavailableError);
@@ -83,7 +59,7 @@ describeWithGroup(
       });
       const patient = actor.acquire(key, { waitTime: FOR_EVER });
       await actor.store.looks.reach(actor.store.looks.count + 2);
-      nodes(1)[0]?.thaw();
+      thaw(1);
       (await patient).leave();
     });
 
@@ -114,7 +90,7 @@ describeWithGroup(
 
     test('a frozen node is not waited for where the others agree', async () => {
       const actor = await connected();
-      nodes(2)[0]?.freeze();
+      freeze(2);
       // Its time would be longer than this test.
       const turn = await actor.acquire(someKey(), { leaseTime: 1_000_000 });
       // Its silence is not even known yet.
@@ -131,7 +107,7 @@ describeWithGroup(
       };
       const actor = await connected({ wrap });
       const types = () => ofNode(actor, 2).map(({ type }) => type);
-      nodes(2)[0]?.freeze();
+      freeze(2);
       const turn = await actor.acquire(someKey(), { leaseTime: LEASE });
       await vi.waitFor(() => expect(types()).toEqual(['node-down']), PATIENT);
       expect(ofNode(actor, 2)[0]).toMatchObject({ error: { message: expect.stringContaining('did not answer') } });
@@ -140,7 +116,7 @@ describeWithGroup(
       expect(observed[2]?.looks.count).toBe(before);
       // What it may have is given back all the same, nothing else is sent.
       expect(observed[2]?.released.count).toBe(0);
-      nodes(2)[0]?.thaw();
+      thaw(2);
       await vi.waitFor(async () => {
         await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
         expect(types()).toEqual(['node-down', 'node-back']);
@@ -209,10 +185,10 @@ describeWithGroup(
       for (const client of actor.clients) await client.script('FLUSH');
       // So that only the acquire is sent once more, behind the release that should undo it.
       await actor.clients[3]?.script('LOAD', release.lua);
-      nodes(3)[0]?.freeze();
+      freeze(3);
       const turn = await actor.acquire(key, { leaseTime: LEASE });
       await actor.release(turn);
-      nodes(3)[0]?.thaw();
+      thaw(3);
       // Behind everything that was on its way, and behind what its answers have caused.
       for (let each = 0; each < 5; each++) await actor.clients[3]?.ping();
       expect(await holders(actor, key)).toEqual(Array(5).fill(null));
@@ -221,125 +197,13 @@ describeWithGroup(
     test('a node that was left out before the release has nothing left either, once it thaws', async () => {
       const actor = await connected();
       const key = someKey();
-      nodes(3)[0]?.freeze();
+      freeze(3);
       const turn = await actor.acquire(key, { leaseTime: LEASE, renew: false });
       await vi.waitFor(() => expect(ofNode(actor, 3)).toMatchObject([{ type: 'node-down' }]), PATIENT);
       await actor.release(turn);
-      nodes(3)[0]?.thaw();
+      thaw(3);
       await actor.clients[3]?.ping();
       expect(await holders(actor, key)).toEqual(Array(5).fill(null));
     });
-
-    test('votes of a look that lost are taken back, and wake nobody', async () => {
-      const [actor, other] = [await connected(), await connected()];
-      const key = someKey();
-      const heard: unknown[] = [];
-      const listeners = (await connected()).clients;
-      for (const listener of listeners) {
-        listener.on('message', (...message) => heard.push(message));
-        await listener.subscribe(namesOf(PREFIX, key).wake);
-      }
-      for (const index of [0, 1, 2]) await other.clients[index]?.set(leaseName(key), 'another', 'PX', 60_000);
-      expect(await actor.store.acquire(claimOf(key))).toMatchObject({ taken: false, holder: 'another' });
-      for (const client of actor.clients) await client.ping();
-      expect(await holders(actor, key)).toEqual(['another', 'another', 'another', null, null]);
-      for (const listener of listeners) await listener.ping();
-      expect(heard).toEqual([]);
-    });
-
-    test('where nobody has a majority the votes are split: nothing is left of them, and a look soon is asked for', async () => {
-      const actor = await connected();
-      const key = someKey();
-      for (const [index, holder] of ['one', 'one', 'two'].entries()) {
-        await actor.clients[index]?.set(leaseName(key), holder, 'PX', 60_000);
-      }
-      expect(await actor.store.acquire(claimOf(key))).toMatchObject({ taken: false, split: true });
-      for (const client of actor.clients) await client.ping();
-      expect(await holders(actor, key)).toEqual(['one', 'one', 'two', null, null]);
-    });
-
-    test('a transfer that a majority refuses leaves the successor nothing', async () => {
-      const actor = await connected();
-      const [claim, successor] = [claimOf(someKey()), claimOf(someKey())];
-      for (const index of [0, 1]) await actor.clients[index]?.set(leaseName(claim.key), claim.holder, 'PX', 60_000);
-      expect(await actor.store.transfer(claim, successor.holder)).toBe(false);
-      for (const client of actor.clients) await client.ping();
-      expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
-    });
-
-    test('with two dead operators see, take and pass on keys, and with three they are told that nobody knows', async () => {
-      const actor = await connected();
-      const claim = claimOf(someKey());
-      await actor.store.acquire(claim);
-      await kill(1, 2);
-      expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: claim.holder });
-      expect((await actor.store.list()).filter(({ key }) => key === claim.key)).toHaveLength(1);
-      expect(await actor.store.transfer(claim, 'successor')).toBe(true);
-      expect(await actor.store.force(claim.key, 'successor')).toBe(true);
-      expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: undefined });
-      await kill(3);
-      await expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered');
-      await expect(actor.store.list()).rejects.toThrow('2 of 5 nodes answered');
-      await expect(actor.store.force(claim.key, 'successor')).rejects.toThrow('2 of 5 nodes answered');
-      await expect(actor.store.release(claim)).rejects.toThrow('2 of 5 nodes answered');
-      const [extension] = await actor.store.extend([claim]);
-      expect(extension).toBeInstanceOf(Error);
-    });
-
-    test('wake-ups are heard while a majority can send them', async () => {
-      const [actor, holder] = [await connected(), await connected()];
-      await kill(0, 1);
-      const heard: unknown[] = [];
-      const claim = claimOf(someKey());
-      const watch = await actor.store.watch(claim.key, (wakeUp) => heard.push(wakeUp));
-      expect(watch.hears).toBe(true);
-      await holder.store.acquire(claim);
-      await holder.store.release(claim);
-      await vi.waitFor(() => expect(heard).toContain('look'), PATIENT);
-      await kill(2);
-      await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
-      await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
-    });
-
-    test('what one node alone says is heard, too', async () => {
-      const actor = await connected();
-      const key = someKey();
-      const heard: unknown[] = [];
-      await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
-      await actor.clients[4]?.publish(namesOf(PREFIX, key).wake, 'look');
-      await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
-    });
-
-    test('nodes keep a lease for longer than its holder believes in it', async () => {
-      const actor = await connected();
-      const key = someKey();
-      const { lease } = await actor.acquire(key, { leaseTime: 60_000, renew: false });
-      for (const client of actor.clients) await client.ping();
-      const left = await Promise.all(actor.clients.map((client) => client.pttl(leaseName(key))));
-      expect(Math.min(...left)).toBeGreaterThan(lease.remaining + 500);
-    });
-
-    test('one that asks again and again leaves room for one that waits', async () => {
-      const [busy, patient] = [await connected(), await connected()];
-      const key = someKey();
-      let over = false;
-      const callers = [1, 2, 3].map(async () => {
-        while (!over) (await busy.acquire(key)).leave();
-      });
-      await busy.store.yielding.reach(2);
-      const [before] = [busy.store.looks.count];
-      (await patient.acquire(key)).leave();
-      expect(busy.store.looks.count - before).toBeLessThan(500);
-      over = true;
-      await Promise.all(callers);
-    });
-
-    async function isUp({ port }: RedisServer): Promise<boolean> {
-      const { answersPing } = await import('../support/servers/redis-ping.js');
-      return await answersPing(port).then(
-        () => true,
-        () => false,
-      );
-    }
   },
 );
