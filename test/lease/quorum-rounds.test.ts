@@ -6,7 +6,7 @@ import { someKey } from './actors.js';
 import { polled, QuorumActor, type QuorumOptions } from './quorum-actor.js';
 import { overUnevenLine } from './uneven-line.js';
 
-const ROUNDS = Number(process.env['FENCED_LOCK_ROUNDS'] ?? 100);
+const ROUNDS = Number(process.env['FENCED_LOCK_ROUNDS'] ?? 50);
 const CONTENDERS = 8;
 /** A round that takes so long hangs. */
 const HANGS = 30_000;
