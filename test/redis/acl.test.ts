@@ -70,10 +70,11 @@ describeWithRedis('a Redis user with the rights of the README', (redis) => {
     await Promise.all([holder.close(), contender.close()]);
   }
 
-  test('locks, renews, waits and hands over', async () => {
-    const connect = await user('all', RIGHTS);
+  /** A turn that is renewed, waited for, and handed over. */
+  async function handsOver(name: string, rights: readonly string[], wake: 'pubsub' | 'poll' | 'spin'): Promise<void> {
+    const connect = await user(name, rights);
     const { key } = await shop.product(1);
-    const [holder, contender] = [shop.client({ redis: connect() }), shop.client({ redis: connect() })];
+    const [holder, contender] = [shop.client({ redis: connect(), wake }), shop.client({ redis: connect(), wake })];
     const inside = gate();
     const held = holder.prisma.$withLock(
       key,
@@ -91,7 +92,17 @@ describeWithRedis('a Redis user with the rights of the README', (redis) => {
     expect(await contender.prisma.$locks.inspect(key)).toMatchObject({ key });
     await Promise.all([holder.prisma.$disconnect(), contender.prisma.$disconnect()]);
     expect([...holder.events, ...contender.events]).toEqual([]);
-    expect(await refused('all')).toEqual([]);
+    expect(await refused(name)).toEqual([]);
+  }
+
+  test('locks, renews, waits and hands over', async () => {
+    await handsOver('all', RIGHTS, 'pubsub');
+  });
+
+  test.each(['poll', 'spin'] as const)('does so without any right of pub/sub, by looking: %s', async (wake) => {
+    const less = RIGHTS.filter((right) => !/publish|pubsub|subscribe|^&/.test(right));
+    expect(less.length).toBe(RIGHTS.length - 5);
+    await handsOver(`silent-${wake}`, less, wake);
   });
 
   test('is refused nothing', async () => {

@@ -39,10 +39,10 @@ describeWithShop('RedisStore', () => {
   ] as const;
 
   for (const { name, open } of clients) {
-    const makeActor = (): StoreActor => {
+    const makeActor = (pubsub = true): StoreActor => {
       const connectionName = randomUUID();
       const redis = open(inject('redis').url as string, connectionName);
-      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
+      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, pubsub }, () => {});
       const close = () => {
         void store.close();
         redis.disconnect();
@@ -58,7 +58,8 @@ describeWithShop('RedisStore', () => {
         forget: (key) => redis.del(leaseName(key), queueName(key)),
       };
     };
-    describeStore(name, makeActor);
-    describeOrder(name, makeActor);
+    describeStore(name, () => makeActor());
+    describeOrder(name, () => makeActor());
+    if (name === 'RESP3') describeStore('without wake-ups', () => makeActor(false), { wakeUps: false });
   }
 });

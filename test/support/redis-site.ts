@@ -1,0 +1,72 @@
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+
+/** Where a Redis is and of what kind: plain data, that goes to worker processes. */
+export type RedisSite =
+  | { readonly kind: 'single'; readonly url: string }
+  | { readonly kind: 'sentinel'; readonly name: string; readonly sentinels: readonly Address[] }
+  | { readonly kind: 'cluster'; readonly nodes: readonly Address[] }
+  | { readonly kind: 'quorum'; readonly urls: readonly string[] };
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Connection {
+  /** What `fencedLock({ redis })` takes. */
+  readonly redis: Redis | Cluster | Redis[];
+  close(): void;
+}
+
+/** A node that died or is frozen is left soon, and not waited for. */
+const SOON = { commandTimeout: 500, connectTimeout: 1_000, disconnectTimeout: 200 } as const satisfies RedisOptions;
+
+/** With the settings that the docs recommend. */
+export function connectTo(site: RedisSite): Connection {
+  switch (site.kind) {
+    case 'single':
+      return one(quiet(new Redis(site.url)));
+    case 'sentinel':
+      return one(
+        quiet(
+          new Redis({
+            name: site.name,
+            sentinels: [...site.sentinels],
+            failoverDetector: true,
+            sentinelCommandTimeout: 500,
+            ...SOON,
+          }),
+        ),
+      );
+    case 'cluster':
+      return one(
+        quiet(
+          new Cluster([...site.nodes], {
+            shardedSubscribers: true,
+            slotsRefreshInterval: 1_000,
+            slotsRefreshTimeout: 500,
+            redisOptions: SOON,
+          }),
+        ),
+      );
+    case 'quorum': {
+      const nodes = site.urls.map((url) => quiet(new Redis(url)));
+      return {
+        redis: nodes,
+        close: () => {
+          for (const node of nodes) node.disconnect();
+        },
+      };
+    }
+  }
+}
+
+function one(redis: Redis | Cluster): Connection {
+  return { redis, close: () => redis.disconnect() };
+}
+
+/** Servers are killed on purpose; the commands that fail by it say so themselves. */
+function quiet<Client extends Redis | Cluster>(client: Client): Client {
+  client.on('error', () => {});
+  return client;
+}
