@@ -3,14 +3,22 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 /** Where a Redis is and of what kind: plain data, that goes to worker processes. */
 export type RedisSite =
   | { readonly kind: 'single'; readonly url: string }
-  | { readonly kind: 'sentinel'; readonly name: string; readonly sentinels: readonly Address[] }
-  | { readonly kind: 'cluster'; readonly nodes: readonly Address[] }
+  | {
+      readonly kind: 'sentinel';
+      readonly name: string;
+      readonly sentinels: readonly Address[];
+      readonly natMap?: NatMap;
+    }
+  | { readonly kind: 'cluster'; readonly nodes: readonly Address[]; readonly natMap?: NatMap }
   | { readonly kind: 'quorum'; readonly urls: readonly string[] };
 
 export interface Address {
   readonly host: string;
   readonly port: number;
 }
+
+/** Which way leads to a node, by the `host:port` that the servers call it. */
+type NatMap = Readonly<Record<string, Address>>;
 
 export interface Connection {
   /** What `fencedLock({ redis })` takes. */
@@ -34,6 +42,7 @@ export function connectTo(site: RedisSite): Connection {
             sentinels: [...site.sentinels],
             failoverDetector: true,
             sentinelCommandTimeout: 500,
+            ...(site.natMap && { natMap: site.natMap }),
             ...SOON,
           }),
         ),
@@ -46,6 +55,7 @@ export function connectTo(site: RedisSite): Connection {
             slotsRefreshInterval: 1_000,
             slotsRefreshTimeout: 500,
             redisOptions: SOON,
+            ...(site.natMap && { natMap: site.natMap }),
           }),
         ),
       );

@@ -1,26 +1,19 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { groupsUnavailable, startValkey, valkeyUnavailable } from './servers/index.js';
 
-/** What is started and stopped for a suite. */
-interface Stoppable {
-  stop(): Promise<void>;
-}
-
-/** Why these servers cannot be had here. In CI there has to be a Redis; Valkey is not in every release of Debian. */
-export function reasonToSkip(start: () => Promise<Stoppable>): string | undefined {
-  if (start === startValkey) return valkeyUnavailable();
-  const inCI = ![undefined, '', '0', 'false'].includes(process.env['CI']);
-  return inCI ? undefined : groupsUnavailable();
+/** Servers that a suite can have. */
+interface Startable<Group> {
+  unavailable(): string | undefined;
+  start(): Promise<Group>;
 }
 
 /** A suite with servers of its own; where none can be had, one skipped test shows the reason. */
-export function describeWithGroup<Group extends Stoppable>(
+export function describeWithGroup<Group extends { stop(): Promise<void> }>(
   name: string,
-  start: () => Promise<Group>,
+  { unavailable, start }: Startable<Group>,
   suite: (group: () => Group) => void,
 ): void {
   describe(name, () => {
-    const reason = reasonToSkip(start);
+    const reason = unavailable();
     if (reason !== undefined) {
       test.skip(reason, () => {});
       return;

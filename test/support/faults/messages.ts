@@ -1,4 +1,5 @@
 import type { HandleState } from '../../../src/index.js';
+import type { RedisSite } from '../redis-site.js';
 import type { WorkerMessage } from '../worker.js';
 import type { HandlePart } from './history.js';
 import type { Fairness } from './ways/client.js';
@@ -7,9 +8,9 @@ import type { WayName } from './ways/index.js';
 /** Where a worker finds its servers: its own line to each. */
 export interface Site {
   readonly databaseUrl: string;
-  readonly redisUrl: string;
-  /** Where the subscriber connection goes, so that it can be hurt alone. */
-  readonly wakeUpsUrl: string;
+  readonly redis: RedisSite;
+  /** Where the subscriber connection goes, where it has a line of its own. */
+  readonly wakeUpsUrl?: string;
 }
 
 /** A key, and the row that is written under it. */

@@ -8,9 +8,19 @@ export interface RedisGroup {
   readonly site: RedisSite;
   /** That keep data. */
   readonly nodes: readonly RedisServer[];
+  /** What stands in the report. */
+  readonly about: string;
   /** Whether all of them are up, and play the parts that they should: no fault is left. */
   isWhole(): Promise<boolean>;
   stop(): Promise<void>;
+}
+
+/** One in which another node takes over from one that is gone. */
+export interface FailoverGroup extends RedisGroup {
+  /** The node that takes the writes of this name. */
+  ownerOf(name: string): Promise<RedisServer>;
+  /** As an operator has it, with all nodes healthy. Resolves when the servers have begun. */
+  failOver(name: string): Promise<void>;
 }
 
 /** Why no group can be started, in a sentence; undefined if one can. */

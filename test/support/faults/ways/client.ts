@@ -3,6 +3,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
 import { type FencedLockOptions, fencedLock } from '../../../../src/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
+import { connectTo } from '../../redis-site.js';
 import type { Site } from '../messages.js';
 import { TIMES } from './way.js';
 
@@ -22,8 +23,8 @@ export interface Means {
 class TwoLines extends Redis {
   readonly #wakeUps: URL;
 
-  constructor({ redisUrl, wakeUpsUrl }: Site) {
-    super(redisUrl);
+  constructor(url: string, wakeUpsUrl: string) {
+    super(url);
     this.#wakeUps = new URL(wakeUpsUrl);
     // Servers are killed on purpose; the commands that fail by it say so themselves.
     this.on('error', () => {});
@@ -33,6 +34,11 @@ class TwoLines extends Redis {
     const { hostname: host, port } = this.#wakeUps;
     return super.duplicate({ ...override, host, port: Number(port) });
   }
+}
+
+function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
+  const ownLine = redis.kind === 'single' && wakeUpsUrl !== undefined;
+  return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : (connectTo(redis).redis as FencedLockOptions['redis']);
 }
 
 export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
@@ -49,7 +55,7 @@ function lockingClient({ site, fairness, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
   return plainClient(site).$extends(
     fencedLock({
-      redis: new TwoLines(site),
+      redis: redisOf(site),
       commandTimeout,
       fairness,
       defaults: { waitTime, timeout, maxWait },
