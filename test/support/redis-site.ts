@@ -29,11 +29,11 @@ export interface Connection {
 /** A node that died or is frozen is left soon, and not waited for. */
 const SOON = { commandTimeout: 500, connectTimeout: 1_000, disconnectTimeout: 200 } as const satisfies RedisOptions;
 
-/** With the settings that the docs recommend. */
-export function connectTo(site: RedisSite): Connection {
+/** With the settings that the docs recommend; `more`: of each connection. */
+export function connectTo(site: RedisSite, more: Pick<RedisOptions, 'connectionName'> = {}): Connection {
   switch (site.kind) {
     case 'single':
-      return one(quiet(new Redis(site.url)));
+      return one(quiet(new Redis(site.url, more)));
     case 'sentinel':
       return one(
         quiet(
@@ -44,6 +44,7 @@ export function connectTo(site: RedisSite): Connection {
             sentinelCommandTimeout: 500,
             ...(site.natMap && { natMap: site.natMap }),
             ...SOON,
+            ...more,
           }),
         ),
       );
@@ -54,13 +55,13 @@ export function connectTo(site: RedisSite): Connection {
             shardedSubscribers: true,
             slotsRefreshInterval: 1_000,
             slotsRefreshTimeout: 500,
-            redisOptions: SOON,
+            redisOptions: { ...SOON, ...more },
             ...(site.natMap && { natMap: site.natMap }),
           }),
         ),
       );
     case 'quorum': {
-      const nodes = site.urls.map((url) => quiet(new Redis(url)));
+      const nodes = site.urls.map((url) => quiet(new Redis(url, more)));
       return {
         redis: nodes,
         close: () => {
