@@ -5,16 +5,21 @@ import type { Request } from './caller.js';
 import { Contender, type Shared } from './contender.js';
 import { Lease } from './lease.js';
 import type { Renewal } from './renewal.js';
+import { fixed, type Rest } from './rest.js';
 import type { Claim, LeaseStore } from './store.js';
 import type { Turn } from './turn.js';
 
 /** Between two tries at taking a lease over. */
 const TRANSFER_PAUSE = 50;
+/** Between two looks while the wake-ups that there should be cannot be heard. */
+const DEAF_REST = 250;
 
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
   readonly fairness: 'process' | 'strict';
   readonly maxLocalHandovers: number;
+  /** How often to look while wake-ups cannot be heard. Default: every 250 ms. */
+  readonly rest?: Rest;
 }
 
 /** Where the callers of one client wait, key by key. */
@@ -28,7 +33,8 @@ export class WaitingRoom {
   #closing = false;
   #whenEmpty: Array<() => void> = [];
 
-  constructor(store: LeaseStore, renewal: Renewal, emit: Emit, { fairness, maxLocalHandovers }: WaitingRoomOptions) {
+  constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
+    const { fairness, maxLocalHandovers, rest = fixed(DEAF_REST) } = options;
     this.#strict = fairness === 'strict';
     const giveBack = (claim: Claim) => {
       this.#releases++;
@@ -41,7 +47,7 @@ export class WaitingRoom {
           this.#noticeEmpty();
         });
     };
-    this.#shared = { store, renewal, emit, maxLocalHandovers, listenFirst: this.#strict, giveBack };
+    this.#shared = { store, renewal, emit, maxLocalHandovers, listenFirst: this.#strict, rest, giveBack };
   }
 
   /**

@@ -13,10 +13,18 @@ export interface RedisStoreOptions {
   readonly keyPrefix: string;
   /** How long one command may take before its answer counts as lost; milliseconds. */
   readonly commandTimeout: number;
+  /** Whether wake-ups are published and heard. Default: `true`. */
+  readonly pubsub?: boolean;
+  /**
+   * How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. 0: there is no order, and
+   * whoever comes first has it. Default: 1 000.
+   */
+  readonly offerTime?: number;
 }
 
-/** How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
-const OFFER_TIME = '1000';
+const OFFER_TIME = 1_000;
+/** What closes where nothing was opened. */
+const DEAF: Watch = { close: () => {}, hears: false };
 /** How many names a step of `list` asks for. */
 const SCAN_STEP = '1000';
 
@@ -36,10 +44,11 @@ export class RedisStore implements LeaseStore {
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake, OFFER_TIME] as const;
-    const left = await this.#number(scripts.acquire, [lease, queue], [...args], atMost);
+    const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake, this.#offerTime] as const;
+    const [reply, present] = await this.#run(scripts.acquire, [lease, queue], [...args], atMost);
+    const left = Number(reply);
     if (left === 0) return { taken: true };
-    return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left };
+    return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left, holder: String(present) };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
@@ -60,12 +69,14 @@ export class RedisStore implements LeaseStore {
     return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
   }
 
-  async release({ key, holder }: Claim): Promise<void> {
+  async release({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    await this.#number(scripts.release, [lease, queue], [holder, this.#receiver, wake, OFFER_TIME]);
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime] as const;
+    await this.#number(scripts.release, [lease, queue], [...args]);
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+    if (this.#options.pubsub === false) return DEAF;
     const subscriber = this.#subscriber;
     const close = await subscriber.listen(this.#names(key).wake, wake);
     return {
@@ -114,15 +125,21 @@ export class RedisStore implements LeaseStore {
 
   async force(key: string, holder: string): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    return (await this.#number(scripts.force, [lease, queue], [holder, wake, OFFER_TIME])) === 1;
+    return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime])) === 1;
   }
 
   async close(): Promise<void> {
     this.#subscriber.close();
   }
 
+  /** No channel: the scripts publish nothing. */
   #names(key: string): Names {
-    return namesOf(this.#options.keyPrefix, key);
+    const names = namesOf(this.#options.keyPrefix, key);
+    return this.#options.pubsub === false ? { ...names, wake: '' } : names;
+  }
+
+  get #offerTime(): string {
+    return String(this.#options.offerTime ?? OFFER_TIME);
   }
 
   #extendKeys({ key }: Claim): [lease: string, queue: string] {
@@ -131,7 +148,7 @@ export class RedisStore implements LeaseStore {
   }
 
   #extendArgs({ key, holder, leaseTime }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string] {
-    return [holder, String(leaseTime), this.#names(key).wake, OFFER_TIME];
+    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime];
   }
 
   async #extension(claim: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {

@@ -6,6 +6,7 @@ export { groupOfOne, startIndependent } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { startPostgres } from './postgres.js';
 export { type PostgresServer, withUser } from './postgres-server.js';
+export { startQuorum } from './quorum.js';
 export { redisUnavailable, startRedis } from './redis.js';
 export { type FailoverGroup, groupsUnavailable, type RedisGroup } from './redis-group.js';
 export { askServer } from './redis-ping.js';
