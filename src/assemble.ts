@@ -12,7 +12,7 @@ import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabase } from './prisma/transactions.js';
-import type { RedisClient } from './redis/client.js';
+import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 
 /** Puts together what the calls of one extended client share. Nothing here opens a connection. */
@@ -21,7 +21,11 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const adapter = checkClient(client);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
   const { keyPrefix, commandTimeout, onRedisUnavailable } = options;
-  const redis = new RedisStore(options.redis as unknown as RedisClient, { keyPrefix, commandTimeout }, emit);
+  const redis = new RedisStore(
+    options.redis as unknown as RedisClient | ClusterClient,
+    { keyPrefix, commandTimeout },
+    emit,
+  );
   const store = onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, options);

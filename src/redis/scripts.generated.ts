@@ -1,19 +1,28 @@
 // DO NOT EDIT: made from lua/*.lua by `npm run generate`.
 import type { Script } from './script.js';
 
-export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string], number> = {
+export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'acquire',
   keys: 2,
-  sha1: '5535344eb6d202d5d12ec628a8ff47bf1a872c50',
-  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  sha1: 'f4980d98299f4c3d0c3d3d1bd0f4538cb2fb608f',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
@@ -21,7 +30,7 @@ end
 local own = ARGV[1] .. ' ' .. ARGV[3]
 local holder = redis.call('GET', KEYS[1])
 if holder == false then
-  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], own)
+  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   if first == nil or first == own then holder = ARGV[1] end
 end
 if holder == ARGV[1] then
@@ -38,49 +47,69 @@ if left < 0 then return -1 end
 return math.max(1, left)`,
 };
 
-export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string], number> = {
+export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: '185238977523663f541583d634c18c7861f9cca2',
-  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  sha1: '5476cc6337ce1a87dbc533f6076be6b3f14b3dad',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end
+if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
+  wake_up(ARGV[5], ARGV[3], 'look')
+end
 return 0`,
 };
 
-export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string], number> = {
+export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: 'fa95c21ed80da0dd0c75073b4ed6acaddfcdd136',
-  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  sha1: '63abd0882b6b44ae1bcdeff21a01289e3bd77105',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
-if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3]) then redis.call('PUBLISH', ARGV[2], 'look') end
+if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4], ARGV[2], 'look') end
 return 1`,
 };
 
@@ -91,19 +120,28 @@ export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
   lua: `return { redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }`,
 };
 
-export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string], number> = {
+export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: 'd23b079d091c1df8ed20739dc389c1bdcaa6292d',
-  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  sha1: '068a02d20e6eb5327226d9325fdf0c7fe12dc40f',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
@@ -111,9 +149,9 @@ end
 redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
-if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then
+if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
   redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', ARGV[3], 'look')
+  wake_up(ARGV[5], ARGV[3], 'look')
 end
 return holder and 1 or 0`,
 };
@@ -128,27 +166,36 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`,
 };
 
-export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string], number> = {
+export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: 'ed39fbe28b925781c6e572673cd856f71a0b4147',
-  lua: `local function pass_on(lease, queue, wake, offer_time, own)
+  sha1: '53eabe172adcfb3eb846ab2e53e48998d18a5d07',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      redis.call('PUBLISH', wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
-if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end
+if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end
 if holder then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-redis.call('PUBLISH', ARGV[3], 'look')
+wake_up(ARGV[5], ARGV[3], 'look')
 return 0`,
 };
