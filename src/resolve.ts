@@ -150,13 +150,9 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
 }
 
 function checkRedis(redis: unknown): void {
-  const client = redis as Partial<RedisLike & { mode: string; isCluster: boolean }> | null | undefined;
+  const client = redis as Partial<RedisLike & { mode: string }> | null | undefined;
   if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
     throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url).');
-  }
-  // Its pipelines refuse keys of several slots, so with two leases held at once neither would be renewed.
-  if (client.isCluster === true) {
-    throw new InvalidOptionError('redis', 'must be a client of one server or of Sentinel, and this one is a Cluster.');
   }
   if (client.mode !== undefined && client.mode !== 'normal') {
     throw new InvalidOptionError(

@@ -86,11 +86,13 @@ export class Contention {
   async run(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
     let known = false;
+    let leaseTime = 0;
     let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
       const first = this.#first();
       if (first === undefined) break;
-      const { leaseTime, deadline } = first.request;
+      const { deadline } = first.request;
+      leaseTime = first.request.leaseTime;
       if (looks === 0 && this.#means.listenFirst && !deadline.passed) {
         first.settle();
         this.#askedAt = now();
@@ -141,7 +143,7 @@ export class Contention {
       await this.#bell.sleep(nextLook);
     }
     // Everybody has given up. The store may have us in its queue, or have given us the lease without our knowing.
-    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime: 0 });
+    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime });
     return undefined;
   }
 

@@ -38,9 +38,15 @@ function makeActor({ site, nodes }: RedisGroup): StoreActor {
 
 // Each of them has a queue, so it keeps the order too.
 for (const name of ['sentinel', 'valkey'] as const) {
-  describeWithGroup(`RedisStore on ${name}`, TOPOLOGIES[name], (group) => {
-    const make = () => makeActor(group());
-    describeStore(name, make);
-    describeOrder(name, make);
-  });
+  const { start, unavailable } = TOPOLOGIES[name];
+  describeWithGroup<RedisGroup>(
+    `RedisStore on ${name}`,
+    start,
+    (group) => {
+      const make = () => makeActor(group());
+      describeStore(name, make);
+      describeOrder(name, make);
+    },
+    unavailable(),
+  );
 }

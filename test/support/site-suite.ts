@@ -1,21 +1,16 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { groupsUnavailable } from './servers/index.js';
 
-/** Servers that a suite can have. */
-interface Startable<Group> {
-  unavailable(): string | undefined;
-  start(): Promise<Group>;
-}
-
-/** A suite with servers of its own; where none can be had, one skipped test shows the reason. */
+/** A suite with servers of its own; where they are unavailable, one skipped test shows the reason. */
 export function describeWithGroup<Group extends { stop(): Promise<void> }>(
   name: string,
-  { unavailable, start }: Startable<Group>,
+  start: () => Promise<Group>,
   suite: (group: () => Group) => void,
+  unavailable = groupsUnavailable(),
 ): void {
   describe(name, () => {
-    const reason = unavailable();
-    if (reason !== undefined) {
-      test.skip(reason, () => {});
+    if (unavailable !== undefined) {
+      test.skip(unavailable, () => {});
       return;
     }
     let group: Group | undefined;

@@ -3,7 +3,7 @@ import {
   groupsUnavailable,
   type RedisGroup,
   startCluster,
-  startIndependent,
+  startQuorum,
   startRedis,
   startSentinelGroup,
   startValkey,
@@ -26,8 +26,8 @@ export const TOPOLOGIES = {
   valkey: { unavailable: valkeyUnavailable, start: async () => groupOfOne(await startValkey(EVICTING)) },
   sentinel: { unavailable: groupsUnavailable, start: startSentinelGroup },
   cluster: { unavailable: groupsUnavailable, start: startCluster },
-  'quorum of 3': { unavailable: groupsUnavailable, start: () => startIndependent(3) },
-  'quorum of 5': { unavailable: groupsUnavailable, start: () => startIndependent(5) },
+  'quorum of 3': { unavailable: groupsUnavailable, start: () => startQuorum(3) },
+  'quorum of 5': { unavailable: groupsUnavailable, start: () => startQuorum(5) },
 } as const satisfies Record<string, Topology>;
 
 export type TopologyName = keyof typeof TOPOLOGIES;

@@ -2,7 +2,7 @@ export { type ClusterGroup, startCluster } from './cluster.js';
 export { dockerAnswers } from './docker.js';
 export { NotSupervised, ServerUnavailable } from './errors.js';
 export { freePort } from './free-port.js';
-export { groupOfOne, startIndependent } from './independent.js';
+export { groupOfOne } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { startPostgres } from './postgres.js';
 export { type PostgresServer, withUser } from './postgres-server.js';

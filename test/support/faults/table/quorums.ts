@@ -52,7 +52,11 @@ function freeze(name: string, some: typeof minority): Fault {
   return lasting(
     name,
     'redis',
-    (stage) => some(stage).forEach((node) => void node.freeze()),
-    (stage) => some(stage).forEach((node) => void node.thaw()),
+    (stage) => {
+      for (const node of some(stage)) node.freeze();
+    },
+    (stage) => {
+      for (const node of some(stage)) node.thaw();
+    },
   );
 }
