@@ -152,7 +152,7 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
 function checkRedis(redis: unknown): void {
   const client = redis as Partial<RedisLike & { mode: string }> | null | undefined;
   if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
-    throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url).');
+    throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url), or a list of clients.');
   }
   if (client.mode !== undefined && client.mode !== 'normal') {
     throw new InvalidOptionError(

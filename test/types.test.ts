@@ -56,6 +56,17 @@ describe('types', () => {
     expectTypeOf([without, unknown, renamed]).items.toBeFunction();
   });
 
+  test('redis is a client or a list of clients', () => {
+    const redis = {} as RedisLike;
+    const one = () => fencedLock({ redis, wake: 'poll', pollInterval: 100 });
+    const several = () => fencedLock({ redis: [redis, redis, redis] });
+    // @ts-expect-error: not a client
+    const wrong = () => fencedLock({ redis: ['redis://host'] });
+    // @ts-expect-error: no such way
+    const unknown = () => fencedLock({ redis, wake: 'push' });
+    expectTypeOf([one, several, wrong, unknown]).items.toBeFunction();
+  });
+
   test('an option that does not exist, or is of the wrong type, is refused', () => {
     // @ts-expect-error: no such option
     const unknown = () => prisma.$withLock('k', () => 1, { ttl: 1 });

@@ -5,6 +5,7 @@ import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
 import type { Mutant } from './mutant.js';
 import { OUTCOME } from './outcome.js';
+import { QUORUM } from './quorum.js';
 import { WRITES } from './writes.js';
 
-export const MUTANTS: readonly Mutant[] = [ADMISSION, ATTEMPT, OUTCOME, WRITES, LUA, LEASE, CALLS].flat();
+export const MUTANTS: readonly Mutant[] = [ADMISSION, ATTEMPT, OUTCOME, WRITES, LUA, LEASE, QUORUM, CALLS].flat();

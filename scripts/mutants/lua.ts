@@ -6,14 +6,14 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'acquire of what somebody has',
     file: 'lua/acquire.lua',
-    change: [["if holder == ARGV[1] then\n  redis.call('SET'", "if true then\n  redis.call('SET'"]],
+    change: [['if holder == ARGV[1] then', 'if true then']],
     tests,
     why: 'Two would have it.',
   },
   {
     name: 'acquire past the queue',
     file: 'lua/acquire.lua',
-    change: [['  if first == nil or first == own then holder = ARGV[1] end', '  holder = ARGV[1]']],
+    change: [['  if (first == nil or first == own) and not behind then', '  if not behind then']],
     tests,
     why: 'Who comes last would be first.',
   },
@@ -62,7 +62,7 @@ export const LUA: readonly Mutant[] = [
     file: 'lua/extend.lua',
     change: [
       [
-        "if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end",
+        "if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then tell(ARGV[3], 'look') end",
         'if ARGV[4] == nil then pass_on(KEYS[1], KEYS[2]) end',
       ],
     ],
@@ -93,7 +93,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'release in silence',
     file: 'lua/release.lua',
-    change: [["  redis.call('PUBLISH', ARGV[3], 'look')\n", '']],
+    change: [["  tell(ARGV[3], 'look')\n", '']],
     tests,
     why: 'Those whom a flush has taken out of the queue would sleep beside a free key.',
   },
@@ -133,7 +133,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'offer told to the one alone',
     file: 'lua/shared/pass-on.lua',
-    change: [["redis.call('PUBLISH', wake, holder", "redis.call('PUBLISH', wake .. ':' .. receiver, holder"]],
+    change: [['tell(wake, holder', "tell(wake .. ':' .. receiver, holder"]],
     tests,
     why: 'If it is lost there, the others sleep on beside a free key.',
   },

@@ -24,6 +24,8 @@ export interface ActorOptions extends Partial<WaitingRoomOptions> {
   readonly redis?: Omit<RedisOptions, 'replyMapping'>;
   /** Default: so long that a look ends by its answer, and by nothing else. */
   readonly commandTimeout?: number;
+  /** Without wake-ups. */
+  readonly polls?: boolean;
   /** What stands before the store. */
   readonly wrap?: (store: LeaseStore, emit: Emit) => LeaseStore;
 }
@@ -79,9 +81,10 @@ export abstract class Party {
 export class Actor extends Party {
   readonly redis: Redis;
 
-  constructor({ url, redis, commandTimeout = 600_000, wrap = (store) => store, ...options }: ActorOptions) {
+  constructor({ url, redis, commandTimeout = 600_000, polls, wrap = (store) => store, ...options }: ActorOptions) {
     const client = connect(url, redis);
-    const make = (emit: Emit) => wrap(new RedisStore(client, { keyPrefix: PREFIX, commandTimeout }, emit), emit);
+    const settings = { keyPrefix: PREFIX, commandTimeout, pubsub: polls !== true };
+    const make = (emit: Emit) => wrap(new RedisStore(client, settings, emit), emit);
     super(make, options);
     this.redis = client;
   }

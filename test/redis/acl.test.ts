@@ -24,9 +24,12 @@ describeWithShop('a Redis user with the rights of the README', () => {
   }
 
   /** A turn that is renewed, waited for, and handed over by a wake-up. */
-  async function handOver(redis: Redis): Promise<{ result: string; troubles: string[] }> {
+  async function handOver(
+    redis: Redis,
+    wake: 'pubsub' | 'poll' | 'spin' = 'pubsub',
+  ): Promise<{ result: string; troubles: string[] }> {
     const { key } = await shop.product(1);
-    const [holder, contender] = [shop.client({ redis }), shop.client({ redis })];
+    const [holder, contender] = [shop.client({ redis, wake }), shop.client({ redis, wake })];
     const inside = gate();
     const held = holder.prisma.$withLock(
       key,
@@ -49,6 +52,15 @@ describeWithShop('a Redis user with the rights of the README', () => {
     expect(RIGHTS.length).toBeGreaterThan(5);
     expect(await handOver(await user('rights', RIGHTS))).toEqual({ result: 'handed over', troubles: [] });
   });
+
+  test.each(['poll', 'spin'] as const)(
+    'without any right of pub/sub, who waits can look by itself: %s',
+    async (wake) => {
+      const less = RIGHTS.filter((right) => !/publish|pubsub|subscribe|^&/.test(right));
+      expect(less.length).toBe(RIGHTS.length - 5);
+      expect(await handOver(await user(`silent-${wake}`, less), wake)).toEqual({ result: 'handed over', troubles: [] });
+    },
+  );
 
   test.each(
     RIGHTS.filter((right) =>

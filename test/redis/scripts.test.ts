@@ -56,7 +56,7 @@ describe('the generated module', () => {
     ['a key that the header does not name', edit('release.lua', 'KEYS[2]', 'KEYS[3]'), 'the header names 2 KEYS'],
     ['an argument that the script does not use', edit('extend.lua', 'leaseTime', 'leaseTime more'), 'names 5 ARGV'],
     ['a header without its reply', edit('acquire.lua', '-- REPLY', '-- RETURNS'), 'no line "-- REPLY'],
-    ['a reply of no known type', edit('acquire.lua', '-- REPLY integer', '-- REPLY table'), 'REPLY must begin with'],
+    ['a reply of no known type', edit('release.lua', '-- REPLY integer', '-- REPLY table'), 'REPLY must begin with'],
   ])('its check refuses %s', async (_, change, complaint) => {
     const { code, said } = await check(change);
     expect(code).toBe(1);

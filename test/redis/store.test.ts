@@ -29,10 +29,10 @@ describeWithShop('RedisStore', () => {
   ] as const;
 
   for (const { name, options } of settings) {
-    const makeActor = (): StoreActor => {
+    const makeActor = (pubsub = true): StoreActor => {
       const connectionName = randomUUID();
       const redis = new Redis(inject('redis').url as string, { ...options, connectionName });
-      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
+      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, pubsub }, () => {});
       const close = () => {
         void store.close();
         redis.disconnect();
@@ -48,7 +48,8 @@ describeWithShop('RedisStore', () => {
         forget: (key) => redis.del(leaseName(key), queueName(key)),
       };
     };
-    describeStore(name, makeActor);
-    describeOrder(name, makeActor);
+    describeStore(name, () => makeActor());
+    describeOrder(name, () => makeActor());
+    if (name === 'RESP3') describeStore('without wake-ups', () => makeActor(false), { wakeUps: false });
   }
 });
