@@ -26,6 +26,8 @@ export interface Means {
   readonly rest: Rest;
   /** Sends the release; nobody waits for it. */
   giveBack(claim: Claim): void;
+  /** The store says that this holder has the key, though it may have given it back. */
+  giveBackAgain(holder: string): void;
 }
 
 /** The way of one process to the lease of a key: the only loop in this package that tries again for one. */
@@ -118,6 +120,7 @@ export class Contention {
           this.#trouble = lease.loss;
           nextLook = 0;
         } else {
+          if (answer.holder) this.#means.giveBackAgain(answer.holder);
           // One more, because the store rounds down: looking a moment early would only repeat the look.
           nextLook = answer.expiresIn + 1;
           if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);

@@ -6,6 +6,9 @@ import type { Claim, LeaseStore } from './store.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 
+/** How many releases are known after they were done. */
+const REMEMBERED = 1_000;
+
 interface Hooks {
   /** Whether what fails now is to be sent again. */
   mayTryAgain(): boolean;
@@ -23,6 +26,8 @@ export class Releases {
   readonly #hooks: Hooks;
   /** What has failed, and for how long it matters; the oldest first. */
   readonly #owed = new Map<Claim, Deadline>();
+  /** What was done lately, by its holder. */
+  readonly #done = new Map<string, Claim>();
   #underWay = 0;
   #pause = FIRST_PAUSE;
   #timer: Timer | undefined;
@@ -49,6 +54,17 @@ export class Releases {
     });
   }
 
+  /**
+   * The store says that this holder has a key. If that one was ours, and has given it back, then a server has forgotten
+   * what it said: one took over from it that had not heard of it yet, or it was no master any more.
+   */
+  sendAgain(holder: string): void {
+    const claim = this.#done.get(holder);
+    if (claim === undefined) return;
+    this.#done.delete(holder);
+    this.send(claim);
+  }
+
   /** All that is owed once more; what fails now ends by itself. */
   flush(): void {
     this.#timer?.stop();
@@ -62,6 +78,7 @@ export class Releases {
     this.#underWay++;
     try {
       await this.#store.release(claim);
+      this.#remember(claim);
       return true;
     } catch (error) {
       failed(error);
@@ -69,6 +86,16 @@ export class Releases {
     } finally {
       this.#underWay--;
       this.#hooks.onEmpty();
+    }
+  }
+
+  #remember(claim: Claim): void {
+    const { key, holder, leaseTime } = claim;
+    this.#done.set(holder, { key, holder, leaseTime });
+    if (this.#done.size <= REMEMBERED) return;
+    for (const oldest of this.#done.keys()) {
+      this.#done.delete(oldest);
+      return;
     }
   }
 

@@ -41,8 +41,16 @@ export class WaitingRoom {
       mayTryAgain: () => !this.#closing,
       onEmpty: () => this.#noticeEmpty(),
     });
-    const giveBack = (claim: Claim) => this.#releases.send(claim);
-    this.#shared = { store, renewal, emit, maxLocalHandovers, listenFirst: this.#strict, rest, giveBack };
+    this.#shared = {
+      store,
+      renewal,
+      emit,
+      maxLocalHandovers,
+      listenFirst: this.#strict,
+      rest,
+      giveBack: (claim) => this.#releases.send(claim),
+      giveBackAgain: (holder) => this.#releases.sendAgain(holder),
+    };
   }
 
   /**

@@ -29,10 +29,10 @@ describeWithShop('RedisStore', () => {
   ] as const;
 
   for (const { name, options } of settings) {
-    const makeActor = (pubsub = true): StoreActor => {
+    const makeActor = (wakeUps = true): StoreActor => {
       const connectionName = randomUUID();
       const redis = new Redis(inject('redis').url as string, { ...options, connectionName });
-      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, pubsub }, () => {});
+      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, wakeUps }, () => {});
       const close = () => {
         void store.close();
         redis.disconnect();

@@ -15,14 +15,19 @@ export interface Topology {
   /** Why it cannot be started here, in a sentence; undefined if it can. */
   unavailable(): string | undefined;
   start(): Promise<RedisGroup>;
+  /** How those who wait hear of a release there. */
+  readonly wake?: 'poll';
 }
 
 const ANY_REDIS = () => undefined;
 /** For the fault that makes it evict; without a limit it never does. */
 const EVICTING = ['--maxmemory-policy', 'allkeys-random'];
 
+const startOne = async () => groupOfOne(await startRedis({ args: EVICTING }));
+
 export const TOPOLOGIES = {
-  single: { unavailable: ANY_REDIS, start: async () => groupOfOne(await startRedis({ args: EVICTING })) },
+  single: { unavailable: ANY_REDIS, start: startOne },
+  poll: { unavailable: ANY_REDIS, start: startOne, wake: 'poll' },
   valkey: { unavailable: valkeyUnavailable, start: async () => groupOfOne(await startValkey(EVICTING)) },
   sentinel: { unavailable: groupsUnavailable, start: startSentinelGroup },
   cluster: { unavailable: groupsUnavailable, start: startCluster },

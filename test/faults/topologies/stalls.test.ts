@@ -80,7 +80,8 @@ for (const [name, start] of [
           await heal(old);
           const written = writers.client.done;
           await eventually('the client writes again', async () => writers.client.done > written + 10, PATIENCE);
-          await sleep(BEYOND);
+          // Longer than any stall may be: whoever stands still now shows.
+          await sleep(3 * BEYOND);
           const [servers, client, stall] = [writers.servers.longest, writers.client.longest, turns.longest];
           console.log(
             `${name}, master ${how}: the servers took no write for ${Math.round(servers)} ms, a client did none for ` +

@@ -1,13 +1,14 @@
 import { startWorker, type Worker } from '../worker.js';
 import { Lines, type Servers } from './lines.js';
 import type { Cast, Go, HandedOver, ToWorker } from './messages.js';
-import type { Fairness } from './ways/client.js';
+import type { Fairness, Wake } from './ways/client.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
 
 /** What an actor is told of the others, and tells them. */
 interface Surroundings {
   readonly fairness: Fairness;
+  readonly wake: Wake;
   onExit(worker: string, what: string): void;
   /** Its process gives a handle away. */
   onHandedOver(given: HandedOver): void;
@@ -61,8 +62,8 @@ export class Actor {
     this.#worker = worker;
     this.#processes++;
     const name = this.process;
-    const { fairness, onExit } = this.#surroundings;
-    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness };
+    const { fairness, wake, onExit } = this.#surroundings;
+    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake };
     worker.send(cast);
     void this.#passOn(worker);
     void worker.exited.then((exit) => {

@@ -40,7 +40,7 @@ export class Stage {
   /** The last one that was made. */
   #product = '';
 
-  static async open({ guard = false, topology = TOPOLOGIES.single }: StageOptions = {}): Promise<Stage> {
+  static async open({ guard = false, topology = TOPOLOGIES.single as Topology }: StageOptions = {}): Promise<Stage> {
     const [postgres, group] = await Promise.all([
       startPostgres({ settings: { log_min_messages: 'fatal' } }),
       topology.start(),
@@ -55,6 +55,7 @@ export class Stage {
         name,
         { databaseUrl, group },
         {
+          wake: topology.wake ?? 'pubsub',
           // All in one order of their own, beside processes that share theirs.
           fairness: index === WORKERS - 1 ? 'strict' : 'process',
           onExit,

@@ -33,6 +33,7 @@ const AROUND_NODES = [
 /** What is done to the nodes of each topology, and to the lines to them. */
 export const FAULTS_OF_NODES = {
   single: REDIS,
+  poll: REDIS,
   valkey: REDIS,
   sentinel: FAILOVERS,
   cluster: [...FAILOVERS, RESHARDING],

@@ -11,11 +11,13 @@ import { TIMES } from './way.js';
 export type LockingClient = ReturnType<typeof lockingClient>;
 
 export type Fairness = NonNullable<FencedLockOptions['fairness']>;
+export type Wake = NonNullable<FencedLockOptions['wake']>;
 
 /** What all clients of one process share. */
 export interface Means {
   readonly site: Site;
   readonly fairness: Fairness;
+  readonly wake: Wake;
   onEvent(type: string): void;
 }
 
@@ -38,7 +40,7 @@ class TwoLines extends Redis {
 
 function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
   const ownLine = redis.kind === 'single' && wakeUpsUrl !== undefined;
-  return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : (connectTo(redis).redis as FencedLockOptions['redis']);
+  return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : connectTo(redis).redis;
 }
 
 export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
@@ -51,13 +53,14 @@ export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
 
 type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
 
-function lockingClient({ site, fairness, onEvent }: Means, own: Own) {
+function lockingClient({ site, fairness, wake, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
   return plainClient(site).$extends(
     fencedLock({
       redis: redisOf(site),
       commandTimeout,
       fairness,
+      wake,
       defaults: { waitTime, timeout, maxWait },
       onEvent: ({ type }) => onEvent(type),
       ...own,
