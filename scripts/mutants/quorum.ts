@@ -15,7 +15,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: votes that lost are kept',
     file: quorum,
-    change: [['this.#nodes[index]?.release(claim, true).catch(() => {});', '']],
+    change: [['this.#nodes[index]?.release(claim, true).catch(() => {});', 'void index;']],
     tests: faults,
     only: 'votes',
     why: 'Nobody would have a majority until they end.',
@@ -110,7 +110,7 @@ export const QUORUM: readonly Mutant[] = [
     file: node,
     change: [['if (!this.#mayHave.delete(claim.holder) && this.#failure)', 'if (this.#failure)']],
     tests: faults,
-    only: 'comes late',
+    only: 'left out before',
     why: 'A node that was only frozen would keep it.',
   },
   {
@@ -118,7 +118,7 @@ export const QUORUM: readonly Mutant[] = [
     file: 'src/lease/quorum-watch.ts',
     change: [['    else this.#timer ??= after(TOGETHER, () => this.#ring());\n', '']],
     tests: faults,
-    only: 'a majority can send',
+    only: 'one node alone',
     why: 'What fewer say would be heard by nobody.',
   },
   {

@@ -2,9 +2,11 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import type { LeaseStore } from '../../src/lease/store.js';
+import { namesOf } from '../../src/redis/keys.js';
+import { release } from '../../src/redis/scripts.generated.js';
 import { type RedisServer, startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { FOR_EVER, leaseName, someKey } from './actors.js';
+import { FOR_EVER, leaseName, PREFIX, someKey } from './actors.js';
 import { claimOf } from './claims.js';
 import { ObservedStore } from './observed-store.js';
 import { QuorumActor } from './quorum-actor.js';
@@ -112,6 +114,8 @@ describeWithGroup(
       nodes(2)[0]?.freeze();
       // Its time would be longer than this test.
       const turn = await actor.acquire(someKey(), { leaseTime: 1_000_000 });
+      // Its silence is not even known yet.
+      expect(actor.events).toEqual([]);
       turn.leave();
       await actor.store.released.settled();
     });
@@ -200,6 +204,8 @@ describeWithGroup(
       const actor = await connected();
       const key = someKey();
       for (const client of actor.clients) await client.script('FLUSH');
+      // So that only the acquire is sent once more, behind the release that should undo it.
+      await actor.clients[3]?.script('LOAD', release.lua);
       nodes(3)[0]?.freeze();
       const turn = await actor.acquire(key, { leaseTime: LEASE });
       await actor.release(turn);
@@ -209,16 +215,32 @@ describeWithGroup(
       expect(await holders(actor, key)).toEqual(Array(5).fill(null));
     });
 
+    test('a node that was left out before the release has nothing left either, once it thaws', async () => {
+      const actor = await connected();
+      const key = someKey();
+      nodes(3)[0]?.freeze();
+      const turn = await actor.acquire(key, { leaseTime: LEASE, renew: false });
+      await vi.waitFor(() => expect(actor.events).toMatchObject([{ type: 'node-down', node: 3 }]), PATIENT);
+      await actor.release(turn);
+      nodes(3)[0]?.thaw();
+      await actor.clients[3]?.ping();
+      expect(await holders(actor, key)).toEqual(Array(5).fill(null));
+    });
+
     test('votes of a look that lost are taken back, and wake nobody', async () => {
-      const [actor, other, listener] = [await connected(), await connected(), await connected()];
+      const [actor, other] = [await connected(), await connected()];
       const key = someKey();
       const heard: unknown[] = [];
-      await listener.store.watch(key, (wakeUp) => heard.push(wakeUp));
+      const listeners = (await connected()).clients;
+      for (const listener of listeners) {
+        listener.on('message', (...message) => heard.push(message));
+        await listener.subscribe(namesOf(PREFIX, key).wake);
+      }
       for (const index of [0, 1, 2]) await other.clients[index]?.set(leaseName(key), 'another', 'PX', 60_000);
       expect(await actor.store.acquire(claimOf(key))).toMatchObject({ taken: false, holder: 'another' });
       for (const client of actor.clients) await client.ping();
       expect(await holders(actor, key)).toEqual(['another', 'another', 'another', null, null]);
-      for (const client of listener.clients) await client.ping();
+      for (const listener of listeners) await listener.ping();
       expect(heard).toEqual([]);
     });
 
@@ -274,6 +296,15 @@ describeWithGroup(
       await kill(2);
       await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
       await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
+    });
+
+    test('what one node alone says is heard, too', async () => {
+      const actor = await connected();
+      const key = someKey();
+      const heard: unknown[] = [];
+      await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
+      await actor.clients[4]?.publish(namesOf(PREFIX, key).wake, 'look');
+      await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
     });
 
     test('nodes keep a lease for longer than its holder believes in it', async () => {
