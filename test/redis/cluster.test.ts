@@ -30,7 +30,7 @@ const SETTINGS: readonly Setting[] = [
       keyPrefix: '{app}:',
       enableAutoPipelining: true,
       scaleReads: 'slave',
-      redisOptions: { commandTimeout: 5_000, stringNumbers: true },
+      redisOptions: { commandTimeout: 5_000 },
     },
   },
 ];
