@@ -1,6 +1,10 @@
+import { Deadline, sleep } from '../base/clock.js';
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
+import { isRedirection, isReply } from './errors.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
+
+const INSIST_EVERY = 100;
 
 /** The servers behind a client, and which of them has which names. */
 export interface Nodes {
@@ -16,6 +20,11 @@ export interface Nodes {
   open(address: string, override: Record<string, unknown>): RedisSubscriberClient | undefined;
   /** Those that together have all names. */
   masters(): Promise<readonly Pick<RedisClient, 'scan'>[]>;
+  /**
+   * A client of one server keeps a command until it is connected again. That of a Cluster gives it up sooner than most
+   * failovers take, and a release that is lost costs the others the rest of the lease: there it is sent again.
+   */
+  insist<T>(send: () => Promise<T>, atMost: number): Promise<T>;
   /** What is known may not be true any more. */
   doubt(): void;
   /** Calls the listener when names may have another address; the function that it gives ends that. */
@@ -49,6 +58,10 @@ class OneNode implements Nodes {
 
   async masters(): Promise<readonly RedisClient[]> {
     return [this.#redis];
+  }
+
+  insist<T>(send: () => Promise<T>): Promise<T> {
+    return send();
   }
 
   doubt(): void {}
@@ -85,6 +98,20 @@ class ClusterNodes implements Nodes {
     // A client that is not connected yet knows only the nodes that it was given.
     if (this.#redis.status !== 'ready') await this.#redis.ping();
     return this.#redis.nodes('master');
+  }
+
+  async insist<T>(send: () => Promise<T>, atMost: number): Promise<T> {
+    const deadline = new Deadline(atMost);
+    for (;;) {
+      try {
+        return await send();
+      } catch (error) {
+        const refused = isReply(error) && !isRedirection(error);
+        if (refused || deadline.passed || this.#redis.status === 'end') throw error;
+        this.doubt();
+        await sleep(INSIST_EVERY);
+      }
+    }
   }
 
   doubt(): void {

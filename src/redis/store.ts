@@ -74,9 +74,11 @@ export class RedisStore implements LeaseStore {
     return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
   }
 
-  async release({ key, holder }: Claim): Promise<void> {
+  async release({ key, holder, leaseTime }: Claim): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    await this.#number(scripts.release, [lease, queue], [holder, this.#receiver, wake, OFFER_TIME, this.#pubsub]);
+    const args = [holder, this.#receiver, wake, OFFER_TIME, this.#pubsub] as const;
+    const released = () => run(this.#redis, scripts.release, [lease, queue], [...args]);
+    await this.#bounded(this.#nodes.insist(released, leaseTime));
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {

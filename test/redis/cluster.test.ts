@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Cluster, type ClusterOptions, Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import type { ClusterClient } from '../../src/redis/client.js';
 import { RedisStore, type RedisStoreOptions } from '../../src/redis/store.js';
@@ -10,10 +10,11 @@ import { describeStore } from '../lease/store-contract.js';
 import { eventually } from '../support/eventually.js';
 import { startCluster } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import type { ClientOptions } from './cluster-actor.js';
 
 interface Setting {
   readonly name: string;
-  readonly options?: ClusterOptions;
+  readonly options?: ClientOptions;
   readonly pubsub?: RedisStoreOptions['pubsub'];
 }
 
