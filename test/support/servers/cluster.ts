@@ -148,7 +148,8 @@ function ownerIn(view: readonly Seen[], slot: number): Seen {
       const [from = Number.NaN, to = from] = range.split('-').map(Number);
       return from <= slot && slot <= to;
     });
-  const owner = view.find((each) => isMaster(each) && owns(each));
+  // One that is down has its slots until another one has taken them.
+  const owner = view.find((each) => isMaster(each) && owns(each)) ?? view.find(owns);
   if (owner === undefined) throw new Error(`nobody has slot ${slot}`);
   return owner;
 }
