@@ -52,7 +52,6 @@ export function connectTo(site: RedisSite, more: Pick<RedisOptions, 'connectionN
       return one(
         quiet(
           new Cluster([...site.nodes], {
-            shardedSubscribers: true,
             slotsRefreshInterval: 1_000,
             slotsRefreshTimeout: 500,
             redisOptions: { ...SOON, ...more },
