@@ -2,7 +2,10 @@ import type { FencedLockEvent } from './base/events.js';
 
 /** What `fencedLock` takes. */
 export interface FencedLockOptions {
-  /** An ioredis client (5 or 6). Commands go over it; wake-ups over one duplicate of it. */
+  /**
+   * An ioredis client (5 or 6) of one server, of Sentinel, or of a Cluster. Commands go over it; wake-ups over one
+   * duplicate of it, on a Cluster over one for each master that has a key somebody waits for.
+   */
   readonly redis: RedisLike;
   /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
   readonly rescue?: AdapterLike | undefined;

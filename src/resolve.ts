@@ -58,6 +58,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   const { redis, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
   checkRedis(redis);
+  checkKeyPrefix(redis, keyPrefix);
   if (rescue !== undefined && typeof rescue?.connect !== 'function') {
     throw new InvalidOptionError('rescue', 'must be a driver adapter such as new PrismaPg({ connectionString }).');
   }
@@ -143,6 +144,17 @@ function checkRedis(redis: unknown): void {
       `must be a client for commands, and this one is in ${client.mode} mode: give it one of its own.`,
     );
   }
+}
+
+/** An empty hash tag stands before ours, and says that the whole name decides on the slot. */
+function checkKeyPrefix(redis: RedisLike & ClusterLike, keyPrefix = ''): void {
+  if (redis.isCluster !== true || !`${redis.options?.keyPrefix ?? ''}${keyPrefix}`.includes('{}')) return;
+  throw new InvalidOptionError('keyPrefix', 'must not have {} in it on a Cluster, nor the one of the client.');
+}
+
+interface ClusterLike {
+  readonly isCluster?: boolean;
+  readonly options?: { readonly keyPrefix?: string | undefined };
 }
 
 function checkNames(what: string, options: unknown, known: readonly string[]): void {
