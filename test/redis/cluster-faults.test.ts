@@ -67,7 +67,9 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
         const { key, holder, held, waiters, owner } = await stage();
         const mend = await fault(key, owner);
         await eventually('both listen there', () => bothListen(key, owner, pubsub), HEALS);
-        expect(await holder.store.extend([held.lease])).toEqual(['extended']);
+        // The first may be one that is sent to where the key was.
+        const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
+        await eventually('it is renewed', renewed);
         held.leave();
         const order: string[] = [];
         const [first, second] = waiters.map(({ turn }, index) =>
@@ -87,7 +89,10 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
 
   async function bothListen(key: string, before: RedisServer, pubsub: PubSub): Promise<boolean> {
     const { wake } = namesOf(PREFIX, key);
-    const owner = await cluster().ownerOf(leaseName(key));
+    // In the middle of a failover nobody is.
+    const owner = await cluster()
+      .ownerOf(leaseName(key))
+      .catch(() => before);
     if (owner.port === before.port) return false;
     const verb = pubsub === 'sharded' ? 'SHARDNUMSUB' : 'NUMSUB';
     const [, count] = (await ask(owner.url, (node) => node.call('PUBSUB', verb, wake))) as [string, number];
