@@ -2,10 +2,10 @@
 -- otherwise takes a place in the queue, where that was asked for.
 --
 -- KEYS  lease  queue
--- ARGV  holder  leaseTime  receiver  enter  wake  offerTime
+-- ARGV  holder  leaseTime  receiver  enter  wake  offerTime  pubsub
 -- REPLY list: 0 taken; otherwise the milliseconds that the present holder's lease still has, at least 1;
 --       -1 if that key never expires, which no lease of ours does; and that holder, '' if there is none
--- USES  shared/tell.lua shared/pass-on.lua
+-- USES  shared/wake.lua shared/pass-on.lua
 --
 -- `enter`: for how long a place in the queue is wanted; 0 for none. `receiver`: whose channel tells that it is alive.
 -- "Already mine" makes it safe to send again after a lost reply (clients resend by themselves after a reconnect), and
@@ -20,7 +20,7 @@ local own = ARGV[1] .. ' ' .. ARGV[3]
 local enter = tonumber(ARGV[4])
 local holder = redis.call('GET', KEYS[1])
 if holder == false then
-  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], own)
+  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   local behind = ARGV[6] == '0' and enter == 0 and redis.call('LLEN', KEYS[2]) > 0
   if (first == nil or first == own) and not behind then
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

@@ -15,7 +15,7 @@ import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabase } from './prisma/transactions.js';
-import type { RedisClient } from './redis/client.js';
+import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 
 /** Puts together what the calls of one extended client share. Nothing here opens a connection. */
@@ -52,15 +52,19 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
 const HEARD = 50;
 
 function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions, emit: Emit): LeaseStore {
-  const pubsub = wake === 'pubsub';
+  const wakeUps = wake === 'pubsub';
   const store = (client: RedisLike, order: { offerTime?: number }) =>
-    new RedisStore(client as unknown as RedisClient, { keyPrefix, commandTimeout, pubsub, ...order }, emit);
+    new RedisStore(
+      client as unknown as RedisClient | ClusterClient,
+      { keyPrefix, commandTimeout, wakeUps, ...order },
+      emit,
+    );
   const [only, ...others] = redis as [RedisLike, ...RedisLike[]];
   // Long enough for the one whose turn it is to come by, also if it is late.
-  if (others.length === 0) return store(only, pubsub ? {} : { offerTime: Math.max(1_000, 2 * pollInterval) });
+  if (others.length === 0) return store(only, wakeUps ? {} : { offerTime: Math.max(1_000, 2 * pollInterval) });
   // Each node would make its offer to another one.
   const nodes = redis.map((client) => store(client, { offerTime: 0 }));
-  return new QuorumStore(nodes, pubsub ? HEARD : pollInterval, emit);
+  return new QuorumStore(nodes, wakeUps ? HEARD : pollInterval, emit);
 }
 
 function restOf({ wake, pollInterval }: ResolvedOptions): { rest?: Rest } {

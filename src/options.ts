@@ -3,7 +3,8 @@ import type { FencedLockEvent } from './base/events.js';
 /** What `fencedLock` takes. */
 export interface FencedLockOptions {
   /**
-   * An ioredis client (5 or 6). Commands go over it; wake-ups over one duplicate of it. Or a list of clients of servers
+   * An ioredis client (5 or 6) of one server, of Sentinel, or of a Cluster. Commands go over it; wake-ups over one
+   * duplicate of it, on a Cluster over one for each master that has a key somebody waits for. Or a list of clients of servers
    * that know nothing of each other: a key is then had by who has it on more than half of them, so that locking goes on
    * while fewer than half fail. There is no order among processes then. No update is lost with one server or with many.
    */

@@ -62,6 +62,8 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   checkNames('options', options, OPTION_NAMES);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
+  const clients = nodes(redis);
+  for (const client of clients) checkKeyPrefix(client, keyPrefix);
   if (rescue !== undefined && typeof rescue?.connect !== 'function') {
     throw new InvalidOptionError('rescue', 'must be a driver adapter such as new PrismaPg({ connectionString }).');
   }
@@ -72,7 +74,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
     throw new InvalidOptionError('onEvent', 'must be a function.');
   }
   return {
-    redis: nodes(redis),
+    redis: clients,
     wake: choice('wake', wake ?? DEFAULTS.wake, ['pubsub', 'poll', 'spin']),
     pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
@@ -150,13 +152,9 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
 }
 
 function checkRedis(redis: unknown): void {
-  const client = redis as Partial<RedisLike & { mode: string; isCluster: boolean }> | null | undefined;
+  const client = redis as Partial<RedisLike & { mode: string }> | null | undefined;
   if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
     throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url), or a list of clients.');
-  }
-  // Its pipelines refuse keys of several slots, so with two leases held at once neither would be renewed.
-  if (client.isCluster === true) {
-    throw new InvalidOptionError('redis', 'must be a client of one server or of Sentinel, and this one is a Cluster.');
   }
   if (client.mode !== undefined && client.mode !== 'normal') {
     throw new InvalidOptionError(
@@ -164,6 +162,17 @@ function checkRedis(redis: unknown): void {
       `must be a client for commands, and this one is in ${client.mode} mode: give it one of its own.`,
     );
   }
+}
+
+/** An empty hash tag stands before ours, and says that the whole name decides on the slot. */
+function checkKeyPrefix(redis: RedisLike & ClusterLike, keyPrefix = ''): void {
+  if (redis.isCluster !== true || !`${redis.options?.keyPrefix ?? ''}${keyPrefix}`.includes('{}')) return;
+  throw new InvalidOptionError('keyPrefix', 'must not have {} in it on a Cluster, nor the one of the client.');
+}
+
+interface ClusterLike {
+  readonly isCluster?: boolean;
+  readonly options?: { readonly keyPrefix?: string | undefined };
 }
 
 function checkNames(what: string, options: unknown, known: readonly string[]): void {

@@ -9,17 +9,16 @@
 --
 -- Answers with the entry that has been chosen, `own` without an offer, or nil where nobody waits.
 
-local function pass_on(lease, queue, wake, offer_time, own)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    -- A process that has ended has no subscription any more; a frozen one still has.
-    if wake == '' or redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      tell(wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end

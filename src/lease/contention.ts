@@ -26,6 +26,8 @@ export interface Means {
   readonly rest: Rest;
   /** Sends the release; nobody waits for it. */
   giveBack(claim: Claim): void;
+  /** The store says that this holder has the key, though it may have given it back. */
+  giveBackAgain(holder: string): void;
 }
 
 /** The way of one process to the lease of a key: the only loop in this package that tries again for one. */
@@ -86,11 +88,13 @@ export class Contention {
   async run(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
     let known = false;
+    let leaseTime = 0;
     let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
       const first = this.#first();
       if (first === undefined) break;
-      const { leaseTime, deadline } = first.request;
+      const { deadline } = first.request;
+      leaseTime = first.request.leaseTime;
       if (looks === 0 && this.#means.listenFirst && !deadline.passed) {
         first.settle();
         this.#askedAt = now();
@@ -116,6 +120,7 @@ export class Contention {
           this.#trouble = lease.loss;
           nextLook = 0;
         } else {
+          if (answer.holder) this.#means.giveBackAgain(answer.holder);
           // One more, because the store rounds down: looking a moment early would only repeat the look.
           nextLook = answer.expiresIn + 1;
           if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);
@@ -141,7 +146,7 @@ export class Contention {
       await this.#bell.sleep(nextLook);
     }
     // Everybody has given up. The store may have us in its queue, or have given us the lease without our knowing.
-    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime: 0 });
+    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime });
     return undefined;
   }
 

@@ -4,6 +4,7 @@ import type { Emit } from '../base/events.js';
 import type { Request } from './caller.js';
 import { Contender, type Shared } from './contender.js';
 import { Lease } from './lease.js';
+import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
 import { fixed, type Rest } from './rest.js';
 import type { Claim, LeaseStore } from './store.js';
@@ -29,25 +30,27 @@ export class WaitingRoom {
   readonly #byKey = new Map<string, Contender>();
   readonly #contenders = new Set<Contender>();
   #adopted = 0;
-  #releases = 0;
+  readonly #releases: Releases;
   #closing = false;
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
     const { fairness, maxLocalHandovers, rest = fixed(DEAF_REST) } = options;
     this.#strict = fairness === 'strict';
-    const giveBack = (claim: Claim) => {
-      this.#releases++;
-      store
-        .release(claim)
-        // Nobody learns of it but the events: the caller's result stands, and the lease ends by itself.
-        .catch((error: unknown) => emit({ type: 'release-failed', key: claim.key, error }))
-        .finally(() => {
-          this.#releases--;
-          this.#noticeEmpty();
-        });
+    this.#releases = new Releases(store, emit, {
+      mayTryAgain: () => !this.#closing,
+      onEmpty: () => this.#noticeEmpty(),
+    });
+    this.#shared = {
+      store,
+      renewal,
+      emit,
+      maxLocalHandovers,
+      listenFirst: this.#strict,
+      rest,
+      giveBack: (claim) => this.#releases.send(claim),
+      giveBackAgain: (holder) => this.#releases.sendAgain(holder),
     };
-    this.#shared = { store, renewal, emit, maxLocalHandovers, listenFirst: this.#strict, rest, giveBack };
   }
 
   /**
@@ -112,6 +115,7 @@ export class WaitingRoom {
     this.#closing = true;
     try {
       for (const contender of [...this.#contenders]) contender.turnAway(closed(contender.key));
+      this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
         this.#noticeEmpty();
@@ -158,7 +162,7 @@ export class WaitingRoom {
   }
 
   #noticeEmpty(): void {
-    if (this.#contenders.size > 0 || this.#adopted > 0 || this.#releases > 0) return;
+    if (this.#contenders.size > 0 || this.#adopted > 0 || !this.#releases.empty) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }

@@ -30,3 +30,13 @@ export function presentable(error: unknown): Error {
   if (typeof name === 'string') plain.name = name;
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain;
 }
+
+/** Whether the server itself said it; otherwise nobody did. */
+export function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** A Cluster's way of saying: not here, or not now. */
+export function isRedirection(error: unknown): boolean {
+  return error instanceof Error && /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /.test(error.message);
+}

@@ -1,23 +1,31 @@
 // DO NOT EDIT: made from lua/*.lua by `npm run generate`.
 import type { Script } from './script.js';
 
-export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string], unknown[]> = {
+export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '6b2c6bdd74dded88473bb186c18d43c2ac802f4a',
-  lua: `local function tell(wake, message)
-  if wake ~= '' then redis.call('PUBLISH', wake, message) end
+  sha1: '9449a2c99c393416530c2c111afb1619b9dec6c5',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
-local function pass_on(lease, queue, wake, offer_time, own)
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if wake == '' or redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      tell(wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
@@ -26,7 +34,7 @@ local own = ARGV[1] .. ' ' .. ARGV[3]
 local enter = tonumber(ARGV[4])
 local holder = redis.call('GET', KEYS[1])
 if holder == false then
-  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], own)
+  local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   local behind = ARGV[6] == '0' and enter == 0 and redis.call('LLEN', KEYS[2]) > 0
   if (first == nil or first == own) and not behind then
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -49,57 +57,75 @@ if left < 0 then return { -1, holder } end
 return { math.max(1, left), holder }`,
 };
 
-export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string], number> = {
+export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: 'e591d03d3af4612d4c8f943a77e649f7a44d7b2a',
-  lua: `local function tell(wake, message)
-  if wake ~= '' then redis.call('PUBLISH', wake, message) end
+  sha1: '93768d6f2b821531bf0763474577f2b57528ecc0',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
-local function pass_on(lease, queue, wake, offer_time, own)
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if wake == '' or redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      tell(wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then tell(ARGV[3], 'look') end
+if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
+  wake_up(ARGV[5], ARGV[3], 'look')
+end
 return 0`,
 };
 
-export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string], number> = {
+export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: 'c9916558a39951c5d2e6ea1b0014a6545e34896d',
-  lua: `local function tell(wake, message)
-  if wake ~= '' then redis.call('PUBLISH', wake, message) end
+  sha1: '5722484d9c078349be2d67c9246caf92b892cb8b',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
-local function pass_on(lease, queue, wake, offer_time, own)
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if wake == '' or redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      tell(wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
-if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3]) then tell(ARGV[2], 'look') end
+if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4], ARGV[2], 'look') end
 return 1`,
 };
 
@@ -110,23 +136,31 @@ export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
   lua: `return { redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }`,
 };
 
-export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string], number> = {
+export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: '814f5b106dfe802e39defdc94ac8eafdd7f5f68b',
-  lua: `local function tell(wake, message)
-  if wake ~= '' then redis.call('PUBLISH', wake, message) end
+  sha1: '67305a68851f198b61afed2f0e1b6403649fe6ae',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
-local function pass_on(lease, queue, wake, offer_time, own)
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if wake == '' or redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      tell(wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
@@ -134,9 +168,9 @@ end
 redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
-if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then
+if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
   redis.call('DEL', KEYS[1])
-  tell(ARGV[3], 'look')
+  wake_up(ARGV[5], ARGV[3], 'look')
 end
 return holder and 1 or 0`,
 };
@@ -152,33 +186,41 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`,
 };
 
-export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string], number> = {
+export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: '3bb5fb2eaa4d6f65f7fda10000ea6e081b3435e7',
-  lua: `local function tell(wake, message)
-  if wake ~= '' then redis.call('PUBLISH', wake, message) end
+  sha1: '2bc1d20f42d6e7439b7334c4504b390dfd855f0b',
+  lua: `local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
-local function pass_on(lease, queue, wake, offer_time, own)
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if wake == '' or redis.call('PUBSUB', 'NUMSUB', wake .. ':' .. receiver)[2] > 0 then
+    if is_there(pubsub, wake, receiver) then
       redis.call('SET', lease, holder, 'PX', offer_time)
-      tell(wake, holder .. ' ' .. offer_time)
+      wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
-if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end
+if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end
 local waited_for = ARGV[4] == '0' and redis.call('LLEN', KEYS[2]) > 0
 if holder and not waited_for then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 redis.call('DEL', KEYS[1], KEYS[2])
-tell(ARGV[3], 'look')
+wake_up(ARGV[5], ARGV[3], 'look')
 return 0`,
 };

@@ -83,7 +83,7 @@ export class Actor extends Party {
 
   constructor({ url, redis, commandTimeout = 600_000, polls, wrap = (store) => store, ...options }: ActorOptions) {
     const client = connect(url, redis);
-    const settings = { keyPrefix: PREFIX, commandTimeout, pubsub: polls !== true };
+    const settings = { keyPrefix: PREFIX, commandTimeout, wakeUps: polls !== true };
     const make = (emit: Emit) => wrap(new RedisStore(client, settings, emit), emit);
     super(make, options);
     this.redis = client;

@@ -25,7 +25,7 @@ export class QuorumActor extends Party {
 
   constructor({ nodes }: Pick<RedisGroup, 'nodes'>, { urls, rest, wrap = (stores) => stores }: QuorumOptions = {}) {
     const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url));
-    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, pubsub: rest === undefined, offerTime: 0 };
+    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: rest === undefined, offerTime: 0 };
     super(
       (emit) => new QuorumStore(wrap(clients.map((client) => new RedisStore(client, options, emit))), HEARD, emit),
       rest ? { rest } : {},

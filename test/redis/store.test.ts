@@ -39,10 +39,10 @@ describeWithShop('RedisStore', () => {
   ] as const;
 
   for (const { name, open } of clients) {
-    const makeActor = (pubsub = true): StoreActor => {
+    const makeActor = (wakeUps = true): StoreActor => {
       const connectionName = randomUUID();
       const redis = open(inject('redis').url as string, connectionName);
-      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, pubsub }, () => {});
+      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, wakeUps }, () => {});
       const close = () => {
         void store.close();
         redis.disconnect();

@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { connectTo, type RedisSite } from '../support/redis-site.js';
-import { startCluster, startSentinelGroup, startValkey } from '../support/servers/index.js';
+import { startCluster, startSentinelGroup, startValkey, valkeyUnavailable } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
 
 const HEALS_WITHIN = { within: 20_000, every: 50 };
@@ -19,11 +19,11 @@ describeWithGroup('a Sentinel group', startSentinelGroup, (group) => {
   test('goes on with another master when the first is killed, and heals', async () => {
     const redis = client(group().site);
     await redis.set('a', '0');
-    const first = await group().master();
+    const first = await group().ownerOf('a');
     await first.killHard();
     expect(await group().isWhole()).toBe(false);
     await eventually('writes are taken again', writes(redis));
-    expect((await group().master()).port).not.toBe(first.port);
+    expect((await group().ownerOf('a')).port).not.toBe(first.port);
     await first.start();
     await eventually('it is whole', group().isWhole, HEALS_WITHIN);
   });
@@ -34,10 +34,9 @@ describeWithGroup('a Cluster', startCluster, (cluster) => {
     const redis = client(cluster().site);
     await redis.set('a', '0');
     const first = await cluster().ownerOf('a');
-    const replica = await cluster().replicaOf(first);
     first.freeze();
     await eventually('writes are taken again', writes(redis));
-    expect((await cluster().ownerOf('a')).port).toBe(replica.port);
+    expect((await cluster().ownerOf('a')).port).not.toBe(first.port);
     first.thaw();
     await eventually('it is whole', cluster().isWhole, HEALS_WITHIN);
   });
@@ -52,6 +51,11 @@ describeWithGroup('a Cluster', startCluster, (cluster) => {
   });
 });
 
-describeWithGroup('Valkey', startValkey, (server) => {
-  test('says its own version', () => expect(server().version).toMatch(/^([89]|\d\d)\./));
-});
+describeWithGroup(
+  'Valkey',
+  startValkey,
+  (server) => {
+    test('says its own version', () => expect(server().version).toMatch(/^([89]|\d\d)\./));
+  },
+  valkeyUnavailable(),
+);

@@ -3,14 +3,22 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 /** Where a Redis is and of what kind: plain data, that goes to worker processes. */
 export type RedisSite =
   | { readonly kind: 'single'; readonly url: string }
-  | { readonly kind: 'sentinel'; readonly name: string; readonly sentinels: readonly Address[] }
-  | { readonly kind: 'cluster'; readonly nodes: readonly Address[] }
+  | {
+      readonly kind: 'sentinel';
+      readonly name: string;
+      readonly sentinels: readonly Address[];
+      readonly natMap?: NatMap;
+    }
+  | { readonly kind: 'cluster'; readonly nodes: readonly Address[]; readonly natMap?: NatMap }
   | { readonly kind: 'quorum'; readonly urls: readonly string[] };
 
 export interface Address {
   readonly host: string;
   readonly port: number;
 }
+
+/** Which way leads to a node, by the `host:port` that the servers call it. */
+type NatMap = Readonly<Record<string, Address>>;
 
 export interface Connection {
   /** What `fencedLock({ redis })` takes. */
@@ -21,11 +29,11 @@ export interface Connection {
 /** A node that died or is frozen is left soon, and not waited for. */
 const SOON = { commandTimeout: 500, connectTimeout: 1_000, disconnectTimeout: 200 } as const satisfies RedisOptions;
 
-/** With the settings that the docs recommend. */
-export function connectTo(site: RedisSite): Connection {
+/** With the settings that the docs recommend; `more`: of each connection. */
+export function connectTo(site: RedisSite, more: Pick<RedisOptions, 'connectionName'> = {}): Connection {
   switch (site.kind) {
     case 'single':
-      return one(quiet(new Redis(site.url)));
+      return one(quiet(new Redis(site.url, more)));
     case 'sentinel':
       return one(
         quiet(
@@ -34,7 +42,9 @@ export function connectTo(site: RedisSite): Connection {
             sentinels: [...site.sentinels],
             failoverDetector: true,
             sentinelCommandTimeout: 500,
+            ...(site.natMap && { natMap: site.natMap }),
             ...SOON,
+            ...more,
           }),
         ),
       );
@@ -42,15 +52,15 @@ export function connectTo(site: RedisSite): Connection {
       return one(
         quiet(
           new Cluster([...site.nodes], {
-            shardedSubscribers: true,
             slotsRefreshInterval: 1_000,
             slotsRefreshTimeout: 500,
-            redisOptions: SOON,
+            redisOptions: { ...SOON, ...more },
+            ...(site.natMap && { natMap: site.natMap }),
           }),
         ),
       );
     case 'quorum': {
-      const nodes = site.urls.map((url) => quiet(new Redis(url)));
+      const nodes = site.urls.map((url) => quiet(new Redis(url, more)));
       return {
         redis: nodes,
         close: () => {

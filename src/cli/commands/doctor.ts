@@ -81,11 +81,12 @@ async function redis(context: Context, options: DoctorOptions): Promise<Reported
   return await asFindings(context, 'redis', async () => {
     const server = await connectRedis(context, url);
     const store = server.store(options.keyPrefix);
+    const silent = server.store(options.keyPrefix, false);
     try {
       context.say(context.paint('bold', `Redis ${server.shown}`));
-      return await run('redis', redisChecks, { info: await server.info(), store });
+      return await run('redis', redisChecks, { info: await server.info(), store, silent });
     } finally {
-      await store.close();
+      await Promise.all([store.close(), silent.close()]);
       server.close();
     }
   });

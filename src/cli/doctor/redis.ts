@@ -8,6 +8,8 @@ interface RedisSubject {
   /** What INFO says. */
   readonly info: ReadonlyMap<string, string>;
   readonly store: ReturnType<RedisServer['store']>;
+  /** The same, but nothing is published or heard: as with `wake: 'poll'`. */
+  readonly silent: ReturnType<RedisServer['store']>;
 }
 
 const OLDEST = [6, 2] as const;
@@ -34,6 +36,7 @@ const role: Check<RedisSubject> = {
   essential: true,
   async look({ info }) {
     if (info.get('role') !== 'slave') return ok('Writes are possible.');
+    if (isOfCluster(info)) return ok('A replica, which knows the way to its master.');
     return fault('This server is a read-only replica.', 'Connect to the primary, or through Sentinel.');
   },
 };
@@ -49,13 +52,14 @@ const mode: Check<RedisSubject> = {
         'Give the URL of the primary here; in the application new Redis({ sentinels, name }).',
       );
     }
-    if (text !== 'cluster') return ok('One server.');
-    return fault(
-      'This is a node of a Cluster: a client for one server, as this URL makes it, is refused most keys.',
-      'Give the application new Cluster([…]): see docs/topologies.md.',
-    );
+    if (!isOfCluster(info)) return ok('One server.');
+    return ok('A node of a Cluster: the application needs new Cluster([…]), since one server is refused most keys.');
   },
 };
+
+function isOfCluster(info: ReadonlyMap<string, string>): boolean {
+  return (info.get('redis_mode') ?? info.get('server_mode')) === 'cluster';
+}
 
 const memory: Check<RedisSubject> = {
   name: 'memory',
@@ -102,8 +106,8 @@ const replicas: Check<RedisSubject> = {
 const scripts: Check<RedisSubject> = {
   name: 'scripts',
   essential: true,
-  look: ({ store }) =>
-    takeAndGiveBack(store).then(
+  look: ({ silent }) =>
+    takeAndGiveBack(silent).then(
       () => ok('A lock was taken, extended and given back.'),
       (error: unknown) =>
         fault(
@@ -118,14 +122,14 @@ const wakeUps: Check<RedisSubject> = {
   async look({ store }) {
     try {
       if (await hearsOfRelease(store)) return ok('A release was heard.');
-      return fault(
+      return warning(
         'A release was published, and not heard.',
-        'Connect to the server itself: what stands between must pass on pub/sub.',
+        "Connect to the server itself, or let the application use wake: 'poll'.",
       );
     } catch (error) {
-      return fault(
+      return warning(
         `Wake-ups were refused: ${messageOf(error)}.`,
-        'Whoever waits would look four times a second instead: see "Rights" in the README.',
+        `See "Rights" in the README, or let the application use wake: 'poll'.`,
       );
     }
   },

@@ -1,12 +1,9 @@
 import { eventually } from '../eventually.js';
-import { type RedisGroup, startAll, stopAll } from './redis-group.js';
+import { type FailoverGroup, startAll, stopAll } from './redis-group.js';
 import { askServer } from './redis-ping.js';
 import type { RedisServer } from './redis-server.js';
 
-export interface ClusterGroup extends RedisGroup {
-  /** The master that has the slot of this name. */
-  ownerOf(name: string): Promise<RedisServer>;
-  replicaOf(master: RedisServer): Promise<RedisServer>;
+export interface ClusterGroup extends FailoverGroup {
   /** Another master gets the slot of this name, with all that is in it. */
   reshard(name: string): Promise<void>;
 }
@@ -88,15 +85,16 @@ function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
     return nodeOf(ownerIn(view, slot));
   };
   return {
+    about: `Redis ${nodes[0]?.version}, three masters with a replica each`,
     site: { kind: 'cluster', nodes: nodes.map(({ host, port }) => ({ host, port })) },
     nodes,
     ownerOf,
-    async replicaOf(master) {
-      const view = await viewOf(master);
-      const id = view.find(({ flags }) => flags.includes('myself'))?.id;
-      const replica = view.find((each) => each.master === id);
+    async failOver(name) {
+      const { slot, view } = await locate(nodes, name);
+      const master = ownerIn(view, slot);
+      const replica = view.find((each) => each.master === master.id);
       if (replica === undefined) throw new Error('this master has no replica');
-      return nodeOf(replica);
+      await askServer(nodeOf(replica).url, 'CLUSTER', 'FAILOVER');
     },
     async reshard(name) {
       const { slot, view } = await locate(nodes, name);
@@ -150,7 +148,8 @@ function ownerIn(view: readonly Seen[], slot: number): Seen {
       const [from = Number.NaN, to = from] = range.split('-').map(Number);
       return from <= slot && slot <= to;
     });
-  const owner = view.find((each) => isMaster(each) && owns(each));
+  // One that is down has its slots until another one has taken them.
+  const owner = view.find((each) => isMaster(each) && owns(each)) ?? view.find(owns);
   if (owner === undefined) throw new Error(`nobody has slot ${slot}`);
   return owner;
 }

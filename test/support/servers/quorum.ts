@@ -1,16 +1,8 @@
-import { type RedisGroup, startAll, stopAll } from './redis-group.js';
-import { answersPing } from './redis-ping.js';
+import { groupOf } from './independent.js';
+import { type RedisGroup, startAll } from './redis-group.js';
 
 /** Servers that know nothing of each other. */
 export async function startQuorum(count: number): Promise<RedisGroup> {
   const nodes = await startAll(count, () => []);
-  return {
-    site: { kind: 'quorum', urls: nodes.map(({ url }) => url) },
-    nodes,
-    isWhole: async () => {
-      const answers = await Promise.allSettled(nodes.map(({ port }) => answersPing(port)));
-      return answers.every(({ status }) => status === 'fulfilled');
-    },
-    stop: () => stopAll(nodes),
-  };
+  return groupOf(nodes, { kind: 'quorum', urls: nodes.map(({ url }) => url) }, `${count} independent nodes`);
 }

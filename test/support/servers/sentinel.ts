@@ -1,18 +1,10 @@
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../eventually.js';
-import { programForGroups, type RedisGroup, startAll, stopAll } from './redis-group.js';
+import { type FailoverGroup, programForGroups, startAll, stopAll } from './redis-group.js';
 import { askServer } from './redis-ping.js';
 import type { RedisProgram } from './redis-process.js';
 import type { RedisServer } from './redis-server.js';
-
-export interface SentinelGroup extends RedisGroup {
-  readonly sentinels: readonly RedisServer[];
-  /** The node that most sentinels name. */
-  master(): Promise<RedisServer>;
-  /** A sentinel's command; its name comes first. */
-  command(...words: [string, ...string[]]): Promise<unknown>;
-}
 
 const NAME = 'shop';
 const HOST = '127.0.0.1';
@@ -30,7 +22,7 @@ const FAILOVER_TIMEOUT = '2000';
 const HELLO_EVERY = '500';
 
 /** One master, two replicas, three sentinels. */
-export async function startSentinelGroup(): Promise<SentinelGroup> {
+export async function startSentinelGroup(): Promise<FailoverGroup> {
   const program = programForGroups();
   const [master] = (await startAll(1, () => [], program)) as [RedisServer];
   const servers = [master];
@@ -72,7 +64,8 @@ async function watch({ url }: RedisServer, master: RedisServer): Promise<void> {
   await askServer(url, 'SENTINEL', 'DEBUG', 'info-period', '1000', 'publish-period', HELLO_EVERY);
 }
 
-function groupOf(nodes: readonly RedisServer[], sentinels: readonly RedisServer[]): SentinelGroup {
+function groupOf(nodes: readonly RedisServer[], sentinels: readonly RedisServer[]): FailoverGroup {
+  /** The node that most sentinels name. */
   const master = async () => {
     const named = await Promise.all(sentinels.map(masterBy));
     const port = named.find((each) => named.filter((other) => other === each).length * 2 > sentinels.length);
@@ -95,10 +88,12 @@ function groupOf(nodes: readonly RedisServer[], sentinels: readonly RedisServer[
   return {
     site: { kind: 'sentinel', name: NAME, sentinels: sentinels.map(({ host, port }) => ({ host, port })) },
     nodes,
-    sentinels,
-    master,
+    about: `Redis ${nodes[0]?.version}, one master, two replicas, three sentinels`,
+    ownerOf: master,
     isWhole,
-    command: (verb, ...words) => askServer((sentinels[0] as RedisServer).url, 'SENTINEL', verb, ...words),
+    async failOver() {
+      await askServer((sentinels[0] as RedisServer).url, 'SENTINEL', 'FAILOVER', NAME);
+    },
     stop: () => stopAll([...sentinels, ...nodes]),
   };
 }
