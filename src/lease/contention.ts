@@ -26,6 +26,8 @@ export interface Means {
   readonly rest: Rest;
   /** Sends the release; nobody waits for it. */
   giveBack(claim: Claim): void;
+  /** The store has given the key to somebody else. */
+  passedOn(claim: Claim): void;
   /** The store says that this holder has the key, though it may have given it back. */
   giveBackAgain(holder: string): void;
 }

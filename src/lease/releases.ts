@@ -26,7 +26,7 @@ export class Releases {
   readonly #hooks: Hooks;
   /** What has failed, and for how long it matters; the oldest first. */
   readonly #owed = new Map<Claim, Deadline>();
-  /** What was done lately, by its holder. */
+  /** What holders lately had, and have no more. */
   readonly #done = new Map<string, Claim>();
   #underWay = 0;
   #pause = FIRST_PAUSE;
@@ -54,6 +54,17 @@ export class Releases {
     });
   }
 
+  /** The store has said that this holder has nothing any more. */
+  remember(claim: Claim): void {
+    const { key, holder, leaseTime } = claim;
+    this.#done.set(holder, { key, holder, leaseTime });
+    if (this.#done.size <= REMEMBERED) return;
+    for (const oldest of this.#done.keys()) {
+      this.#done.delete(oldest);
+      return;
+    }
+  }
+
   /**
    * The store says that this holder has a key. If that one was ours, and has given it back, then a server has forgotten
    * what it said: one took over from it that had not heard of it yet, or it was no master any more.
@@ -78,7 +89,7 @@ export class Releases {
     this.#underWay++;
     try {
       await this.#store.release(claim);
-      this.#remember(claim);
+      this.remember(claim);
       return true;
     } catch (error) {
       failed(error);
@@ -86,16 +97,6 @@ export class Releases {
     } finally {
       this.#underWay--;
       this.#hooks.onEmpty();
-    }
-  }
-
-  #remember(claim: Claim): void {
-    const { key, holder, leaseTime } = claim;
-    this.#done.set(holder, { key, holder, leaseTime });
-    if (this.#done.size <= REMEMBERED) return;
-    for (const oldest of this.#done.keys()) {
-      this.#done.delete(oldest);
-      return;
     }
   }
 

@@ -49,6 +49,7 @@ export class WaitingRoom {
       listenFirst: this.#strict,
       rest,
       giveBack: (claim) => this.#releases.send(claim),
+      passedOn: (claim) => this.#releases.remember(claim),
       giveBackAgain: (holder) => this.#releases.sendAgain(holder),
     };
   }

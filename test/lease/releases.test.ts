@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { namesOf } from '../../src/redis/keys.js';
 import { describeWithShop } from '../support/shop.js';
-import { leaseName, someKey } from './actors.js';
+import { leaseName, PREFIX, someKey } from './actors.js';
 import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
 
 describeWithShop('a release', () => {
@@ -54,6 +55,25 @@ describeWithShop('a release', () => {
     // As on a replica that took over before it had heard of the release.
     await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
     await holder.release(await holder.acquire(key));
+    await expectFree(stage(), key);
+  });
+
+  test('that a server has forgotten is sent again, also where the key was passed on without one', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const turn = await holder.acquire(key);
+    const { holder: id } = turn.lease;
+    // Another lease time: it cannot have this lease as it is.
+    const own = holder.acquire(key, { leaseTime: 50_000 });
+    const { turn: next } = await asleep(contender, key);
+    const looks = holder.store.answers.count;
+    turn.leave();
+    const other = await next;
+    await holder.store.answers.reach(looks + 2);
+    await stage().admin.set(leaseName(key), id, 'PX', 60_000);
+    // As after a reconnect everybody looks.
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await holder.release(await own);
+    await contender.release(other);
     await expectFree(stage(), key);
   });
 
