@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { OVERDUE, within } from '../base/clock.js';
+import { after, OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
@@ -21,6 +21,9 @@ export interface RedisStoreOptions {
 
 /** How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
 const OFFER_TIME = '1000';
+/** How long, and how often, the client of a Cluster is expected to send a command that was given up here; milliseconds. */
+const LATEST = 5_000;
+const AGAIN_EVERY = 500;
 /** How many names a step of `list` asks for. */
 const SCAN_STEP = '1000';
 
@@ -33,6 +36,8 @@ export class RedisStore implements LeaseStore {
   /** What this process is known by where it waits. */
   readonly #receiver = randomUUID();
   readonly #subscriber: Subscriber;
+  /** Holders that may yet be given what they asked for. */
+  readonly #unanswered = new Set<string>();
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
@@ -46,7 +51,10 @@ export class RedisStore implements LeaseStore {
     const { lease, queue, wake } = this.#names(key);
     const place = [this.#receiver, String(Math.ceil(enter))] as const;
     const args = [holder, String(leaseTime), ...place, wake, OFFER_TIME, this.#pubsub] as const;
-    const left = await this.#number(scripts.acquire, [lease, queue], [...args], atMost);
+    const left = await this.#number(scripts.acquire, [lease, queue], [...args], atMost).catch((error: unknown) => {
+      if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
+      throw error;
+    });
     if (left === 0) return { taken: true };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left };
   }
@@ -78,7 +86,19 @@ export class RedisStore implements LeaseStore {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, wake, OFFER_TIME, this.#pubsub] as const;
     const released = () => run(this.#redis, scripts.release, [lease, queue], [...args]);
-    await this.#bounded(this.#nodes.insist(released, leaseTime));
+    const again = this.#unanswered.delete(holder);
+    await this.#bounded(this.#nodes.insist(released, leaseTime)).finally(() => {
+      if (again) this.#releaseAgain(released, LATEST);
+    });
+  }
+
+  /** Behind an acquire that was given up here, and that the client may still be sending again. */
+  #releaseAgain(released: () => Promise<unknown>, left: number): void {
+    if (left <= 0) return;
+    after(AGAIN_EVERY, () => {
+      released().catch(() => {});
+      this.#releaseAgain(released, left - AGAIN_EVERY);
+    }).unref();
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
