@@ -6,6 +6,8 @@ import type { PubSub } from './subscriber-connection.js';
 export interface Nodes {
   /** The verbs of wake-ups here. */
   readonly pubsub: PubSub;
+  /** Whether the client may send a command once more that has failed, behind commands that came after it. */
+  readonly resends: boolean;
   /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
   readonly channelPrefix: string;
   /** Where the server of a name is; `undefined` while nobody knows. */
@@ -28,6 +30,7 @@ export function nodesOf(redis: RedisClient | ClusterClient): Nodes {
 
 class OneNode implements Nodes {
   readonly pubsub = 'classic';
+  readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
 
@@ -60,6 +63,7 @@ class OneNode implements Nodes {
 
 class ClusterNodes implements Nodes {
   readonly pubsub = 'sharded';
+  readonly resends = true;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
 

@@ -10,6 +10,7 @@ import { isUnknownScript, run, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber.js';
 import type { PubSub } from './subscriber-connection.js';
+import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
@@ -41,6 +42,7 @@ export class RedisStore implements LeaseStore {
   /** What this process is known by where it waits. */
   readonly #receiver = randomUUID();
   readonly #subscriber: Subscriber;
+  readonly #unanswered = new Unanswered();
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
@@ -58,7 +60,10 @@ export class RedisStore implements LeaseStore {
       [lease, queue],
       [...args, this.#offerTime, this.#pubsub],
       atMost,
-    );
+    ).catch((error: unknown) => {
+      if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
+      throw error;
+    });
     const left = Number(reply);
     if (left === 0) return { taken: true };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left, holder: String(present) };
@@ -90,7 +95,7 @@ export class RedisStore implements LeaseStore {
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
-    await this.#number(scripts.release, [lease, queue], [...args]);
+    await this.#unanswered.released(holder, () => this.#run(scripts.release, [lease, queue], [...args]));
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
