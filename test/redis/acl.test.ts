@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
-import { PREFIX, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
+import { PREFIX } from '../lease/actors.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, Shop } from '../support/shop.js';
+import { everything, FOR_LIST, RIGHTS, refusedTo } from './rights.js';
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-/** The rights that the README names, after `on >password`, and that for `list`. */
-const RIGHTS = (/^ACL SETUSER shop on >password (.+)$/m.exec(README)?.[1] ?? '').split(' ');
-const FOR_LIST = /^`(\+scan)` beside these/m.exec(README)?.[1] ?? '';
 /** As in src/redis/subscriber.ts. */
 const PING_EVERY = 5_000;
 
@@ -35,39 +30,13 @@ describeWithRedis('a Redis user with the rights of the README', (redis) => {
     };
   }
 
-  /** What the server has refused to this user: a command, a key or a channel. */
-  async function refused(name: string): Promise<string[]> {
-    const entries = (await admin.call('ACL', 'LOG')) as string[][];
-    const fields = entries.map((entry) => new Map(entry.map((field, index) => [field, entry[index + 1]])));
-    const objects = fields.filter((each) => each.get('username') === name).map((each) => String(each.get('object')));
-    // CLIENT SETINFO, by which ioredis tells its version to servers that know it. It does not mind.
-    return objects.filter((object) => !/^client(\|setinfo)?$/.test(object));
-  }
-
-  /** Everything that a store does, of which the server may refuse anything. */
-  async function everything(connect: () => Redis, listening = 0): Promise<void> {
+  /** On a server that has seen no script yet. */
+  async function tryAll(connect: () => Redis, listening = 0): Promise<void> {
     await admin.script('FLUSH');
-    const make = () => new RedisStore(connect(), { keyPrefix: PREFIX, commandTimeout: 2_000 }, () => {});
-    const [holder, contender] = [make(), make()];
-    const claim = claimOf(someKey());
-    const waiting = claimOf(claim.key);
-    const refusal = (): undefined => {};
-    await holder.acquire(claim).catch(refusal);
-    const watch = await contender.watch(claim.key, () => {}).catch(refusal);
-    await contender.acquire(waiting, { enter: 60_000 }).catch(refusal);
-    await new Promise((resolve) => setTimeout(resolve, listening));
-    await holder.extend([claim]);
-    await holder.yield(claim).catch(refusal);
-    await contender.acquire(waiting).catch(refusal);
-    await contender.transfer(waiting, 'the successor').catch(refusal);
-    await contender.inspect(claim.key).catch(refusal);
-    await holder.list().catch(refusal);
-    await holder.force(claim.key, 'the successor').catch(refusal);
-    await holder.release(claim).catch(refusal);
-    watch?.close();
-    // Behind the unsubscribe on the same connection.
-    await contender.watch(claim.key, () => {}).catch(refusal);
-    await Promise.all([holder.close(), contender.close()]);
+    await everything(
+      () => new RedisStore(connect(), { keyPrefix: PREFIX, commandTimeout: 2_000 }, () => {}),
+      listening,
+    );
   }
 
   /** A turn that is renewed, waited for, and handed over. */
@@ -92,7 +61,7 @@ describeWithRedis('a Redis user with the rights of the README', (redis) => {
     expect(await contender.prisma.$locks.inspect(key)).toMatchObject({ key });
     await Promise.all([holder.prisma.$disconnect(), contender.prisma.$disconnect()]);
     expect([...holder.events, ...contender.events]).toEqual([]);
-    expect(await refused(name)).toEqual([]);
+    expect(await refusedTo(name, admin)).toEqual([]);
   }
 
   test('locks, renews, waits and hands over', async () => {
@@ -108,21 +77,21 @@ describeWithRedis('a Redis user with the rights of the README', (redis) => {
   test('is refused nothing', async () => {
     expect(RIGHTS.length).toBeGreaterThan(20);
     const name = `everything-${randomUUID()}`;
-    await everything(await user(name, [...RIGHTS, FOR_LIST]), PING_EVERY + 200);
-    expect(await refused(name)).toEqual([]);
+    await tryAll(await user(name, [...RIGHTS, ...FOR_LIST]), PING_EVERY + 200);
+    expect(await refusedTo(name, admin)).toEqual([]);
   });
 
   // Everybody may say HELLO, from Redis 7 on; `resetchannels` takes away what there is by default before it.
-  test.each([...RIGHTS, FOR_LIST].filter((right) => !['+hello', 'resetchannels'].includes(right)))(
+  test.each([...RIGHTS, ...FOR_LIST].filter((right) => !['+hello', 'resetchannels'].includes(right)))(
     'and needs %s',
     async (right) => {
       const name = `less-${randomUUID()}`;
-      const less = [...RIGHTS, FOR_LIST].filter((each) => each !== right);
-      await everything(await user(name, less), right === '+ping' ? PING_EVERY + 200 : 0);
+      const less = [...RIGHTS, ...FOR_LIST].filter((each) => each !== right);
+      await tryAll(await user(name, less), right === '+ping' ? PING_EVERY + 200 : 0);
       // Before Redis 7 a subcommand is refused by the name of its command.
       const names = [right.slice(1), right.slice(1).split('|')[0]];
       const object = right.startsWith('+') ? expect.toBeOneOf(names) : expect.stringContaining(PREFIX);
-      expect(await refused(name)).toContainEqual(object);
+      expect(await refusedTo(name, admin)).toContainEqual(object);
     },
   );
 });
