@@ -229,7 +229,8 @@ describeWithShop('the subscriber', () => {
       expect(heard.count).toBe(0);
       // The connection for commands is well.
       expect(await redis.ping()).toBe('PONG');
-      await heard.reach(1);
+      // When it is lost, and when it is heard again.
+      await heard.reach(2);
       expect(events).toContainEqual({
         type: 'subscriber-down',
         error: expect.objectContaining({ message: expect.stringContaining('silent') }),
@@ -237,7 +238,7 @@ describeWithShop('the subscriber', () => {
       const now = await subscribers(admin, name);
       expect(now.at(-1)?.id).not.toBe(silent?.id);
       await admin.publish(channel, 'look');
-      await heard.reach(2);
+      await heard.reach(3);
     });
   });
 });
