@@ -1,13 +1,15 @@
 -- extend: gives a lease its full time again, if it is still this holder's.
 --
 -- KEYS  lease  queue
--- ARGV  holder  leaseTime  wake  offerTime
+-- ARGV  holder  leaseTime  wake  offerTime  pubsub
 -- REPLY integer: 1 extended; 0 gone, or somebody else's
--- USES  shared/pass-on.lua
+-- USES  shared/wake.lua shared/pass-on.lua
 --
 -- Where nobody has it (a restart, a flush) those who wait do not know, and would sleep to the end of the lost lease.
 
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end
+if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
+  wake_up(ARGV[5], ARGV[3], 'look')
+end
 return 0

@@ -1,6 +1,6 @@
 // npm run soak -- --minutes 20 --seed 7: all faults together, round after round, and a report to look at.
 import { writeFileSync } from 'node:fs';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import pc from 'picocolors';
 import { add, type Figures, figuresOf } from '../test/support/faults/report/figures.js';
 import { htmlOf } from '../test/support/faults/report/html.js';
@@ -8,6 +8,8 @@ import { type Timeline, timelineOf } from '../test/support/faults/report/timelin
 import { Round } from '../test/support/faults/round.js';
 import { Stage } from '../test/support/faults/stage.js';
 import { storm } from '../test/support/faults/storm.js';
+import { faultsOf } from '../test/support/faults/table/index.js';
+import { TOPOLOGIES, type TopologyName } from '../test/support/topologies.js';
 
 interface Options {
   readonly minutes: number;
@@ -17,6 +19,7 @@ interface Options {
   readonly keys: number;
   readonly callers: number;
   readonly guard: boolean;
+  readonly topology: TopologyName;
   readonly report: string;
 }
 
@@ -31,16 +34,22 @@ const program = new Command('soak')
   .option('--keys <n>', 'how many keys all want', positive, 3)
   .option('--callers <n>', 'how many in each of the three workers', positive, 3)
   .option('--guard', 'the database judges the writes of the fenced model, not the client', false)
+  .addOption(new Option('--topology <name>', 'how Redis is run').choices(Object.keys(TOPOLOGIES)).default('single'))
   .option('--report <file>', 'where the report goes', 'soak.html');
 
 // The exit is not left to the event loop: connections that were hurt may linger in it.
 process.exit(await soak(program.parse().opts<Options>()));
 
 async function soak(options: Options): Promise<number> {
-  const { minutes, seed, firstRound, guard } = options;
+  const { minutes, seed, firstRound, guard, topology } = options;
+  const unavailable = TOPOLOGIES[topology].unavailable();
+  if (unavailable !== undefined) {
+    console.error(unavailable);
+    return 2;
+  }
   const end = performance.now() + minutes * 60_000;
-  const stage = await Stage.open({ guard });
-  const servers = `PostgreSQL ${stage.postgres.version}, Redis ${stage.redis.version}, Node ${process.versions.node}`;
+  const stage = await Stage.open({ guard, topology: TOPOLOGIES[topology] });
+  const servers = `PostgreSQL ${stage.postgres.version}, ${stage.group.about}, Node ${process.versions.node}`;
   console.log(`seed ${seed} on ${servers}`);
   const rounds: Timeline[] = [];
   let total: Figures | undefined;
@@ -62,10 +71,10 @@ async function soak(options: Options): Promise<number> {
   return total.violations.length === 0 ? 0 : 1;
 }
 
-async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, callers }: Options) {
+async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, callers, topology }: Options) {
   const round = await Round.begin(stage, { seed, keys, callers });
   const end = performance.now() + roundSeconds * 1_000;
-  await storm(stage, round, seed, () => performance.now() > end);
+  await storm(stage, round, seed, () => performance.now() > end, faultsOf(topology));
   await round.calm();
   const history = await round.end();
   return { figures: figuresOf(history), timeline: timelineOf(seed, history) };
@@ -73,12 +82,13 @@ async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, caller
 
 /** After every round, so that a run that is ended early has a report too. */
 function write(
-  { minutes, seed, guard, report }: Options,
+  { minutes, seed, guard, topology, report }: Options,
   servers: string,
   figures: Figures,
   rounds: readonly Timeline[],
 ) {
-  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${guard ? ' --guard' : ''}`;
+  const ofTopology = topology === 'single' ? '' : ` --topology '${topology}'`;
+  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${guard ? ' --guard' : ''}${ofTopology}`;
   writeFileSync(report, htmlOf({ title: `Soak, seed ${seed}`, about: [servers, command], figures, rounds }));
 }
 

@@ -1,18 +1,21 @@
 import { InvalidOptionError } from './base/errors.js';
-import { toEmit } from './base/events.js';
+import { type Emit, toEmit } from './base/events.js';
 import type { Database } from './fence/database.js';
 import { Fencing } from './fence/fencing.js';
 import { FallbackStore } from './lease/fallback.js';
+import { QuorumStore } from './lease/quorum.js';
 import { Renewal } from './lease/renewal.js';
+import { fixed, jittered, type Rest } from './lease/rest.js';
+import type { LeaseStore } from './lease/store.js';
 import { WaitingRoom } from './lease/waiting-room.js';
 import { OpenHandles } from './open-handles.js';
-import { DEFAULTS, type ResolvedOptions } from './options.js';
+import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options.js';
 import type { Parts } from './parts.js';
 import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabase } from './prisma/transactions.js';
-import type { RedisClient } from './redis/client.js';
+import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 
 /** Puts together what the calls of one extended client share. Nothing here opens a connection. */
@@ -20,11 +23,10 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
-  const { keyPrefix, commandTimeout, onRedisUnavailable } = options;
-  const redis = new RedisStore(options.redis as unknown as RedisClient, { keyPrefix, commandTimeout }, emit);
-  const store = onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
+  const redis = storeOf(options, emit);
+  const store = options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
   const renewal = new Renewal(store);
-  const room = new WaitingRoom(store, renewal, emit, options);
+  const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
   const handles = new OpenHandles();
   const parts: Parts = { room, handles, fencing: fencingOf(client, options), emit, calm: true };
   const databases = new WeakMap<PrismaInternals, Database<object>>();
@@ -44,6 +46,30 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       rescue.close();
     },
   };
+}
+
+/** How long those who wait may take to come for a key, once a message told them of it; milliseconds. */
+const HEARD = 50;
+
+function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions, emit: Emit): LeaseStore {
+  const wakeUps = wake === 'pubsub';
+  const store = (client: RedisLike, order: { offerTime?: number }) =>
+    new RedisStore(
+      client as unknown as RedisClient | ClusterClient,
+      { keyPrefix, commandTimeout, wakeUps, ...order },
+      emit,
+    );
+  const [only, ...others] = redis as [RedisLike, ...RedisLike[]];
+  // Long enough for the one whose turn it is to come by, also if it is late.
+  if (others.length === 0) return store(only, wakeUps ? {} : { offerTime: Math.max(1_000, 2 * pollInterval) });
+  // Each node would make its offer to another one.
+  const nodes = redis.map((client) => store(client, { offerTime: 0 }));
+  return new QuorumStore(nodes, wakeUps ? HEARD : pollInterval, emit);
+}
+
+function restOf({ wake, pollInterval }: ResolvedOptions): { rest?: Rest } {
+  if (wake === 'pubsub') return {};
+  return { rest: wake === 'poll' ? jittered(pollInterval) : fixed(pollInterval) };
 }
 
 function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {

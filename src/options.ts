@@ -2,8 +2,21 @@ import type { FencedLockEvent } from './base/events.js';
 
 /** What `fencedLock` takes. */
 export interface FencedLockOptions {
-  /** An ioredis client (5 or 6). Commands go over it; wake-ups over one duplicate of it. */
-  readonly redis: RedisLike;
+  /**
+   * An ioredis client (5 or 6) of one server, of Sentinel, or of a Cluster. Commands go over it; wake-ups over one
+   * duplicate of it, on a Cluster over one for each master that has a key somebody waits for. Or a list of clients of servers
+   * that know nothing of each other: a key is then had by who has it on more than half of them, so that locking goes on
+   * while fewer than half fail. There is no order among processes then. No update is lost with one server or with many.
+   */
+  readonly redis: RedisLike | readonly RedisLike[];
+  /**
+   * How those who wait in other processes hear that a key is free. `pubsub`: a release tells them. `poll`: they look
+   * again after a random time, for servers, proxies and users without pub/sub; nothing is published then, so all
+   * clients of the same keys need the same. `spin`: after always the same time. Default: `pubsub`.
+   */
+  readonly wake?: 'pubsub' | 'poll' | 'spin' | undefined;
+  /** With `wake: 'poll'` the longest time between two looks, with `'spin'` each; ms, 10 to 2 000. Default: 200. */
+  readonly pollInterval?: number | undefined;
   /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
   readonly rescue?: AdapterLike | undefined;
   /** Before every name in Redis. Default: `fenced-lock:`. */
@@ -115,7 +128,10 @@ export interface ResolvedLockOptions {
 }
 
 export interface ResolvedOptions {
-  readonly redis: RedisLike;
+  /** One, or each node of a quorum. */
+  readonly redis: readonly RedisLike[];
+  readonly wake: 'pubsub' | 'poll' | 'spin';
+  readonly pollInterval: number;
   readonly rescue: AdapterLike | undefined;
   readonly keyPrefix: string;
   readonly fenceField: string;
@@ -135,6 +151,8 @@ export const DEFAULTS = {
   fairness: 'process',
   maxLocalHandovers: 16,
   onRedisUnavailable: 'throw',
+  wake: 'pubsub',
+  pollInterval: 200,
   waitTime: 10_000,
   leaseTime: 30_000,
   renew: true,

@@ -14,10 +14,15 @@ import {
 const SHORTEST_LEASE = 100;
 const MOST_RETRIES = 100;
 const MOST_HANDOVERS = 1_000_000;
+/** A queue whose first takes longer than this to come would hold up all others. */
+const LONGEST_POLL = 2_000;
+const SHORTEST_POLL = 10;
 const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
 
 const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'redis',
+  'wake',
+  'pollInterval',
   'rescue',
   'keyPrefix',
   'fenceField',
@@ -55,9 +60,10 @@ const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
 /** Checks the options of the extension. @throws InvalidOptionError */
 export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   checkNames('options', options, OPTION_NAMES);
-  const { redis, rescue, models, defaults, onEvent } = options;
+  const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
-  checkRedis(redis);
+  const clients = nodes(redis);
+  for (const client of clients) checkKeyPrefix(client, keyPrefix);
   if (rescue !== undefined && typeof rescue?.connect !== 'function') {
     throw new InvalidOptionError('rescue', 'must be a driver adapter such as new PrismaPg({ connectionString }).');
   }
@@ -68,7 +74,9 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
     throw new InvalidOptionError('onEvent', 'must be a function.');
   }
   return {
-    redis,
+    redis: clients,
+    wake: choice('wake', wake ?? DEFAULTS.wake, ['pubsub', 'poll', 'spin']),
+    pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
     keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),
     fenceField: text('fenceField', fenceField ?? DEFAULTS.fenceField),
@@ -132,14 +140,21 @@ const BUILT_IN: ResolvedLockOptions = {
   maxWait: undefined,
 };
 
-function checkRedis(redis: unknown): void {
-  const client = redis as Partial<RedisLike & { mode: string; isCluster: boolean }> | null | undefined;
-  if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
-    throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url).');
+function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
+  const clients: readonly RedisLike[] = Array.isArray(redis) ? [...redis] : [redis as RedisLike];
+  if (clients.length === 0) throw new InvalidOptionError('redis', 'must name at least one client.');
+  for (const client of clients) checkRedis(client);
+  // It would have two votes.
+  if (new Set(clients).size < clients.length) {
+    throw new InvalidOptionError('redis', 'names a client twice: each must be of a server of its own.');
   }
-  // Its pipelines refuse keys of several slots, so with two leases held at once neither would be renewed.
-  if (client.isCluster === true) {
-    throw new InvalidOptionError('redis', 'must be a client of one server or of Sentinel, and this one is a Cluster.');
+  return clients;
+}
+
+function checkRedis(redis: unknown): void {
+  const client = redis as Partial<RedisLike & { mode: string }> | null | undefined;
+  if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
+    throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url), or a list of clients.');
   }
   if (client.mode !== undefined && client.mode !== 'normal') {
     throw new InvalidOptionError(
@@ -147,6 +162,17 @@ function checkRedis(redis: unknown): void {
       `must be a client for commands, and this one is in ${client.mode} mode: give it one of its own.`,
     );
   }
+}
+
+/** An empty hash tag stands before ours, and says that the whole name decides on the slot. */
+function checkKeyPrefix(redis: RedisLike & ClusterLike, keyPrefix = ''): void {
+  if (redis.isCluster !== true || !`${redis.options?.keyPrefix ?? ''}${keyPrefix}`.includes('{}')) return;
+  throw new InvalidOptionError('keyPrefix', 'must not have {} in it on a Cluster, nor the one of the client.');
+}
+
+interface ClusterLike {
+  readonly isCluster?: boolean;
+  readonly options?: { readonly keyPrefix?: string | undefined };
 }
 
 function checkNames(what: string, options: unknown, known: readonly string[]): void {
@@ -179,8 +205,8 @@ function count(name: string, value: number, most: number): number {
   throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}.`);
 }
 
-function time(name: string, value: unknown, least: number): number {
+function time(name: string, value: unknown, least: number, most = LONGEST_TIME): number {
   // Whole, because Redis takes no fractions: what is left of a time is often computed from a clock that has them.
-  if (typeof value === 'number' && value >= least && value <= LONGEST_TIME) return Math.round(value);
-  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${LONGEST_TIME}.`);
+  if (typeof value === 'number' && value >= least && value <= most) return Math.round(value);
+  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.`);
 }

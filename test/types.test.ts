@@ -1,3 +1,5 @@
+import type { Redis } from 'ioredis';
+import type { Redis as Redis5 } from 'ioredis-5';
 import { describe, expectTypeOf, test } from 'vitest';
 import { fencedLock, type Lock, type LockTx, type RedisLike, type TryResult } from '../src/index.js';
 import type { PrismaClient } from './generated/prisma/client.js';
@@ -40,6 +42,12 @@ describe('types', () => {
     expectTypeOf<Lock['token']>().toEqualTypeOf<bigint>();
   });
 
+  test('a client of ioredis 5 is taken as one of 6 is', () => {
+    const six = (redis: Redis) => fencedLock({ redis });
+    const five = (redis: Redis5) => fencedLock({ redis });
+    expectTypeOf(six).returns.toEqualTypeOf<ReturnType<typeof five>>();
+  });
+
   test('a model that is named must have the fence, when the extension is applied', () => {
     const redis = {} as RedisLike;
     const plain = {} as PrismaClient;
@@ -54,6 +62,17 @@ describe('types', () => {
     // @ts-expect-error: not under that name
     const renamed = () => plain.$extends(fencedLock({ redis, models: ['Stock'], fenceField: 'version' }));
     expectTypeOf([without, unknown, renamed]).items.toBeFunction();
+  });
+
+  test('redis is a client or a list of clients', () => {
+    const redis = {} as RedisLike;
+    const one = () => fencedLock({ redis, wake: 'poll', pollInterval: 100 });
+    const several = () => fencedLock({ redis: [redis, redis, redis] });
+    // @ts-expect-error: not a client
+    const wrong = () => fencedLock({ redis: ['redis://host'] });
+    // @ts-expect-error: no such way
+    const unknown = () => fencedLock({ redis, wake: 'push' });
+    expectTypeOf([one, several, wrong, unknown]).items.toBeFunction();
   });
 
   test('an option that does not exist, or is of the wrong type, is refused', () => {

@@ -12,6 +12,7 @@ import { memory } from './memory.js';
 import { overhead } from './overhead.js';
 import { renewal } from './renewal.js';
 import type { Scenario } from './scenario.js';
+import { topologies } from './topologies.js';
 
 export const SCENARIOS: readonly Scenario[] = [
   overhead,
@@ -27,4 +28,5 @@ export const SCENARIOS: readonly Scenario[] = [
   admissionGrowth,
   commands,
   guard,
+  topologies,
 ];

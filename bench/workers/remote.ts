@@ -1,5 +1,4 @@
 import { startWorker, type Worker, type WorkerMessage } from '../../test/support/worker.js';
-import type { Site } from '../house.js';
 import type { Verbs } from './serve.js';
 
 interface Answer extends WorkerMessage {
@@ -15,7 +14,7 @@ export class Remote<V extends Verbs> {
   readonly #worker: Worker;
   #asked = 0;
 
-  constructor(file: string, site: Site) {
+  constructor(file: string, site: object) {
     this.#worker = startWorker(new URL(file, import.meta.url), [JSON.stringify(site)]);
   }
 
@@ -40,7 +39,7 @@ export class Remote<V extends Verbs> {
 /** Starts `count` workers, lets `use` work with them, and ends them. */
 export async function withRemotes<V extends Verbs, R>(
   file: string,
-  site: Site,
+  site: object,
   count: number,
   use: (remotes: ReadonlyArray<Remote<V>>) => Promise<R>,
 ): Promise<R> {
@@ -55,7 +54,7 @@ export async function withRemotes<V extends Verbs, R>(
 /** The same with one. */
 export function withRemote<V extends Verbs, R>(
   file: string,
-  site: Site,
+  site: object,
   use: (remote: Remote<V>) => Promise<R>,
 ): Promise<R> {
   return withRemotes<V, R>(file, site, 1, ([remote]) => use(remote as Remote<V>));

@@ -6,6 +6,7 @@ import { LUA } from './lua.js';
 import type { Mutant } from './mutant.js';
 import { OUTCOME } from './outcome.js';
 import { PG } from './pg.js';
+import { QUORUM } from './quorum.js';
 import { WRITES } from './writes.js';
 
-export const MUTANTS: readonly Mutant[] = [ADMISSION, ATTEMPT, OUTCOME, PG, WRITES, LUA, LEASE, CALLS].flat();
+export const MUTANTS: readonly Mutant[] = [ADMISSION, ATTEMPT, OUTCOME, PG, WRITES, LUA, LEASE, QUORUM, CALLS].flat();

@@ -59,7 +59,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'nobody looks after a reconnect',
     file: 'src/redis/subscriber.ts',
-    change: [['      for (const name of names) this.#wake(name);\n', '']],
+    change: [['    if (channel.known) this.#wake(name);\n', '']],
     tests: ['test/redis/subscriber', 'test/lease/lost-wake-ups'],
     why: 'What was published in between is gone.',
   },

@@ -6,14 +6,14 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'acquire of what somebody has',
     file: 'lua/acquire.lua',
-    change: [["if holder == ARGV[1] then\n  redis.call('SET'", "if true then\n  redis.call('SET'"]],
+    change: [["if holder == ARGV[1] then\n  redis.call('PEXPIRE'", "if true then\n  redis.call('PEXPIRE'"]],
     tests,
     why: 'Two would have it.',
   },
   {
     name: 'acquire past the queue',
     file: 'lua/acquire.lua',
-    change: [['  if first == nil or first == own then holder = ARGV[1] end', '  holder = ARGV[1]']],
+    change: [['  if (first == nil or first == own) and not behind then', '  if not behind then']],
     tests,
     why: 'Who comes last would be first.',
   },
@@ -62,8 +62,8 @@ export const LUA: readonly Mutant[] = [
     file: 'lua/extend.lua',
     change: [
       [
-        "if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then redis.call('PUBLISH', ARGV[3], 'look') end",
-        'if ARGV[4] == nil then pass_on(KEYS[1], KEYS[2]) end',
+        'if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then',
+        'if ARGV[5] == nil and pass_on(KEYS[1], KEYS[2]) then',
       ],
     ],
     tests,
@@ -86,14 +86,14 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'release that passes nothing on',
     file: 'lua/release.lua',
-    change: [['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then', 'if ARGV[4] then']],
+    change: [['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then', 'if ARGV[4] then']],
     tests,
     why: 'The key would go to whoever looks first.',
   },
   {
     name: 'release in silence',
     file: 'lua/release.lua',
-    change: [["  redis.call('PUBLISH', ARGV[3], 'look')\n", '']],
+    change: [["  wake_up(ARGV[5], ARGV[3], 'look')\n", '']],
     tests,
     why: 'Those whom a flush has taken out of the queue would sleep beside a free key.',
   },
@@ -109,7 +109,7 @@ export const LUA: readonly Mutant[] = [
     file: 'lua/yield.lua',
     change: [
       [
-        'if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4]) then return 0 end',
+        'if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end',
         'if ARGV[4] == nil then pass_on(KEYS[1], KEYS[2]) end',
       ],
     ],
@@ -124,6 +124,20 @@ export const LUA: readonly Mutant[] = [
     why: 'A lost handle would take the key from who has it.',
   },
   {
+    name: 'offer that takes memory to confirm',
+    file: 'lua/acquire.lua',
+    change: [["  redis.call('PEXPIRE', KEYS[1], ARGV[2])", "  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])"]],
+    tests: ['test/redis/memory'],
+    why: 'On a server whose memory is full it would go from one to the next.',
+  },
+  {
+    name: 'transfer that takes memory',
+    file: 'lua/transfer.lua',
+    change: [["redis.call('PEXPIRE', KEYS[1], ARGV[3])\n", '']],
+    tests: ['test/redis/memory'],
+    why: 'A handle could not be handed on while memory is full.',
+  },
+  {
     name: 'offer without an end',
     file: 'lua/shared/pass-on.lua',
     change: [["redis.call('SET', lease, holder, 'PX', offer_time)", "redis.call('SET', lease, holder)"]],
@@ -133,14 +147,14 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'offer told to the one alone',
     file: 'lua/shared/pass-on.lua',
-    change: [["redis.call('PUBLISH', wake, holder", "redis.call('PUBLISH', wake .. ':' .. receiver, holder"]],
+    change: [['wake_up(pubsub, wake, holder', "wake_up(pubsub, wake .. ':' .. receiver, holder"]],
     tests,
     why: 'If it is lost there, the others sleep on beside a free key.',
   },
   {
     name: 'offer to the dead',
-    file: 'lua/shared/pass-on.lua',
-    change: [['[2] > 0 then', '[2] >= 0 then']],
+    file: 'lua/shared/wake.lua',
+    change: [['[2] > 0', '[2] >= 0']],
     tests,
     why: 'Each of them would cost an offer’s time.',
   },

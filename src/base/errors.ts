@@ -127,8 +127,8 @@ export class LockUnavailableError extends FencedLockError {
   constructor(key: string | undefined, cause: unknown, done = 'Nothing was done') {
     super(
       'LOCK_UNAVAILABLE',
-      `Redis gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time. ${done}: ` +
-        'see the cause, and check the connection of the client given as `redis`.',
+      `Redis gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time` +
+        `${reason(cause)}. ${done}: check the server, and the connection of the client given as \`redis\`.`,
       { key, cause },
     );
   }
@@ -227,6 +227,13 @@ export class InvalidOptionError extends FencedLockError {
 function quoted(key: string): string {
   const text = JSON.stringify(key);
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
+}
+
+/** What is beneath an error, and never longer than a few lines: logs often keep the message alone. */
+function reason(cause: unknown): string {
+  if (!(cause instanceof Error)) return '';
+  const text = cause.message.replace(/\.$/, '');
+  return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }
 
 /** A condition as a message shows it. */

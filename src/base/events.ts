@@ -14,6 +14,9 @@ export type FencedLockEvent =
   /** Redis could not be reached, so calls go on without it (`onRedisUnavailable: 'postgres'`); and it is back. */
   | { readonly type: 'redis-passed-by'; readonly error: unknown }
   | { readonly type: 'redis-back' }
+  /** One of several nodes (`redis: [a, b, c]`, counted from 0) failed: the others decide without it; and it is back. */
+  | { readonly type: 'node-down'; readonly node: number; readonly error: unknown }
+  | { readonly type: 'node-back'; readonly node: number }
   /** A backend of Postgres was ended, because it stood in the way or its transaction had to be decided. */
   | { readonly type: 'backend-ended'; readonly key: string; readonly pid: number }
   /** COMMIT was not answered, and its outcome was found out by other means. */

@@ -59,6 +59,8 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .option('--database-url <url>', 'refuse if a migration has failed in this database');
   const field = () =>
     new Option('--field <name>', 'name of the fence field').default(DEFAULTS.fenceField).argParser(fieldName);
+  const keyPrefix = () =>
+    new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix').default(DEFAULTS.keyPrefix);
 
   writing('init', 'add a migration with the objects of fenced_lock').action((options) => init(context, options));
   writing('add-fence <models...>', 'give models a fence: field, column and guard')
@@ -85,12 +87,13 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .addOption(field())
     .option('--fix', 'set the sequence right, and begin a crash epoch')
     .option('--role <name>', "the application's role, if another than the connected one")
+    .addOption(keyPrefix())
     .option('--database-url <url>', 'default: DATABASE_URL')
     .option('--redis-url <url>', 'default: REDIS_URL')
     .action(async (options) => report(await doctor(context, options)));
   const looking = (usage: string, description: string) =>
     command(usage, description)
-      .option('--key-prefix <text>', 'what fencedLock was given as keyPrefix', DEFAULTS.keyPrefix)
+      .addOption(keyPrefix())
       .option('--database-url <url>', 'default: DATABASE_URL')
       .option('--redis-url <url>', 'default: REDIS_URL');
   looking('ls', 'list the keys that somebody has or waits for').action((options) => ls(context, options));

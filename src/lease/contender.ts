@@ -192,6 +192,8 @@ export class Contender {
         const kept = new Lease(claim, sentAt, lease.shared);
         if (kept.loss === undefined) return this.#take(kept);
         this.#shared.giveBack(claim);
+      } else {
+        this.#shared.passedOn(claim);
       }
     } catch (error) {
       this.#shared.emit({ type: 'look-failed', key: this.key, error });

@@ -4,15 +4,14 @@ import type { Emit } from '../base/events.js';
 import { Bell } from './bell.js';
 import type { Caller } from './caller.js';
 import { Lease } from './lease.js';
+import type { Rest } from './rest.js';
 import type { Answer, Claim, LeaseStore, WakeUp, Watch } from './store.js';
 
-/** First pause after a store that gave no answer; it doubles up to the longest. */
+/** First pause after a store that gave no answer, or votes that were split; it doubles up to the longest. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
 /** The first look gets what is left of the wait time, and at least so much that a healthy network answers; ms. */
 const LEAST_LOOK = 250;
-/** How often to look while wake-ups cannot be heard. */
-const DEAF_PAUSE = 250;
 /** How long offers to others may put off the next look. */
 const LONGEST_REST = 2_000;
 /** A place in the queue is kept for so long beyond the longest wait, so that a new caller seldom has to ask for more. */
@@ -24,8 +23,13 @@ export interface Means {
   readonly emit: Emit;
   /** Whether a place in the queue is to be had by the very first look. */
   readonly listenFirst: boolean;
+  readonly rest: Rest;
   /** Sends the release; nobody waits for it. */
   giveBack(claim: Claim): void;
+  /** The store has given the key to somebody else. */
+  passedOn(claim: Claim): void;
+  /** The store says that this holder has the key, though it may have given it back. */
+  giveBackAgain(holder: string): void;
 }
 
 /** The way of one process to the lease of a key: the only loop in this package that tries again for one. */
@@ -94,11 +98,13 @@ export class Contention {
     this.#holder = randomUUID();
     this.#offered = false;
     let known = false;
+    let leaseTime = 0;
     let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
       const first = this.#first();
       if (first === undefined) break;
-      const { leaseTime, deadline } = first.request;
+      const { deadline } = first.request;
+      leaseTime = first.request.leaseTime;
       if (looks === 0 && this.#means.listenFirst && !deadline.passed) {
         first.settle();
         this.#askedAt = now();
@@ -127,9 +133,11 @@ export class Contention {
           this.#trouble = lease.loss;
           nextLook = 0;
         } else {
+          if (answer.holder) this.#means.giveBackAgain(answer.holder);
           // One more, because the store rounds down: looking a moment early would only repeat the look.
           nextLook = answer.expiresIn + 1;
-          pause = FIRST_PAUSE;
+          if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);
+          pause = answer.split ? Math.min(pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
         }
       } catch (error) {
         this.#means.emit({ type: 'look-failed', key: this.#key, error });
@@ -145,13 +153,13 @@ export class Contention {
       if (this.#first() === undefined) break;
       if (this.#watch === undefined && this.#trouble === undefined) {
         if (await this.#listen()) continue;
-        nextLook = Math.min(nextLook, DEAF_PAUSE);
+        nextLook = Math.min(nextLook, this.#means.rest());
       }
-      if (this.#watch?.hears === false) nextLook = Math.min(nextLook, DEAF_PAUSE);
+      if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#means.rest());
       await this.#bell.sleep(nextLook);
     }
     // Everybody has given up. The store may have us in its queue, or have given us the lease without our knowing.
-    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime: 0 });
+    if (known) this.#means.giveBack({ key: this.#key, holder: this.#holder, leaseTime });
     return undefined;
   }
 

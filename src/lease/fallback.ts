@@ -60,10 +60,10 @@ export class FallbackStore implements LeaseStore {
     return false;
   }
 
-  async release(claim: Claim): Promise<void> {
+  async release(claim: Claim, quietly = false): Promise<void> {
     const without = this.#without.get(claim.holder);
     this.#without.delete(claim.holder);
-    if (without === undefined || this.#down === undefined) return await this.#store.release(claim);
+    if (without === undefined || this.#down === undefined) return await this.#store.release(claim, quietly);
     if (!without.inDoubt) return;
     // Behind the look that it undoes: a server that was only frozen carries out both.
     this.#store.release(claim).catch(() => this.#owed.push(claim));

@@ -2,8 +2,11 @@
 export type Answer =
   /** `shared`: why others may have it too; only Postgres keeps order at the moment. */
   | { readonly taken: true; readonly shared?: Error }
-  /** `expiresIn`: milliseconds after which the lease of the present holder ends by itself. */
-  | { readonly taken: false; readonly expiresIn: number };
+  /**
+   * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `split`: nobody has it, because
+   * several asked at once and none had enough votes: look again soon, and not in step with the others.
+   */
+  | { readonly taken: false; readonly expiresIn: number; readonly holder?: string; readonly split?: boolean };
 
 /** One lease, as the store knows it. */
 export interface Claim {
@@ -63,11 +66,14 @@ export interface LeaseStore {
   extend(claims: readonly Claim[]): Promise<Extension[]>;
   /** Passes the key on if another process waits for it (`false`), and gives the lease its full time again if not. */
   yield(claim: Claim): Promise<boolean>;
-  /** Gives back what this holder has, a lease or a place in the queue; no effect on anybody else's. */
-  release(claim: Claim): Promise<void>;
+  /**
+   * Gives back what this holder has, a lease or a place in the queue; no effect on anybody else's. `quietly`: wakes
+   * nobody, because nobody has come to know of it.
+   */
+  release(claim: Claim, quietly?: boolean): Promise<void>;
   /**
    * Calls `wake` whenever it is worth looking at the key again. Resolves once the server has confirmed that it will
-   * send them, so that a look after that misses nothing.
+   * send them, so that a look after that misses nothing; or with a watch that hears nothing, where there are none.
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /** Puts the lease into the name of `successor`; `false` if it is neither's any more. */

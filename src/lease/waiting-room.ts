@@ -4,17 +4,23 @@ import type { Emit } from '../base/events.js';
 import type { Request } from './caller.js';
 import { Contender, type Shared } from './contender.js';
 import { Lease } from './lease.js';
+import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
+import { fixed, type Rest } from './rest.js';
 import type { Claim, LeaseStore } from './store.js';
 import type { Turn } from './turn.js';
 
 /** Between two tries at taking a lease over. */
 const TRANSFER_PAUSE = 50;
+/** Between two looks while the wake-ups that there should be cannot be heard. */
+const DEAF_REST = 250;
 
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
   readonly fairness: 'process' | 'strict';
   readonly maxLocalHandovers: number;
+  /** How often to look while wake-ups cannot be heard. Default: every 250 ms. */
+  readonly rest?: Rest;
 }
 
 /** Where the callers of one client wait, key by key. */
@@ -24,24 +30,28 @@ export class WaitingRoom {
   readonly #byKey = new Map<string, Contender>();
   readonly #contenders = new Set<Contender>();
   #adopted = 0;
-  #releases = 0;
+  readonly #releases: Releases;
   #closing = false;
   #whenEmpty: Array<() => void> = [];
 
-  constructor(store: LeaseStore, renewal: Renewal, emit: Emit, { fairness, maxLocalHandovers }: WaitingRoomOptions) {
+  constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
+    const { fairness, maxLocalHandovers, rest = fixed(DEAF_REST) } = options;
     this.#strict = fairness === 'strict';
-    const giveBack = (claim: Claim) => {
-      this.#releases++;
-      store
-        .release(claim)
-        // Nobody learns of it but the events: the caller's result stands, and the lease ends by itself.
-        .catch((error: unknown) => emit({ type: 'release-failed', key: claim.key, error }))
-        .finally(() => {
-          this.#releases--;
-          this.#noticeEmpty();
-        });
+    this.#releases = new Releases(store, emit, {
+      mayTryAgain: () => !this.#closing,
+      onEmpty: () => this.#noticeEmpty(),
+    });
+    this.#shared = {
+      store,
+      renewal,
+      emit,
+      maxLocalHandovers,
+      listenFirst: this.#strict,
+      rest,
+      giveBack: (claim) => this.#releases.send(claim),
+      passedOn: (claim) => this.#releases.remember(claim),
+      giveBackAgain: (holder) => this.#releases.sendAgain(holder),
     };
-    this.#shared = { store, renewal, emit, maxLocalHandovers, listenFirst: this.#strict, giveBack };
   }
 
   /**
@@ -106,6 +116,7 @@ export class WaitingRoom {
     this.#closing = true;
     try {
       for (const contender of [...this.#contenders]) contender.turnAway(closed(contender.key));
+      this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
         this.#noticeEmpty();
@@ -152,7 +163,7 @@ export class WaitingRoom {
   }
 
   #noticeEmpty(): void {
-    if (this.#contenders.size > 0 || this.#adopted > 0 || this.#releases > 0) return;
+    if (this.#contenders.size > 0 || this.#adopted > 0 || !this.#releases.empty) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }

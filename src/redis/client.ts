@@ -1,14 +1,15 @@
-/**
- * The part of an ioredis client that is used here; ioredis 5 and 6 both have it. Commands go over the caller's own
- * connection, wake-ups over one duplicate of it.
- */
-export interface RedisClient {
-  readonly mode: string;
+/** The part of an ioredis client that is used here; ioredis 5 and 6 both have it. */
+export interface Commands {
   readonly status: string;
   readonly options?: { readonly keyPrefix?: string | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;
   eval(lua: string, keys: number, ...rest: string[]): Promise<unknown>;
   pipeline(): RedisPipeline;
+}
+
+/** Of one server, or of a Sentinel group. Wake-ups go over one duplicate of it. */
+export interface RedisClient extends Commands {
+  readonly mode: string;
   scan(
     cursor: string,
     match: 'MATCH',
@@ -19,6 +20,22 @@ export interface RedisClient {
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
 }
 
+/** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */
+export interface ClusterClient extends Commands {
+  readonly isCluster: true;
+  /** The addresses of the nodes that have a slot, its master first. */
+  readonly slots: ReadonlyArray<readonly string[] | undefined>;
+  nodes(role: 'all' | 'master'): NodeClient[];
+  connect(): Promise<void>;
+  ping(): Promise<unknown>;
+  /** Asks a node which has which slot; then comes `refresh`. */
+  refreshSlotsCache(answered?: (error?: unknown) => void): void;
+  on(event: 'refresh', listener: () => void): unknown;
+  off(event: 'refresh', listener: () => void): unknown;
+}
+
+type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };
+
 interface RedisPipeline {
   evalsha(sha1: string, keys: number, ...rest: string[]): unknown;
   exec(): Promise<Array<[error: Error | null, reply: unknown]> | null>;
@@ -28,10 +45,13 @@ interface RedisPipeline {
 export interface RedisSubscriberClient {
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
+  ssubscribe(...channels: string[]): Promise<unknown>;
+  sunsubscribe(...channels: string[]): Promise<unknown>;
   ping(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   /** Of the connection at the moment; Node's own. */
-  readonly stream?: { ref(): unknown; unref(): unknown };
-  on(event: 'ready' | 'close' | 'end' | 'error', listener: (error?: Error) => void): unknown;
-  on(event: 'message', listener: (channel: string, message: string) => void): unknown;
+  readonly stream?: { ref(): unknown; unref(): unknown; destroy(): unknown };
+  /** `moved`: a channel of this connection is another node's now. */
+  on(event: 'ready' | 'close' | 'end' | 'moved' | 'error', listener: (error?: Error) => void): unknown;
+  on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }

@@ -1,10 +1,42 @@
+/** What to do about what a server answers, by what its answer says; before Redis 7 it stands within one of the script's. */
+const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
+  [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
+  [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
+  [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: see to the replicas'],
+  [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: give a client for one, new Cluster([…])'],
+  [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: see to its nodes'],
+  [/^ERR unknown command/i, 'scripts are needed here: EVALSHA and EVAL under their own names'],
+  [
+    /^NOPERM\b|ACL failure in script|executing the script can't/,
+    'the user needs more rights: see "Rights" in the README',
+  ],
+];
+
+function advised(said: string): string {
+  // A command that the server does not know is repeated by it, arguments and all.
+  const message = said.replace(/,? with args beginning with:.*$/s, '');
+  const advice = ADVICE.find(([said]) => said.test(message))?.[1];
+  // It may pass here twice.
+  return advice === undefined || message.endsWith(`(${advice})`) ? message : `${message} (${advice})`;
+}
+
 /**
  * A Redis error as it may be shown: ioredis hangs the command on it, with all arguments, and that of a refused login
  * holds the password.
  */
 export function presentable(error: unknown): Error {
   const { name, message, code } = (error ?? {}) as { name?: unknown; message?: unknown; code?: unknown };
-  const plain = new Error(typeof message === 'string' ? message : String(error));
+  const plain = new Error(advised(typeof message === 'string' ? message : String(error)));
   if (typeof name === 'string') plain.name = name;
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain;
+}
+
+/** Whether the server itself said it; otherwise nobody did. */
+export function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** A Cluster's way of saying: not here, or not now. */
+export function isRedirection(error: unknown): boolean {
+  return error instanceof Error && /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /.test(error.message);
 }

@@ -1,4 +1,4 @@
-import type { RedisClient } from './client.js';
+import type { Commands } from './client.js';
 
 /** A Lua script with the types of its border, made from the header lines of its file in lua/. */
 export interface Script<Keys extends string[], Args extends string[], Reply> {
@@ -15,7 +15,7 @@ export interface Script<Keys extends string[], Args extends string[], Reply> {
  * answer is not `wanted` any more: by then it would come behind the command that undoes it.
  */
 export function run<Keys extends string[], Args extends string[], Reply>(
-  redis: RedisClient,
+  redis: Commands,
   script: Script<Keys, Args, Reply>,
   keys: NoInfer<Keys>,
   args: NoInfer<Args>,

@@ -2,78 +2,105 @@ import { randomUUID } from 'node:crypto';
 import { OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../lease/store.js';
-import type { RedisClient } from './client.js';
-import { presentable } from './errors.js';
+import type { ClusterClient, RedisClient } from './client.js';
+import { isRedirection, isReply, presentable } from './errors.js';
 import { keyOf, type Names, namesOf } from './keys.js';
+import { type Nodes, nodesOf } from './nodes.js';
 import { isUnknownScript, run, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber.js';
+import type { PubSub } from './subscriber-connection.js';
+import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
   /** How long one command may take before its answer counts as lost; milliseconds. */
   readonly commandTimeout: number;
+  /** Whether wake-ups are published and heard. Default: `true`. */
+  readonly wakeUps?: boolean;
+  /**
+   * How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. 0: there is no order, and
+   * whoever comes first has it. Default: 1 000.
+   */
+  readonly offerTime?: number;
+  /** The verbs of wake-ups. All clients of the same locks have to agree. Default: `sharded` on a Cluster only. */
+  readonly pubsub?: PubSub;
 }
 
-/** How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
-const OFFER_TIME = '1000';
+const OFFER_TIME = 1_000;
+/** What closes where nothing was opened. */
+const DEAF: Watch = { close: () => {}, hears: false };
 /** How many names a step of `list` asks for. */
 const SCAN_STEP = '1000';
 
-/** Leases and queues on one Redis (or a Sentinel group, which looks like one). */
+/** Leases and queues on one Redis (or a Sentinel group, which looks like one), or on a Cluster, key by key. */
 export class RedisStore implements LeaseStore {
-  readonly #redis: RedisClient;
+  readonly #redis: RedisClient | ClusterClient;
+  readonly #nodes: Nodes;
+  readonly #pubsub: PubSub;
   readonly #options: RedisStoreOptions;
   /** What this process is known by where it waits. */
   readonly #receiver = randomUUID();
   readonly #subscriber: Subscriber;
+  readonly #unanswered = new Unanswered();
 
-  constructor(redis: RedisClient, options: RedisStoreOptions, emit: Emit) {
+  constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
     this.#options = options;
-    this.#subscriber = new Subscriber(redis, this.#receiver, emit);
+    this.#nodes = nodesOf(redis);
+    this.#pubsub = options.pubsub ?? this.#nodes.pubsub;
+    this.#subscriber = new Subscriber(this.#nodes, this.#pubsub, this.#receiver, emit);
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake, OFFER_TIME] as const;
-    const left = await this.#number(scripts.acquire, [lease, queue], [...args], atMost);
+    const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
+    const [reply, present] = await this.#run(
+      scripts.acquire,
+      [lease, queue],
+      [...args, this.#offerTime, this.#pubsub],
+      atMost,
+    ).catch((error: unknown) => {
+      if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
+      throw error;
+    });
+    const left = Number(reply);
     if (left === 0) return { taken: true };
-    return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left };
+    return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left, holder: String(present) };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
-    try {
-      const pipeline = this.#redis.pipeline();
-      for (const claim of claims) {
-        const { sha1, keys } = scripts.extend;
-        pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
-      }
-      const replies = await this.#bounded(pipeline.exec());
-      return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
-    } catch (error) {
-      return claims.map(() => presentable(error));
-    }
+    const groups = new Map<string, Array<[index: number, claim: Claim]>>();
+    claims.forEach((claim, index) => {
+      const name = this.#nodes.groupOf(this.#names(claim.key).wake);
+      const group = groups.get(name) ?? [];
+      group.push([index, claim]);
+      groups.set(name, group);
+    });
+    const answers: Extension[] = [];
+    const extended = [...groups.values()].map(async (group) => {
+      const extensions = await this.#extendTogether(group.map(([, claim]) => claim));
+      group.forEach(([index], at) => {
+        answers[index] = extensions[at] ?? new Error('Redis answered fewer commands than it was sent');
+      });
+    });
+    await Promise.all(extended);
+    return answers;
   }
 
   async yield(claim: Claim): Promise<boolean> {
     return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
   }
 
-  async release({ key, holder }: Claim): Promise<void> {
+  async release({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    await this.#number(scripts.release, [lease, queue], [holder, this.#receiver, wake, OFFER_TIME]);
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
+    await this.#unanswered.released(holder, () => this.#run(scripts.release, [lease, queue], [...args]));
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
-    const subscriber = this.#subscriber;
-    const close = await subscriber.listen(this.#names(key).wake, wake);
-    return {
-      close,
-      get hears() {
-        return subscriber.connected;
-      },
-    };
+    if (this.#options.wakeUps === false) return DEAF;
+    return await this.#subscriber.listen(this.#names(key).wake, wake);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -98,31 +125,39 @@ export class RedisStore implements LeaseStore {
     const own = this.#redis.options?.keyPrefix ?? '';
     const seen = new Set<string>();
     const states: KeyState[] = [];
-    let cursor = '0';
-    do {
-      const scan = this.#redis.scan(cursor, 'MATCH', `${escaped(own + keyPrefix)}{*`, 'COUNT', SCAN_STEP);
-      const [next, names] = await this.#bounded(scan);
-      const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
-      const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
-      for (const key of fresh) seen.add(key);
-      // Step by step: with all of them under way at once the last answers would come too late.
-      states.push(...(await Promise.all(fresh.map((key) => this.inspect(key)))));
-      cursor = String(next);
-    } while (cursor !== '0');
+    for (const master of await this.#bounded(this.#nodes.masters())) {
+      let cursor = '0';
+      do {
+        const scan = master.scan(cursor, 'MATCH', `${escaped(own + keyPrefix)}{*`, 'COUNT', SCAN_STEP);
+        const [next, names] = await this.#bounded(scan);
+        const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
+        const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
+        for (const key of fresh) seen.add(key);
+        // Step by step: with all of them under way at once the last answers would come too late.
+        states.push(...(await Promise.all(fresh.map((key) => this.inspect(key)))));
+        cursor = String(next);
+      } while (cursor !== '0');
+    }
     return states.filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
   }
 
   async force(key: string, holder: string): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    return (await this.#number(scripts.force, [lease, queue], [holder, wake, OFFER_TIME])) === 1;
+    return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#pubsub])) === 1;
   }
 
   async close(): Promise<void> {
     this.#subscriber.close();
   }
 
+  /** No channel: the scripts publish nothing. */
   #names(key: string): Names {
-    return namesOf(this.#options.keyPrefix, key);
+    const names = namesOf(this.#options.keyPrefix, key);
+    return { ...names, wake: this.#options.wakeUps === false ? '' : this.#nodes.channelPrefix + names.wake };
+  }
+
+  get #offerTime(): string {
+    return String(this.#options.offerTime ?? OFFER_TIME);
   }
 
   #extendKeys({ key }: Claim): [lease: string, queue: string] {
@@ -130,15 +165,35 @@ export class RedisStore implements LeaseStore {
     return [lease, queue];
   }
 
-  #extendArgs({ key, holder, leaseTime }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string] {
-    return [holder, String(leaseTime), this.#names(key).wake, OFFER_TIME];
+  #extendArgs({
+    key,
+    holder,
+    leaseTime,
+  }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string] {
+    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#pubsub];
+  }
+
+  /** In one pipeline. */
+  async #extendTogether(claims: readonly Claim[]): Promise<Extension[]> {
+    try {
+      const pipeline = this.#redis.pipeline();
+      for (const claim of claims) {
+        const { sha1, keys } = scripts.extend;
+        pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
+      }
+      const replies = await this.#bounded(pipeline.exec());
+      return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
+    } catch (error) {
+      return claims.map(() => presentable(error));
+    }
   }
 
   async #extension(claim: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
-    if (!isUnknownScript(error)) return presentable(error);
+    // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
+    if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
       const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));
       return again === 1 ? 'extended' : 'gone';
@@ -178,11 +233,13 @@ export class RedisStore implements LeaseStore {
     return within(reply, time).then(
       (answer) => {
         if (answer !== OVERDUE) return answer;
+        this.#nodes.doubt();
         // While it connects ioredis keeps commands back: its status says why nothing came.
         const { status } = this.#redis;
         throw new Error(`Redis did not answer within ${Math.round(time)} ms; the client's status is "${status}"`);
       },
       (error: unknown) => {
+        if (!isReply(error)) this.#nodes.doubt();
         throw presentable(error);
       },
     );

@@ -1,170 +1,215 @@
 import { after, OVERDUE, type Timer, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import type { WakeUp } from '../lease/store.js';
-import type { RedisClient, RedisSubscriberClient } from './client.js';
-import { presentable } from './errors.js';
+import type { WakeUp, Watch } from '../lease/store.js';
+import { isRedirection, presentable } from './errors.js';
+import type { Nodes } from './nodes.js';
+import { type PubSub, SubscriberConnection } from './subscriber-connection.js';
 
-/** How long the server may take to confirm a subscription or to answer a ping. */
+/** How long a server may take to confirm a subscription. */
 const ANSWER_TIME = 2_000;
-/** A connection that died silently shows no event at all, so it is asked now and then while somebody listens. */
-const PING_EVERY = 5_000;
-/** How long an unused connection is kept: a busy key's next waiter comes soon, an idle process should end. */
-const LINGER = 2_000;
+/** How often to try again to subscribe to what is not heard. */
+const REPAIR_EVERY = 250;
 
 type Listener = (wakeUp: WakeUp) => void;
 
 interface Channel {
   readonly listeners: Set<Listener>;
-  /** Settles with the server's confirmation. */
-  confirmed: Promise<unknown>;
+  /** Settles with the first confirmation, or refusal, of a server. */
+  readonly confirmed: Promise<void>;
+  confirm(): void;
+  refuse(error: unknown): void;
+  /** Where it is subscribed to, or to be. */
+  at: SubscriberConnection | undefined;
+  /** Of the subscription that is under way; one that comes late is nobody's any more. */
+  asked: object | undefined;
+  /** Whether a message that is published now would be heard. */
+  heard: boolean;
+  /** Whether it ever was. */
+  known: boolean;
 }
 
+const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
+
 /**
- * The one subscriber connection of a client, opened at the first use, with its channels counted.
+ * The channels that a client listens to, with their listeners counted, each on a connection to the server that has its
+ * name: there is one connection for each such server, opened at the first use.
  *
- * After a reconnect it subscribes again and calls every listener once: what was published in between is gone.
+ * A channel that is not heard (its connection broke, its name is another server's now) is subscribed to again, where it
+ * belongs then. Its listeners are called when it is lost, and once it is heard again: what was published in between is gone.
  */
 export class Subscriber {
-  readonly #redis: RedisClient;
+  readonly #nodes: Nodes;
+  readonly #pubsub: PubSub;
   /** What ends the name of the channel that only this process subscribes to: that it does tells that it is there. */
   readonly #own: string;
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
-  #connection: RedisSubscriberClient | undefined;
-  /** Whether a message that is published now would be heard. */
-  connected = false;
-  #pinging: Timer | undefined;
-  #closing: Timer | undefined;
+  readonly #connections = new Map<string, SubscriberConnection>();
+  #repairing: Timer | undefined;
+  #heedless: (() => void) | undefined;
 
-  constructor(redis: RedisClient, receiver: string, emit: Emit) {
-    this.#redis = redis;
+  constructor(nodes: Nodes, pubsub: PubSub, receiver: string, emit: Emit) {
+    this.#nodes = nodes;
+    this.#pubsub = pubsub;
     this.#own = `:${receiver}`;
     this.#emit = emit;
   }
 
-  /** Resolves once the server has confirmed the subscription; the function that it gives ends it. */
-  async listen(name: string, listener: Listener): Promise<() => void> {
-    const connection = this.#open();
-    let channel = this.#channels.get(name);
-    if (channel === undefined) {
-      channel = { listeners: new Set(), confirmed: connection.subscribe(name, name + this.#own) };
-      this.#channels.set(name, channel);
-    }
+  /** Resolves once the server has confirmed the subscription. */
+  async listen(name: string, listener: Listener): Promise<Watch> {
+    const channel = this.#channels.get(name) ?? this.#add(name);
     channel.listeners.add(listener);
-    const stop = () => this.#stop(name, listener);
+    const close = () => this.#stop(name, channel, listener);
     try {
       if ((await within(channel.confirmed, ANSWER_TIME)) === OVERDUE) {
         throw new Error(`Redis did not confirm a subscription within ${ANSWER_TIME} ms`);
       }
     } catch (error) {
-      stop();
+      close();
       throw presentable(error);
     }
-    return stop;
+    return {
+      close,
+      get hears() {
+        return channel.heard;
+      },
+    };
   }
 
   close(): void {
-    this.#pinging?.stop();
-    this.#closing?.stop();
+    for (const channel of this.#channels.values()) channel.refuse(new Error('The client was closed'));
     this.#channels.clear();
-    const connection = this.#connection;
-    this.#connection = undefined;
-    connection?.disconnect();
+    for (const connection of [...this.#connections.values()]) connection.close();
+    this.#rest();
   }
 
-  #stop(name: string, listener: Listener): void {
-    const channel = this.#channels.get(name);
-    if (!channel?.listeners.delete(listener) || channel.listeners.size > 0) return;
+  #add(name: string): Channel {
+    let confirm = () => {};
+    let refuse = (_: unknown) => {};
+    const confirmed = new Promise<void>((resolve, reject) => {
+      confirm = resolve;
+      refuse = reject;
+    });
+    confirmed.catch(() => {});
+    const channel: Channel = { listeners: new Set<Listener>(), confirmed, confirm, refuse, ...UNHEARD };
+    this.#heedless ??= this.#nodes.onChange(() => this.#placeAll());
+    this.#channels.set(name, channel);
+    this.#place(name, channel);
+    return channel;
+  }
+
+  #stop(name: string, channel: Channel, listener: Listener): void {
+    if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
+    if (this.#channels.get(name) !== channel) return;
     this.#channels.delete(name);
-    // In order behind the subscribe: a new listener's subscribe comes after it.
-    this.#connection?.unsubscribe(name, name + this.#own).catch(() => {});
-    if (this.#channels.size === 0) {
-      this.#pinging?.stop();
-      this.#closing = after(LINGER, () => this.close()).unref();
-      // A process that has nothing else to do ends at once.
-      this.#connection?.stream?.unref();
-    }
+    this.#leave(name, channel);
+    if (this.#channels.size === 0) this.#rest();
   }
 
-  #open(): RedisSubscriberClient {
-    this.#closing?.stop();
-    if (this.#channels.size === 0) this.#pingSoon();
-    this.#connection?.stream?.ref();
-    if (this.#connection) return this.#connection;
-    const connection = this.#redis.duplicate({
-      // Ours is the only one that knows what to do after a reconnect: subscribe, have it confirmed, then look.
-      autoResubscribe: false,
-      // The bounds here are our own. A ping that ioredis gave up would look like one of a closed connection.
-      commandTimeout: undefined,
-      // Nor does it ever give up: a caller that waits has no other way to hear of a release.
-      retryStrategy: (times: number) => Math.min(times * 50, 1_000),
-      maxRetriesPerRequest: null,
-      enableOfflineQueue: true,
-      enableReadyCheck: false,
+  /** Nobody listens to anything. */
+  #rest(): void {
+    this.#repairing?.stop();
+    this.#repairing = undefined;
+    this.#heedless?.();
+    this.#heedless = undefined;
+  }
+
+  #placeAll(): void {
+    for (const [name, channel] of this.#channels) this.#place(name, channel);
+  }
+
+  /** Sees to it that the channel is heard: there where its name is now. */
+  #place(name: string, channel: Channel): void {
+    const connection = this.#connectionFor(name);
+    if (channel.at !== connection) {
+      this.#leave(name, channel);
+      channel.at = connection;
+      connection?.use(name);
+    }
+    if (channel.heard) return;
+    this.#repairSoon();
+    if (connection?.up && channel.asked === undefined) void this.#ask(name, channel, connection);
+  }
+
+  async #ask(name: string, channel: Channel, connection: SubscriberConnection): Promise<void> {
+    const asked = {};
+    channel.asked = asked;
+    try {
+      await connection.subscribe(name, name + this.#own);
+    } catch (error) {
+      if (channel.asked !== asked) return;
+      channel.asked = undefined;
+      // Of a slot that moves, or of a connection that broke, more will be heard. Anything else is a refusal.
+      if (!isRedirection(error) && connection.up) channel.refuse(error);
+      return;
+    }
+    if (channel.asked !== asked) return;
+    channel.asked = undefined;
+    channel.heard = true;
+    channel.confirm();
+    if (channel.known) this.#wake(name);
+    channel.known = true;
+  }
+
+  #leave(name: string, channel: Channel): void {
+    const connection = channel.at;
+    this.#lose(channel);
+    channel.at = undefined;
+    connection?.leave(name, name, name + this.#own);
+  }
+
+  #lose(channel: Channel): void {
+    channel.heard = false;
+    channel.asked = undefined;
+  }
+
+  /** While something is not heard, nobody else may find out where it is. */
+  #repairSoon(): void {
+    this.#repairing ??= after(REPAIR_EVERY, () => {
+      this.#repairing = undefined;
+      if ([...this.#channels.values()].every(({ heard }) => heard)) return;
+      this.#nodes.doubt();
+      this.#placeAll();
+    }).unref();
+  }
+
+  #connectionFor(name: string): SubscriberConnection | undefined {
+    const address = this.#nodes.addressOf(name);
+    if (address === undefined) {
+      this.#nodes.doubt();
+      return undefined;
+    }
+    const known = this.#connections.get(address);
+    if (known) return known;
+    const client = this.#nodes.open(address, SubscriberConnection.SETTINGS);
+    if (client === undefined) return undefined;
+    const connection: SubscriberConnection = new SubscriberConnection(client, this.#pubsub, this.#emit, {
+      heard: (channel, message) => this.#wake(channel, message),
+      up: () => this.#placeAll(),
+      down: () => this.#lost(connection),
+      moved: () => this.#lost(connection),
+      ended: () => {
+        if (this.#connections.get(address) === connection) this.#connections.delete(address);
+        this.#lost(connection);
+      },
     });
-    this.#connection = connection;
-    let connectedBefore = false;
-    connection.on('message', (name, message) => this.#wake(name, message));
-    // Without a listener an error event would end the process. Each retry of the connection brings one.
-    connection.on('error', (error) => this.#emit({ type: 'subscriber-down', error: presentable(error) }));
-    connection.on('ready', () => {
-      if (connectedBefore) void this.#resubscribe(connection);
-      connectedBefore = true;
-      this.connected = true;
-    });
-    // Whoever waits finds out now whether the server can be reached, and not at the end of a lease.
-    connection.on('close', () => {
-      if (!this.connected || this.#connection !== connection) return;
-      this.connected = false;
-      for (const name of this.#channels.keys()) this.#wake(name);
-    });
-    // The caller's retryStrategy gave up: nobody hears anything here any more. The next listener opens a new one.
-    connection.on('end', () => {
-      if (this.#connection !== connection) return;
-      this.#connection = undefined;
-      this.#channels.clear();
-    });
+    this.#connections.set(address, connection);
     return connection;
+  }
+
+  /** Whoever waits finds out now whether the server can be reached, and not at the end of a lease. */
+  #lost(connection: SubscriberConnection): void {
+    const lost = [...this.#channels].filter(([, { at }]) => at === connection);
+    for (const [, channel] of lost) this.#lose(channel);
+    if (lost.length === 0) return;
+    this.#nodes.doubt();
+    this.#repairSoon();
+    for (const [name, { known }] of lost) if (known) this.#wake(name);
   }
 
   #wake(name: string, message = 'look'): void {
     const [turn = '', expiresIn] = message.split(' ');
     const wakeUp = expiresIn === undefined ? 'look' : { turn, expiresIn: Number(expiresIn) };
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
-  }
-
-  async #resubscribe(connection: RedisSubscriberClient): Promise<void> {
-    const names = [...this.#channels.keys()];
-    if (names.length === 0) return;
-    const confirmed = connection.subscribe(...names.flatMap((name) => [name, name + this.#own]));
-    for (const name of names) {
-      const channel = this.#channels.get(name);
-      if (channel) channel.confirmed = confirmed;
-    }
-    try {
-      await confirmed;
-      for (const name of names) this.#wake(name);
-    } catch {
-      // The connection broke again: the next 'ready' comes here.
-    }
-  }
-
-  #pingSoon(): void {
-    this.#pinging?.stop();
-    this.#pinging = after(PING_EVERY, () => void this.#ping()).unref();
-  }
-
-  async #ping(): Promise<void> {
-    const connection = this.#connection;
-    if (connection === undefined) return;
-    try {
-      if ((await within(connection.ping(), ANSWER_TIME)) === OVERDUE) {
-        this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
-        connection.disconnect(true);
-      }
-    } catch {
-      // It closed meanwhile, and is connecting again by itself.
-    }
-    if (this.#channels.size > 0) this.#pingSoon();
   }
 }

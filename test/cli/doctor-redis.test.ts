@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { requireRedis } from '../support/redis-suite.js';
-import { freePort } from '../support/servers/index.js';
+import { freePort, startRedis } from '../support/servers/index.js';
 import { describeWithShop } from '../support/shop.js';
 import { findings, notOk, Patient } from './patient.js';
 import type { Ran } from './project.js';
@@ -10,8 +10,8 @@ import { rewritingProxy } from './rewriting-proxy.js';
 describeWithShop('doctor, of Redis', () => {
   const patient = new Patient();
   const redis = requireRedis();
-  const look = async (url: string) => {
-    const ran = await patient.doctor(patient.url, '--redis-url', url);
+  const look = async (url: string, ...args: string[]) => {
+    const ran = await patient.doctor(patient.url, '--redis-url', url, ...args);
     return { ...ran, found: findings(ran).filter(({ server }) => server === 'redis') };
   };
   const ofRedis = (ran: Ran) => notOk(ran).filter(({ server }) => server === 'redis');
@@ -32,7 +32,15 @@ describeWithShop('doctor, of Redis', () => {
   test('nothing is found in a healthy server', async () => {
     const ran = await look(redis().url);
     expect(ofRedis(ran)).toEqual([]);
-    expect(ran.found.map(({ check }) => check)).toEqual(['version', 'role', 'eviction', 'persistence', 'replicas']);
+    const seen = ['version', 'role', 'mode', 'memory', 'eviction', 'persistence', 'replicas', 'scripts', 'wake-ups'];
+    expect(ran.found.map(({ check }) => check)).toEqual(seen);
+  });
+
+  test('and nothing is left in it', async () => {
+    const admin = new Redis(redis().url);
+    await look(redis().url);
+    expect(await admin.keys('*doctor*')).toEqual([]);
+    admin.disconnect();
   });
 
   test('a read-only replica is a fault', async () => {
@@ -57,6 +65,79 @@ describeWithShop('doctor, of Redis', () => {
     await using proxy = await rewritingProxy(redis().url, { rewrite: [version, old] });
     const ran = await look(proxy.url);
     expect(ofRedis(ran)).toMatchObject([{ check: 'version', status: 'fault' }]);
+  });
+
+  test('a Sentinel is a fault', async () => {
+    const admin = new Redis(redis().url);
+    const mode = /(redis|server)_mode:/.exec(await admin.info('server'))?.[0] ?? '';
+    admin.disconnect();
+    await using proxy = await rewritingProxy(redis().url, { rewrite: [`${mode}standalone`, `${mode}sentinel\r\n`] });
+    expect(ofRedis(await look(proxy.url))).toMatchObject([{ check: 'mode', status: 'fault' }]);
+  });
+
+  test('a Cluster that serves no keys is a fault', async () => {
+    const node = await startRedis({ args: ['--cluster-enabled', 'yes'] });
+    onTestFinished(() => node.stop());
+    expect(ofRedis(await look(node.url))).toMatchObject([{ check: 'scripts', status: 'fault' }]);
+  });
+
+  test('a full memory is a fault, and nobody gets a place to wait in', async () => {
+    const ran = await configured(['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0'], () =>
+      look(redis().url),
+    );
+    expect(ofRedis(ran)).toMatchObject([
+      { check: 'memory', status: 'fault' },
+      { check: 'wake-ups', status: 'warning', message: expect.stringContaining('OOM') },
+    ]);
+  });
+
+  test('a memory that is nearly full is a warning', async () => {
+    const admin = new Redis(redis().url);
+    const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))?.[1]);
+    admin.disconnect();
+    const most = String(Math.round(used * 1.08));
+    const ran = await configured(['CONFIG', 'SET', 'maxmemory', most], ['CONFIG', 'SET', 'maxmemory', '0'], () =>
+      look(redis().url),
+    );
+    expect(ofRedis(ran)).toMatchObject([{ check: 'memory', status: 'warning' }]);
+  });
+
+  test.each([
+    ['scripts', '-evalsha', 'fault'],
+    ['scripts', 'resetkeys', 'fault'],
+    // With `wake: 'poll'` they are not needed.
+    ['wake-ups', '-publish', 'warning'],
+    ['wake-ups', '-subscribe', 'warning'],
+    ['wake-ups', '-pubsub', 'warning'],
+  ])('a user who lacks a right for %s (%s) is a %s', async (check, right, status) => {
+    const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
+    const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~*', '&*', right];
+    const ran = await configured(user, ['ACL', 'DELUSER', 'doctor'], () => look(url));
+    expect(ofRedis(ran)).toMatchObject([{ check, status, remedy: expect.stringContaining('Rights') }]);
+    expect(ran.out).not.toContain('secret-of-doctor');
+  });
+
+  test('the key prefix of the application is what its user has rights for', async () => {
+    const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
+    const names = ['~shop:*', 'resetchannels', '&shop:*'];
+    const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', ...names];
+    await configured(user, ['ACL', 'DELUSER', 'doctor'], async () => {
+      expect(ofRedis(await look(url))).toMatchObject([{ check: 'scripts', status: 'fault' }]);
+      expect(ofRedis(await look(url, '--key-prefix', 'shop:'))).toEqual([]);
+    });
+  });
+
+  test('renamed commands are a fault', async () => {
+    const without = await startRedis({ args: ['--rename-command', 'EVALSHA', ''] });
+    onTestFinished(() => without.stop());
+    expect(ofRedis(await look(without.url))).toMatchObject([{ check: 'scripts', status: 'fault' }]);
+  });
+
+  test('what swallows messages is a warning, with what to do', async () => {
+    const rewrite = ['$7\r\nmessage', '$7\r\nMESSAGE'] as const;
+    await using proxy = await rewritingProxy(redis().url, { rewrite });
+    const remedy = expect.stringContaining("wake: 'poll'");
+    expect(ofRedis(await look(proxy.url))).toMatchObject([{ check: 'wake-ups', status: 'warning', remedy }]);
   });
 
   test('a server that is not there is a fault, and the database is looked at all the same', async () => {

@@ -3,7 +3,9 @@ import type { Actor } from '../support/faults/actor.js';
 import { check } from '../support/faults/check.js';
 import { type Fault, LONG } from '../support/faults/fault.js';
 import { Round } from '../support/faults/round.js';
-import { Stage } from '../support/faults/stage.js';
+import { Stage, type StageOptions } from '../support/faults/stage.js';
+import { FAULTS, FAULTS_OF_NODES } from '../support/faults/table/index.js';
+import { TOPOLOGIES, type TopologyName } from '../support/topologies.js';
 
 /** Three in each of three workers. */
 export const CALLERS = 9;
@@ -14,17 +16,25 @@ const TEST_TIME = 40_000;
 /** Of this run; `FENCED_LOCK_SEED` repeats its choices. Which of two processes is faster, no seed decides. */
 export const seed = process.env['FENCED_LOCK_SEED'] ?? String(Date.now() % 2 ** 31);
 
-type StageOptions = Parameters<typeof Stage.open>[0];
-
 /** A suite with servers of its own, that it may kill, and workers on them. */
 export function describeOnStage(name: string, suite: (stage: () => Stage) => void, options: StageOptions = {}): void {
+  const missing = options.topology?.unavailable();
   const { url, reason } = inject('redis');
   const external = ['DATABASE_URL', 'REDIS_URL'].filter((given) => (process.env[given] ?? '') !== '');
   describe(name, () => {
     if (url === undefined) test.skip(reason, () => {});
+    else if (missing !== undefined) test.skip(missing, () => {});
     else if (external.length > 0) test.skip(`${external.join(' and ')} may not be killed`, () => {});
     else suite(useStage(options));
   });
+}
+
+/** The faults of a topology's nodes, each with one that strikes a worker and one that strikes Postgres. */
+export function describeTopology(name: TopologyName): void {
+  const ofNodes: readonly Fault[] = FAULTS_OF_NODES[name];
+  const others = [FAULTS.workers, FAULTS.Postgres];
+  const together = ofNodes.map((fault, index) => [fault, ...others.map((kind) => kind[index % kind.length] as Fault)]);
+  describeFaults(`faults of ${name}, and others with them`, together, { topology: TOPOLOGIES[name] });
 }
 
 /** As many faults as there are actors, one for each. */
@@ -36,33 +46,37 @@ export function byThrees(faults: readonly Fault[]): Together[] {
 }
 
 /** Each fault once, in one round, with everybody proven to get on in between; then what that round has left behind. */
-export function describeFaults(name: string, faults: readonly Together[]): void {
-  describeOnStage(name, (stage) => {
-    let round: Round | undefined;
-    beforeAll(async () => {
-      round = await Round.begin(stage(), { seed: `once-${seed}` });
-    });
+export function describeFaults(name: string, faults: readonly Together[], options?: StageOptions): void {
+  describeOnStage(
+    name,
+    (stage) => {
+      let round: Round | undefined;
+      beforeAll(async () => {
+        round = await Round.begin(stage(), { seed: `once-${seed}` });
+      });
 
-    test.each(faults.map((each) => [each.map((fault) => fault.name).join(' + '), each] as const))(
-      '%s',
-      async (_, each) => {
-        const struck = await Promise.all(
-          each.map((fault, index) => round?.strike(fault, stage().actors[index] as Actor, LONG)),
-        );
-        expect(struck).toEqual(each.map(() => true));
-        expect(await round?.calm(), 'everybody gets on').toBe(true);
-      },
-      TEST_TIME,
-    );
+      test.each(faults.map((each) => [each.map((fault) => fault.name).join(' + '), each] as const))(
+        '%s',
+        async (_, each) => {
+          const struck = await Promise.all(
+            each.map((fault, index) => round?.strike(fault, stage().actors[index] as Actor, LONG)),
+          );
+          expect(struck).toEqual(each.map(() => true));
+          expect(await round?.calm(), 'everybody gets on').toBe(true);
+        },
+        TEST_TIME,
+      );
 
-    test(`after all of them the history holds (seed ${seed})`, async () => {
-      const history = await round?.end();
-      if (history === undefined) throw new Error('there is no round');
-      expect(check(history)).toEqual([]);
-      // What the calms alone have brought.
-      expect(history.entries.length).toBeGreaterThanOrEqual(faults.length * CALLERS);
-    });
-  });
+      test(`after all of them the history holds (seed ${seed})`, async () => {
+        const history = await round?.end();
+        if (history === undefined) throw new Error('there is no round');
+        expect(check(history)).toEqual([]);
+        // What the calms alone have brought.
+        expect(history.entries.length).toBeGreaterThanOrEqual(faults.length * CALLERS);
+      });
+    },
+    options,
+  );
 }
 
 function useStage(options: StageOptions): () => Stage {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
-import type { FencedLockEvent } from '../../src/base/events.js';
+import type { Emit, FencedLockEvent } from '../../src/base/events.js';
 import type { Request } from '../../src/lease/caller.js';
 import { Renewal } from '../../src/lease/renewal.js';
 import type { LeaseStore } from '../../src/lease/store.js';
@@ -24,31 +24,31 @@ export interface ActorOptions extends Partial<WaitingRoomOptions> {
   readonly redis?: Omit<RedisOptions, 'replyMapping'>;
   /** Default: so long that a look ends by its answer, and by nothing else. */
   readonly commandTimeout?: number;
+  /** Without wake-ups. */
+  readonly polls?: boolean;
   /** What stands before the store. */
-  readonly wrap?: (store: LeaseStore, emit: (event: FencedLockEvent) => void) => LeaseStore;
+  readonly wrap?: (store: LeaseStore, emit: Emit) => LeaseStore;
 }
 
 /** What a caller asks for; what is not given suits a test that is not about it. */
 export type Asked = Partial<Omit<Request, 'deadline'>>;
 
-/** As if it were another process: its own connections, its own waiting room. Closed after the test. */
-export class Actor {
-  readonly redis: Redis;
+/** As if it were another process: its own store, its own waiting room. Closed after the test. */
+export abstract class Party {
   readonly events: FencedLockEvent[] = [];
   readonly store: ObservedStore;
   readonly renewal: Renewal;
   readonly room: WaitingRoom;
 
-  constructor({ url, redis, commandTimeout = 600_000, wrap = (store) => store, ...options }: ActorOptions) {
-    this.redis = new Redis(url, { retryStrategy: () => 20, ...redis });
-    // What fails by a fault that is made on purpose says so itself.
-    this.redis.on('error', () => {});
-    const emit = (event: FencedLockEvent) => void this.events.push(event);
-    const store = new RedisStore(this.redis, { keyPrefix: PREFIX, commandTimeout }, emit);
-    this.store = new ObservedStore(wrap(store, emit));
+  constructor(store: (emit: Emit) => LeaseStore, options: Partial<WaitingRoomOptions>) {
+    const emit: Emit = (event) => void this.events.push(event);
+    this.store = new ObservedStore(store(emit));
     this.renewal = new Renewal(this.store);
-    const { fairness = 'process', maxLocalHandovers = 16 } = options;
-    this.room = new WaitingRoom(this.store, this.renewal, emit, { fairness, maxLocalHandovers });
+    this.room = new WaitingRoom(this.store, this.renewal, emit, {
+      fairness: 'process',
+      maxLocalHandovers: 16,
+      ...options,
+    });
     onTestFinished(() => this.close());
   }
 
@@ -71,8 +71,34 @@ export class Actor {
     void this.room.close();
     this.renewal.close();
     await this.store.close();
+    this.disconnect();
+  }
+
+  abstract disconnect(): void;
+}
+
+/** On one Redis. */
+export class Actor extends Party {
+  readonly redis: Redis;
+
+  constructor({ url, redis, commandTimeout = 600_000, polls, wrap = (store) => store, ...options }: ActorOptions) {
+    const client = connect(url, redis);
+    const settings = { keyPrefix: PREFIX, commandTimeout, wakeUps: polls !== true };
+    const make = (emit: Emit) => wrap(new RedisStore(client, settings, emit), emit);
+    super(make, options);
+    this.redis = client;
+  }
+
+  disconnect(): void {
     this.redis.disconnect();
   }
+}
+
+export function connect(url: string, options: ActorOptions['redis'] = {}): Redis {
+  const redis = new Redis(url, { retryStrategy: () => 20, ...options });
+  // What fails by a fault that is made on purpose says so itself.
+  redis.on('error', () => {});
+  return redis;
 }
 
 export function someKey(): string {

@@ -5,6 +5,7 @@ import { Tally, Work } from './tally.js';
 export class ObservedStore implements LeaseStore {
   readonly looks = new Tally();
   readonly answers = new Tally();
+  readonly splits = new Tally();
   readonly watches = new Tally();
   /** What was heard, by whoever of this process listens. */
   readonly wakeUps: WakeUp[] = [];
@@ -32,6 +33,7 @@ export class ObservedStore implements LeaseStore {
     try {
       const number = this.looks.count;
       const answer = await this.#store.acquire(claim, look);
+      if (!answer.taken && answer.split) this.splits.add();
       await this.beforeAnswer(number);
       return answer;
     } finally {
@@ -58,8 +60,8 @@ export class ObservedStore implements LeaseStore {
     }
   }
 
-  release(claim: Claim): Promise<void> {
-    return this.released.run(this.#store.release(claim));
+  release(claim: Claim, quietly?: boolean): Promise<void> {
+    return this.released.run(this.#store.release(claim, quietly));
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {

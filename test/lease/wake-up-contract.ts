@@ -117,6 +117,16 @@ export function describeWakeUps(name: string, makeActor: MakeActor): void {
       await woken.opened;
     });
 
+    test('force wakes those who wait', async () => {
+      const [holder, operator, contender] = [await make(), await make(), await make()];
+      const claim = claimOf(someKey());
+      await holder.acquire(claim);
+      const woken = gate();
+      await contender.watch(claim.key, () => woken.open());
+      await operator.force(claim.key, claim.holder);
+      await woken.opened;
+    });
+
     test('after the store is closed its watchers hear nothing', async () => {
       const [holder, contender, bystander] = [await make(), await make(), await make()];
       const claim = claimOf(someKey());

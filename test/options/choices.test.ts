@@ -10,7 +10,11 @@ const { defaults } = extension({});
 const call = (options: object) => resolveLockOptions(options as LockOptions, defaults);
 
 const OF_A_CALL = { reentry: ['join', 'throw'], nested: ['throw', 'allow'] };
-const OF_THE_EXTENSION = { fairness: ['process', 'strict'], onRedisUnavailable: ['throw', 'postgres'] };
+const OF_THE_EXTENSION = {
+  fairness: ['process', 'strict'],
+  onRedisUnavailable: ['throw', 'postgres'],
+  wake: ['pubsub', 'poll', 'spin'],
+};
 const NO_CHOICE = ['', 'JOIN', 'constructor', 0, true, {}, ['throw'], null, () => {}];
 
 describe('the function', () => {
@@ -36,7 +40,9 @@ describe('a choice', () => {
         `${name} of ${of} cannot be %o, and is told the choices`,
         (value) => {
           expect(() => resolve({ [name]: value })).toThrow(InvalidOptionError);
-          expect(() => resolve({ [name]: value })).toThrow(`\`${name}\` must be '${choices[0]}' or '${choices[1]}'`);
+          expect(() => resolve({ [name]: value })).toThrow(
+            `\`${name}\` must be ${choices.map((each) => `'${each}'`).join(' or ')}`,
+          );
         },
       );
     }

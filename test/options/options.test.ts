@@ -210,17 +210,30 @@ describeWithShop('the Redis client', () => {
   test('that subscribes in RESP3 can send commands too, and is accepted', async () => {
     const redis = connect(3);
     await redis.subscribe('anything');
-    expect(extension({ redis }).redis).toBe(redis);
+    expect(extension({ redis }).redis).toEqual([redis]);
   });
 
-  test('of a Cluster is refused: it would renew no leases of several slots', () => {
+  test('of a Cluster is accepted', () => {
     const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
-    expect(refusal(() => extension({ redis: cluster })).message).toContain('Cluster');
+    expect(extension({ redis: cluster }).redis[0]).toBe(cluster);
     cluster.disconnect();
   });
 
+  test.each(['{}', 'app:{}:'])(
+    'of a Cluster is refused with the keyPrefix %j: it would spread the names of a key over the slots',
+    (keyPrefix) => {
+      const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
+      const prefixed = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true, keyPrefix });
+      expect(refusal(() => extension({ redis: cluster, keyPrefix })).message).toContain('keyPrefix');
+      expect(refusal(() => extension({ redis: prefixed })).message).toContain('keyPrefix');
+      expect(extension({ redis: new Redis({ lazyConnect: true }), keyPrefix }).keyPrefix).toBe(keyPrefix);
+      cluster.disconnect();
+      prefixed.disconnect();
+    },
+  );
+
   test('need not be connected yet', () => {
     const redis = new Redis({ lazyConnect: true });
-    expect(extension({ redis }).redis).toBe(redis);
+    expect(extension({ redis }).redis).toEqual([redis]);
   });
 });

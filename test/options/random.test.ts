@@ -48,6 +48,8 @@ const options = fc
       fairness: mostly(fc.constantFrom('process', 'strict')),
       maxLocalHandovers: mostly(fc.nat(1_000)),
       onRedisUnavailable: mostly(fc.constantFrom('throw', 'postgres')),
+      wake: mostly(fc.constantFrom('pubsub', 'poll', 'spin')),
+      pollInterval: mostly(fc.integer({ min: 10, max: 2_000 })),
       defaults: lockOptions,
       onEvent: mostly(fc.constant(() => {})),
     }),

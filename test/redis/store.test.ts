@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
+import { Redis as Redis5, type RedisOptions as Redis5Options } from 'ioredis-5';
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
 import { leaseName, PREFIX, queueName } from '../lease/actors.js';
@@ -16,23 +17,32 @@ describeWithShop('RedisStore', () => {
   });
   afterAll(() => admin.disconnect());
 
-  const settings = [
-    { name: 'RESP3', options: { protocol: 3 } },
-    { name: 'RESP2', options: { protocol: 2 } },
+  const with6 = (options: Omit<RedisOptions, 'replyMapping'>) => (url: string, connectionName: string) =>
+    new Redis(url, { ...options, connectionName });
+  const with5 = (options: Redis5Options) => (url: string, connectionName: string) =>
+    new Redis5(url, { ...options, connectionName });
+  const clients = [
+    { name: 'RESP3', open: with6({ protocol: 3 }) },
+    { name: 'RESP2', open: with6({ protocol: 2 }) },
     // What an application may have set for its own use of the client.
-    { name: 'numbers as strings', options: { stringNumbers: true } },
-    { name: 'automatic pipelines', options: { enableAutoPipelining: true } },
+    { name: 'numbers as strings', open: with6({ stringNumbers: true }) },
+    { name: 'automatic pipelines', open: with6({ enableAutoPipelining: true }) },
     {
       name: 'lazy, with a prefix and a time limit',
-      options: { lazyConnect: true, keyPrefix: 'app:', commandTimeout: 5_000 },
+      open: with6({ lazyConnect: true, keyPrefix: 'app:', commandTimeout: 5_000 }),
+    },
+    { name: 'ioredis 5', open: with5({}) },
+    {
+      name: 'ioredis 5, all of these',
+      open: with5({ enableAutoPipelining: true, keyPrefix: 'app:', stringNumbers: true }),
     },
   ] as const;
 
-  for (const { name, options } of settings) {
-    const makeActor = (): StoreActor => {
+  for (const { name, open } of clients) {
+    const makeActor = (wakeUps = true): StoreActor => {
       const connectionName = randomUUID();
-      const redis = new Redis(inject('redis').url as string, { ...options, connectionName });
-      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
+      const redis = open(inject('redis').url as string, connectionName);
+      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, wakeUps }, () => {});
       const close = () => {
         void store.close();
         redis.disconnect();
@@ -48,7 +58,8 @@ describeWithShop('RedisStore', () => {
         forget: (key) => redis.del(leaseName(key), queueName(key)),
       };
     };
-    describeStore(name, makeActor);
-    describeOrder(name, makeActor);
+    describeStore(name, () => makeActor());
+    describeOrder(name, () => makeActor());
+    if (name === 'RESP3') describeStore('without wake-ups', () => makeActor(false), { wakeUps: false });
   }
 });

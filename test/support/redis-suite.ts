@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { inCI } from './ci.js';
 import { type RedisOptions, type RedisServer, redisUnavailable, startRedis } from './servers/index.js';
 
 /**
@@ -29,8 +30,4 @@ export function requireRedis(options: RedisOptions = {}): () => RedisServer {
     if (server === undefined) throw new Error('Redis is not started yet: use it in a test or in a hook.');
     return server;
   };
-}
-
-function inCI(): boolean {
-  return ![undefined, '', '0', 'false'].includes(process.env['CI']);
 }

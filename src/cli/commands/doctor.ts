@@ -21,6 +21,7 @@ export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
   readonly field: string;
   readonly fix?: boolean;
+  readonly keyPrefix: string;
 }
 
 const COLOURS = { ok: 'green', warning: 'yellow', fault: 'red', skipped: 'dim' } as const satisfies Record<
@@ -79,10 +80,13 @@ async function redis(context: Context, options: DoctorOptions): Promise<Reported
   }
   return await asFindings(context, 'redis', async () => {
     const server = await connectRedis(context, url);
+    const store = server.store(options.keyPrefix);
+    const silent = server.store(options.keyPrefix, false);
     try {
       context.say(context.paint('bold', `Redis ${server.shown}`));
-      return await run('redis', redisChecks, await server.info());
+      return await run('redis', redisChecks, { info: await server.info(), store, silent });
     } finally {
+      await Promise.all([store.close(), silent.close()]);
       server.close();
     }
   });

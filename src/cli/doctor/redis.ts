@@ -1,13 +1,24 @@
+import { hearsOfRelease, takeAndGiveBack } from '../locks/rehearsal.js';
+import { messageOf } from '../problem.js';
+import type { RedisServer } from '../servers/redis.js';
 import { type Check, fault, ok, warning } from './check.js';
 
-type Info = ReadonlyMap<string, string>;
+/** What the checks of Redis look at. */
+interface RedisSubject {
+  /** What INFO says. */
+  readonly info: ReadonlyMap<string, string>;
+  readonly store: ReturnType<RedisServer['store']>;
+  /** The same, but nothing is published or heard: as with `wake: 'poll'`. */
+  readonly silent: ReturnType<RedisServer['store']>;
+}
 
 const OLDEST = [6, 2] as const;
+const NEARLY_FULL = 0.9;
 
-const version: Check<Info> = {
+const version: Check<RedisSubject> = {
   name: 'version',
   essential: true,
-  async look(info) {
+  async look({ info }) {
     const valkey = info.get('valkey_version');
     if (valkey !== undefined) return ok(`Valkey ${valkey}.`);
     const text = info.get('redis_version') ?? '';
@@ -20,17 +31,52 @@ const version: Check<Info> = {
   },
 };
 
-const role: Check<Info> = {
+const role: Check<RedisSubject> = {
   name: 'role',
-  async look(info) {
+  essential: true,
+  async look({ info }) {
     if (info.get('role') !== 'slave') return ok('Writes are possible.');
+    if (isOfCluster(info)) return ok('A replica, which knows the way to its master.');
     return fault('This server is a read-only replica.', 'Connect to the primary, or through Sentinel.');
   },
 };
 
-const eviction: Check<Info> = {
+const mode: Check<RedisSubject> = {
+  name: 'mode',
+  essential: true,
+  async look({ info }) {
+    const text = info.get('redis_mode') ?? info.get('server_mode');
+    if (text === 'sentinel') {
+      return fault(
+        'This is a Sentinel: it knows where the primary is, and keeps nothing.',
+        'Give the URL of the primary here; in the application new Redis({ sentinels, name }).',
+      );
+    }
+    if (!isOfCluster(info)) return ok('One server.');
+    return ok('A node of a Cluster: the application needs new Cluster([…]), since one server is refused most keys.');
+  },
+};
+
+function isOfCluster(info: ReadonlyMap<string, string>): boolean {
+  return (info.get('redis_mode') ?? info.get('server_mode')) === 'cluster';
+}
+
+const memory: Check<RedisSubject> = {
+  name: 'memory',
+  async look({ info }) {
+    const [used, most] = [Number(info.get('used_memory')), Number(info.get('maxmemory') ?? 0)];
+    if (most === 0) return ok('No maxmemory.');
+    const share = `${Math.round((100 * used) / most)} % of maxmemory is used.`;
+    if (info.get('maxmemory_policy') !== 'noeviction' || used < most * NEARLY_FULL) return ok(share);
+    const remedy = 'Raise maxmemory, or give the locks a server of their own.';
+    if (used < most) return warning(share, remedy);
+    return fault(`${share} Whoever has to wait for a lock is refused a place.`, remedy);
+  },
+};
+
+const eviction: Check<RedisSubject> = {
   name: 'eviction',
-  async look(info) {
+  async look({ info }) {
     const policy = info.get('maxmemory_policy') ?? 'noeviction';
     if (policy === 'noeviction') return ok('maxmemory-policy is noeviction.');
     return warning(
@@ -40,21 +86,53 @@ const eviction: Check<Info> = {
   },
 };
 
-const persistence: Check<Info> = {
+const persistence: Check<RedisSubject> = {
   name: 'persistence',
-  async look(info) {
+  async look({ info }) {
     if (info.get('aof_enabled') === '1') return ok('An append-only file is kept.');
     return ok('No append-only file: a restart may forget leases. That costs their work, and no update.');
   },
 };
 
-const replicas: Check<Info> = {
+const replicas: Check<RedisSubject> = {
   name: 'replicas',
-  async look(info) {
+  async look({ info }) {
     const count = Number(info.get('connected_slaves') ?? 0);
     if (count === 0) return ok('None is connected.');
     return ok(`${count} connected: a failover may forget the last leases. That costs their work, and no update.`);
   },
 };
 
-export const redisChecks = [version, role, eviction, persistence, replicas];
+const scripts: Check<RedisSubject> = {
+  name: 'scripts',
+  essential: true,
+  look: ({ silent }) =>
+    takeAndGiveBack(silent).then(
+      () => ok('A lock was taken, extended and given back.'),
+      (error: unknown) =>
+        fault(
+          `A lock was refused: ${messageOf(error)}.`,
+          'See "Hardening" in docs/topologies.md, and "Rights" in the README.',
+        ),
+    ),
+};
+
+const wakeUps: Check<RedisSubject> = {
+  name: 'wake-ups',
+  async look({ store }) {
+    try {
+      if (await hearsOfRelease(store)) return ok('A release was heard.');
+      return warning(
+        'A release was published, and not heard.',
+        "Connect to the server itself, or let the application use wake: 'poll'.",
+      );
+    } catch (error) {
+      return warning(
+        `Wake-ups were refused: ${messageOf(error)}.`,
+        `See "Rights" in the README, or let the application use wake: 'poll'.`,
+      );
+    }
+  },
+};
+
+export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps];

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { LeaseStore } from '../../lease/store.js';
-import type { RedisClient } from '../../redis/client.js';
+import type { ClusterClient, RedisClient } from '../../redis/client.js';
 import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
@@ -16,6 +16,8 @@ export interface RedisServer {
   info(): Promise<ReadonlyMap<string, string>>;
   /** Those whose names begin with `keyPrefix`. */
   locks(keyPrefix: string): Locks;
+  /** The same as the application has them, refusals included; without `wakeUps` they are neither published nor heard. */
+  store(keyPrefix: string, wakeUps?: boolean): LeaseStore;
   close(): void;
 }
 
@@ -25,7 +27,8 @@ const WITHIN = 5_000;
 export async function connectRedis(context: Context, url: string): Promise<RedisServer> {
   context.hide(url);
   if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
-  const redis = await client(url);
+  const { Cluster, Redis } = await loadClient();
+  const redis = new Redis(url, { ...ONCE, retryStrategy: () => null, lazyConnect: true });
   const shown = `${redis.options.host ?? 'localhost'}:${redis.options.port ?? 6379}`;
   let reason: unknown;
   redis.on('error', (error) => {
@@ -35,19 +38,42 @@ export async function connectRedis(context: Context, url: string): Promise<Redis
     redis.disconnect();
     throw new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? error)}.`, { cause: error });
   });
+  // One node of a Cluster knows the way to the others.
+  const cluster = (await isOfCluster(redis)) ? clusterOf(Cluster, redis) : undefined;
+  const client = (cluster ?? redis) as unknown as RedisClient | ClusterClient;
+  const store = (keyPrefix: string, wakeUps = true) =>
+    new RedisStore(client, { keyPrefix, commandTimeout: WITHIN, wakeUps }, () => {});
   return {
     shown,
-    info: async () => parse(await redis.info()),
-    locks: (keyPrefix) => locksOn(redis, keyPrefix, shown),
-    close: () => redis.disconnect(),
+    info: async () => parse(await redis.info().catch(refusedAt(shown))),
+    locks: (keyPrefix) => locksOn(store(keyPrefix), shown),
+    store,
+    close: () => {
+      cluster?.disconnect();
+      redis.disconnect();
+    },
   };
 }
 
-function locksOn(redis: Redis, keyPrefix: string, shown: string): Locks {
-  const store = new RedisStore(redis as unknown as RedisClient, { keyPrefix, commandTimeout: WITHIN }, () => {});
-  const refused = (cause: unknown): never => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
-  };
+async function isOfCluster(redis: Redis): Promise<boolean> {
+  const info = await redis.info('cluster').catch(() => '');
+  return parse(info).get('cluster_enabled') === '1';
+}
+
+function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
+  const { host = 'localhost', port = 6379, username, password, tls } = options;
+  const login = { ...(username && { username }), ...(password && { password }), ...(tls && { tls }) };
+  const cluster = new Client([{ host, port }], {
+    lazyConnect: true,
+    clusterRetryStrategy: () => null,
+    redisOptions: { ...ONCE, ...login },
+  });
+  cluster.on('error', () => {});
+  return cluster;
+}
+
+function locksOn(store: LeaseStore, shown: string): Locks {
+  const refused = refusedAt(shown);
   return {
     inspect: (key) => store.inspect(key).catch(refused),
     list: () => store.list().catch(refused),
@@ -55,18 +81,24 @@ function locksOn(redis: Redis, keyPrefix: string, shown: string): Locks {
   };
 }
 
-/** Loaded only by the commands that connect. It asks once: a server that is down must be reported, not waited for. */
-async function client(url: string): Promise<Redis> {
-  const module = await import('ioredis').catch((cause: unknown) => {
+function refusedAt(shown: string): (cause: unknown) => never {
+  return (cause) => {
+    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
+  };
+}
+
+/** It asks once: a server that is down must be reported, not waited for. */
+const ONCE = {
+  enableReadyCheck: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: WITHIN,
+  commandTimeout: WITHIN,
+};
+
+/** Loaded only by the commands that connect. */
+async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
+  return await import('ioredis').catch((cause: unknown) => {
     throw new Problem('This command needs the client of Redis: npm install ioredis@6.', { cause });
-  });
-  return new module.Redis(url, {
-    lazyConnect: true,
-    enableReadyCheck: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-    connectTimeout: WITHIN,
-    commandTimeout: WITHIN,
   });
 }
 

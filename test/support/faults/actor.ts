@@ -1,20 +1,14 @@
-import { type FaultProxy, startFaultProxy } from '../fault-proxy.js';
 import { startWorker, type Worker } from '../worker.js';
-import type { Cast, Go, HandedOver, Site, ToWorker } from './messages.js';
-import type { Fairness } from './ways/client.js';
+import { Lines, type Servers } from './lines.js';
+import type { Cast, Go, HandedOver, ToWorker } from './messages.js';
+import type { Fairness, Wake } from './ways/client.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
-
-/** The lines of one worker to its servers, each to be hurt alone. */
-export interface Lines {
-  readonly postgres: FaultProxy;
-  readonly commands: FaultProxy;
-  readonly wakeUps: FaultProxy;
-}
 
 /** What an actor is told of the others, and tells them. */
 interface Surroundings {
   readonly fairness: Fairness;
+  readonly wake: Wake;
   onExit(worker: string, what: string): void;
   /** Its process gives a handle away. */
   onHandedOver(given: HandedOver): void;
@@ -24,7 +18,6 @@ interface Surroundings {
 export class Actor {
   readonly name: string;
   readonly lines: Lines;
-  readonly #urls: Pick<Site, 'databaseUrl' | 'redisUrl'>;
   /** Loaded and idle, so that a killed worker is missed for a moment only. */
   #understudy: Worker;
   #worker: Worker | undefined;
@@ -34,30 +27,15 @@ export class Actor {
   readonly killed: string[] = [];
   readonly #surroundings: Surroundings;
 
-  static async open(
-    name: string,
-    urls: Pick<Site, 'databaseUrl' | 'redisUrl'>,
-    surroundings: Surroundings,
-  ): Promise<Actor> {
-    const [postgres, commands, wakeUps] = await Promise.all([
-      startFaultProxy(target(urls.databaseUrl)),
-      startFaultProxy(target(urls.redisUrl)),
-      startFaultProxy(target(urls.redisUrl)),
-    ]);
-    const actor = new Actor(name, { postgres, commands, wakeUps }, urls, surroundings);
+  static async open(name: string, servers: Servers, surroundings: Surroundings): Promise<Actor> {
+    const actor = new Actor(name, await Lines.open(servers), surroundings);
     await actor.enter();
     return actor;
   }
 
-  private constructor(
-    name: string,
-    lines: Lines,
-    urls: Pick<Site, 'databaseUrl' | 'redisUrl'>,
-    surroundings: Surroundings,
-  ) {
+  private constructor(name: string, lines: Lines, surroundings: Surroundings) {
     this.name = name;
     this.lines = lines;
-    this.#urls = urls;
     this.#surroundings = surroundings;
     this.#understudy = startWorker(WORKER);
   }
@@ -83,18 +61,9 @@ export class Actor {
     await worker.next('here');
     this.#worker = worker;
     this.#processes++;
-    const { databaseUrl, redisUrl } = this.#urls;
-    const { postgres, commands, wakeUps } = this.lines;
     const name = this.process;
-    const ours = new URL(postgres.url(databaseUrl));
-    ours.searchParams.set('application_name', name);
-    const site: Site = {
-      databaseUrl: ours.href,
-      redisUrl: commands.url(redisUrl),
-      wakeUpsUrl: wakeUps.url(redisUrl),
-    };
-    const { fairness, onExit } = this.#surroundings;
-    const cast: Cast = { type: 'cast', name, site, fairness };
+    const { fairness, wake, onExit } = this.#surroundings;
+    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake };
     worker.send(cast);
     void this.#passOn(worker);
     void worker.exited.then((exit) => {
@@ -138,11 +107,6 @@ export class Actor {
 
   async close(): Promise<void> {
     await Promise.all([this.die(), this.#understudy.kill()]);
-    await Promise.all(Object.values(this.lines).map((line: FaultProxy) => line.close()));
+    await this.lines.close();
   }
-}
-
-function target(url: string) {
-  const { hostname: host, port } = new URL(url);
-  return { host, port: Number(port) };
 }

@@ -1,15 +1,16 @@
 import type { HandleState } from '../../../src/index.js';
+import type { RedisSite } from '../redis-site.js';
 import type { WorkerMessage } from '../worker.js';
 import type { HandlePart } from './history.js';
-import type { Fairness } from './ways/client.js';
+import type { Fairness, Wake } from './ways/client.js';
 import type { WayName } from './ways/index.js';
 
 /** Where a worker finds its servers: its own line to each. */
 export interface Site {
   readonly databaseUrl: string;
-  readonly redisUrl: string;
-  /** Where the subscriber connection goes, so that it can be hurt alone. */
-  readonly wakeUpsUrl: string;
+  readonly redis: RedisSite;
+  /** Where the subscriber connection goes, where it has a line of its own. */
+  readonly wakeUpsUrl?: string;
 }
 
 /** A key, and the row that is written under it. */
@@ -24,6 +25,7 @@ export interface Cast extends WorkerMessage {
   readonly name: string;
   readonly site: Site;
   readonly fairness: Fairness;
+  readonly wake: Wake;
 }
 
 /** Work on these, until told to rest. */

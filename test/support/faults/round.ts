@@ -123,6 +123,6 @@ export class Round {
   }
 
   #leases(): Promise<string[]> {
-    return this.#stage.leases.keys('*:lease');
+    return this.#stage.leases();
   }
 }

@@ -1,8 +1,17 @@
-import { Redis } from 'ioredis';
 import pg from 'pg';
+import { namesOf } from '../../../src/redis/keys.js';
 import { guardedDir } from '../servers/guard.js';
-import { type PostgresServer, type RedisServer, startPostgres, startRedis } from '../servers/index.js';
+import {
+  askServer,
+  type ClusterGroup,
+  type FailoverGroup,
+  type PostgresServer,
+  type RedisGroup,
+  type RedisServer,
+  startPostgres,
+} from '../servers/index.js';
 import { setUpShop } from '../shop-database.js';
+import { TOPOLOGIES, type Topology } from '../topologies.js';
 import { Actor } from './actor.js';
 import { monotonic } from './clock.js';
 import type { Trouble } from './history.js';
@@ -15,52 +24,98 @@ const GUARD = `
   CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Stock"
     FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'allow')`;
 
+/** As the package has it by default. */
+const DEFAULT_PREFIX = 'fenced-lock:';
+
+export interface StageOptions {
+  /** The writes of the fenced model are judged by the database, and otherwise by the client. */
+  readonly guard?: boolean;
+  readonly topology?: Topology;
+}
+
 /** Servers of its own, to be hurt, and workers on them. */
 export class Stage {
   readonly troubles: Trouble[] = [];
   readonly #directory = guardedDir('faults');
+  /** The last one that was made. */
+  #product = '';
 
-  /** `guard`: the writes of the fenced model are judged by the database, and otherwise by the client. */
-  static async open({ guard = false } = {}): Promise<Stage> {
-    const [postgres, redis] = await Promise.all([
+  static async open({ guard = false, topology = TOPOLOGIES.single as Topology }: StageOptions = {}): Promise<Stage> {
+    const [postgres, group] = await Promise.all([
       startPostgres({ settings: { log_min_messages: 'fatal' } }),
-      startRedis({ args: ['--maxmemory-policy', 'allkeys-random'] }),
+      topology.start(),
     ]);
     const databaseUrl = await setUpShop(postgres);
-    const stage = new Stage(postgres, redis);
+    const stage = new Stage(postgres, group);
     if (guard) await stage.database.query(GUARD);
-    const urls = { databaseUrl, redisUrl: redis.url };
     const onExit = (worker: string, what: string) => stage.troubles.push({ worker, at: monotonic(), what });
     const names = Array.from({ length: WORKERS }, (_, index) => `w${index + 1}`);
     const open = (name: string, index: number) =>
-      Actor.open(name, urls, {
-        // All in one order of their own, beside processes that share theirs.
-        fairness: index === WORKERS - 1 ? 'strict' : 'process',
-        onExit,
-        onHandedOver: (given) => stage.actors[(index + 1) % WORKERS]?.tell(given),
-      });
+      Actor.open(
+        name,
+        { databaseUrl, group },
+        {
+          wake: topology.wake ?? 'pubsub',
+          // All in one order of their own, beside processes that share theirs.
+          fairness: index === WORKERS - 1 ? 'strict' : 'process',
+          onExit,
+          onHandedOver: (given) => stage.actors[(index + 1) % WORKERS]?.tell(given),
+        },
+      );
     stage.actors.push(...(await Promise.all(names.map(open))));
     return stage;
   }
 
   /** As a superuser and past every line, for the checker and for faults. */
   readonly database: pg.Pool;
-  readonly leases: Redis;
   readonly actors: Actor[] = [];
 
   private constructor(
     readonly postgres: PostgresServer,
-    readonly redis: RedisServer,
+    /** All that is Redis. */
+    readonly group: RedisGroup,
   ) {
     this.database = new pg.Pool({ connectionString: postgres.url, max: 4 });
     // The servers go down on purpose.
     this.database.on('error', () => {});
-    this.leases = new Redis(redis.url, { maxRetriesPerRequest: null });
-    this.leases.on('error', () => {});
   }
 
   get directory(): string {
     return this.#directory.path;
+  }
+
+  /** The one Redis. */
+  get redis(): RedisServer {
+    const [redis, ...others] = this.group.nodes;
+    if (redis === undefined || others.length > 0) throw new Error('there are several nodes');
+    return redis;
+  }
+
+  /** The nodes that stand in for each other. */
+  get failovers(): FailoverGroup {
+    if (!('failOver' in this.group)) throw new Error('no node takes over from another one');
+    return this.group as FailoverGroup;
+  }
+
+  get cluster(): ClusterGroup {
+    if (!('reshard' in this.group)) throw new Error('this is no Cluster');
+    return this.group as ClusterGroup;
+  }
+
+  /** The name in Redis of a lease that all want at the moment. */
+  get leaseName(): string {
+    return namesOf(DEFAULT_PREFIX, this.#product).lease;
+  }
+
+  /** A command to each node that answers; a replica may refuse it. */
+  async tellNodes(...words: [string, ...string[]]): Promise<void> {
+    await Promise.allSettled(this.group.nodes.map(({ url }) => askServer(url, ...words)));
+  }
+
+  /** The names of the leases on all nodes. */
+  async leases(): Promise<string[]> {
+    const found = await Promise.all(this.group.nodes.map(({ url }) => askServer(url, 'KEYS', '*:lease')));
+    return [...new Set((found as string[][]).flat())];
   }
 
   async product(name: string): Promise<Product> {
@@ -68,14 +123,14 @@ export class Stage {
       'INSERT INTO "Stock" (product, quantity) VALUES ($1, 0) RETURNING id',
       [name],
     );
+    this.#product = name;
     return { key: name, id: Number(rows[0]?.id) };
   }
 
   async close(): Promise<void> {
     await Promise.all(this.actors.map((actor) => actor.close()));
-    this.leases.disconnect();
     await this.database.end();
-    await Promise.all([this.postgres.stop(), this.redis.stop()]);
+    await Promise.all([this.postgres.stop(), this.group.stop()]);
     this.#directory.remove();
   }
 }

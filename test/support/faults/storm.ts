@@ -6,7 +6,7 @@ import { schedule } from './schedule.js';
 import type { Stage } from './stage.js';
 import { ALL_FAULTS } from './table/index.js';
 
-/** All faults together, by the schedule of a seed, until it is `over`. Resolves when the last one has healed. */
+/** Faults together, by the schedule of a seed, until it is `over`. Resolves when the last one has healed. */
 export async function storm(
   stage: Stage,
   round: Round,

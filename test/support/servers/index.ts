@@ -1,8 +1,15 @@
+export { type ClusterGroup, startCluster } from './cluster.js';
 export { dockerAnswers } from './docker.js';
 export { NotSupervised, ServerUnavailable } from './errors.js';
 export { freePort } from './free-port.js';
+export { groupOfOne } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { startPostgres } from './postgres.js';
 export { type PostgresServer, withUser } from './postgres-server.js';
+export { startQuorum } from './quorum.js';
 export { redisUnavailable, startRedis } from './redis.js';
+export { type FailoverGroup, groupsUnavailable, type RedisGroup } from './redis-group.js';
+export { askServer } from './redis-ping.js';
 export type { RedisOptions, RedisServer } from './redis-server.js';
+export { startSentinelGroup } from './sentinel.js';
+export { startValkey, valkeyUnavailable } from './valkey.js';

@@ -32,13 +32,26 @@ export async function answersFromProcess(port: number, pid: number): Promise<voi
 }
 
 export async function versionOf(url: string): Promise<string> {
-  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: 2_000 });
+  const info = String(await askServer(url, 'INFO', 'server'));
+  // Valkey also says which Redis it is compatible with.
+  return (/valkey_version:(\S+)/.exec(info) ?? /redis_version:(\S+)/.exec(info))?.[1] ?? 'unknown';
+}
+
+/** One command on a connection of its own; rejects soon where nobody answers. */
+export async function askServer(url: string, ...words: [string, ...string[]]): Promise<unknown> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    connectTimeout: 2_000,
+    commandTimeout: 2_000,
+    // What the questions about topologies are written for.
+    protocol: 2,
+  });
   // connect() rejects with the same error.
   redis.on('error', () => {});
   try {
     await redis.connect();
-    const info = await redis.info('server');
-    return /(?:valkey|redis)_version:(\S+)/.exec(info)?.[1] ?? 'unknown';
+    return await redis.call(...words);
   } finally {
     redis.disconnect();
   }

@@ -14,8 +14,10 @@ export interface RedisProgram {
   args(port: number, dir: string): string[];
 }
 
-export function redisOnPath(): RedisProgram | undefined {
-  for (const kind of ['redis-server', 'valkey-server'] as const) {
+type RealKind = 'redis-server' | 'valkey-server';
+
+export function redisOnPath(kinds: readonly RealKind[] = ['redis-server', 'valkey-server']): RedisProgram | undefined {
+  for (const kind of kinds) {
     const command = onPath(kind);
     if (command === undefined) continue;
     return {

@@ -1,12 +1,15 @@
+import type { TopologyName } from '../../topologies.js';
 import type { Fault } from '../fault.js';
+import { FAILOVERS, RESHARDING } from './failovers.js';
 import { LINES } from './lines.js';
 import { OPERATORS } from './operators.js';
 import { POSTGRES } from './postgres.js';
+import { QUORUMS } from './quorums.js';
 import { REDIS } from './redis.js';
-import { STEP_FAULTS } from './steps.js';
+import { POSTGRES_STEP_FAULTS, STEP_FAULTS } from './steps.js';
 import { WORKERS } from './workers.js';
 
-/** All faults that there are, by what they hurt. */
+/** What strikes one Redis and all that is around it, by what it hurts. */
 export const FAULTS = {
   workers: WORKERS,
   operators: OPERATORS,
@@ -17,3 +20,29 @@ export const FAULTS = {
 } as const satisfies Record<string, readonly Fault[]>;
 
 export const ALL_FAULTS: readonly Fault[] = Object.values(FAULTS).flat();
+
+/** What strikes where there are several nodes, besides what is done to them. */
+const AROUND_NODES = [
+  ...WORKERS,
+  ...OPERATORS,
+  ...POSTGRES,
+  ...LINES.filter(({ place }) => place === 'postgres line'),
+  ...POSTGRES_STEP_FAULTS,
+];
+
+/** What is done to the nodes of each topology, and to the lines to them. */
+export const FAULTS_OF_NODES = {
+  single: REDIS,
+  poll: REDIS,
+  valkey: REDIS,
+  sentinel: FAILOVERS,
+  cluster: [...FAILOVERS, RESHARDING],
+  'quorum of 3': QUORUMS,
+  'quorum of 5': QUORUMS,
+} as const satisfies Record<TopologyName, readonly Fault[]>;
+
+/** All that may strike there. */
+export function faultsOf(topology: TopologyName): readonly Fault[] {
+  const ofNodes: readonly Fault[] = FAULTS_OF_NODES[topology];
+  return ofNodes === REDIS ? ALL_FAULTS : [...AROUND_NODES, ...ofNodes];
+}

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Direction, FaultProxy } from '../../fault-proxy.js';
-import type { Lines } from '../actor.js';
 import { type Fault, lasting, type Place, sudden } from '../fault.js';
+import type { Lines } from '../lines.js';
 
 /** More than Redis and Postgres get to answer. */
 const BEYOND_EVERY_TIMEOUT = 2_500;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fault, lasting, sudden } from '../fault.js';
 
 const command = (...words: [string, ...string[]]): Fault =>
-  sudden(words.join(' '), 'redis', ({ leases }) => leases.call(...words));
+  sudden(words.join(' '), 'redis', (stage) => stage.tellNodes(...words));
 
 /** To the one Redis that all have. */
 export const REDIS: readonly Fault[] = [
@@ -30,7 +30,7 @@ export const REDIS: readonly Fault[] = [
   lasting(
     'leases evicted under maxmemory',
     'redis',
-    ({ leases }) => leases.call('CONFIG', 'SET', 'maxmemory', '1'),
-    ({ leases }) => leases.call('CONFIG', 'SET', 'maxmemory', '0'),
+    (stage) => stage.tellNodes('CONFIG', 'SET', 'maxmemory', '1'),
+    (stage) => stage.tellNodes('CONFIG', 'SET', 'maxmemory', '0'),
   ),
 ];

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as scripts from '../../../../src/redis/scripts.generated.js';
 import type { FaultProxy, Seen } from '../../fault-proxy.js';
-import type { Actor, Lines } from '../actor.js';
+import type { Actor } from '../actor.js';
 import type { Fault, Place } from '../fault.js';
+import type { Lines } from '../lines.js';
 import type { Stage } from '../stage.js';
 
 /** How long a step may take to come: some wait for a renewal. */
@@ -73,12 +74,20 @@ const ACTIONS: readonly Action[] = [
 ];
 
 /** Every action at every step. */
-export const STEP_FAULTS: readonly Fault[] = STEPS.flatMap((step) =>
-  ACTIONS.flatMap((action): Fault[] => {
-    const place = action.place(step);
-    return place === undefined ? [] : [{ name: `${action.name} ${step.name}`, place, strike: strikeAt(step, action) }];
-  }),
-);
+export const STEP_FAULTS: readonly Fault[] = faultsAt(STEPS);
+
+/** Those that need no line to the one Redis. */
+export const POSTGRES_STEP_FAULTS: readonly Fault[] = faultsAt(STEPS.filter(({ line }) => line === 'postgres'));
+
+function faultsAt(steps: readonly Step[]): Fault[] {
+  return steps.flatMap((step) =>
+    ACTIONS.flatMap((action): Fault[] => {
+      const place = action.place(step);
+      const name = `${action.name} ${step.name}`;
+      return place === undefined ? [] : [{ name, place, strike: strikeAt(step, action) }];
+    }),
+  );
+}
 
 function strikeAt(step: Step, { act, after }: Action): Fault['strike'] {
   return async (stage, actor, ms) => {

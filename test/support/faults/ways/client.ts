@@ -3,6 +3,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
 import { type FencedLockOptions, fencedLock } from '../../../../src/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
+import { connectTo } from '../../redis-site.js';
 import type { Site } from '../messages.js';
 import { TIMES } from './way.js';
 
@@ -10,11 +11,13 @@ import { TIMES } from './way.js';
 export type LockingClient = ReturnType<typeof lockingClient>;
 
 export type Fairness = NonNullable<FencedLockOptions['fairness']>;
+export type Wake = NonNullable<FencedLockOptions['wake']>;
 
 /** What all clients of one process share. */
 export interface Means {
   readonly site: Site;
   readonly fairness: Fairness;
+  readonly wake: Wake;
   onEvent(type: string): void;
 }
 
@@ -22,8 +25,8 @@ export interface Means {
 class TwoLines extends Redis {
   readonly #wakeUps: URL;
 
-  constructor({ redisUrl, wakeUpsUrl }: Site) {
-    super(redisUrl);
+  constructor(url: string, wakeUpsUrl: string) {
+    super(url);
     this.#wakeUps = new URL(wakeUpsUrl);
     // Servers are killed on purpose; the commands that fail by it say so themselves.
     this.on('error', () => {});
@@ -33,6 +36,11 @@ class TwoLines extends Redis {
     const { hostname: host, port } = this.#wakeUps;
     return super.duplicate({ ...override, host, port: Number(port) });
   }
+}
+
+function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
+  const ownLine = redis.kind === 'single' && wakeUpsUrl !== undefined;
+  return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : connectTo(redis).redis;
 }
 
 export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
@@ -45,13 +53,14 @@ export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
 
 type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
 
-function lockingClient({ site, fairness, onEvent }: Means, own: Own) {
+function lockingClient({ site, fairness, wake, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
   return plainClient(site).$extends(
     fencedLock({
-      redis: new TwoLines(site),
+      redis: redisOf(site),
       commandTimeout,
       fairness,
+      wake,
       defaults: { waitTime, timeout, maxWait },
       onEvent: ({ type }) => onEvent(type),
       ...own,

@@ -13,8 +13,9 @@ end
 return 0`;
 
 /** SET NX PX, a holder's id, an owner check in Lua, and Prisma's own transaction: the lock alone. */
-export function plainRedisLock({ redisUrl }: Site, prisma: ReturnType<typeof plainClient>): Way {
-  const redis = new Redis(redisUrl);
+export function plainRedisLock({ redis: site }: Site, prisma: ReturnType<typeof plainClient>): Way {
+  if (site.kind !== 'single') throw new Error('this way knows one Redis only');
+  const redis = new Redis(site.url);
   redis.on('error', () => {});
   return {
     mostKeys: 1,

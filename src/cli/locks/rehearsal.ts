@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { OVERDUE, within } from '../../base/clock.js';
+import type { Claim, LeaseStore } from '../../lease/store.js';
+
+/** How long a key of ours may be left behind, if giving it back is what is refused; milliseconds. */
+const LEASE_TIME = 5_000;
+const HEARD_WITHIN = 2_000;
+
+/** Every verb, on a key that nobody else has. Rejects with what the server refuses. */
+export async function takeAndGiveBack(store: LeaseStore): Promise<void> {
+  const claim = someClaim();
+  const successor = randomUUID();
+  await store.acquire(claim);
+  const [extension] = await store.extend([claim]);
+  if (extension instanceof Error) throw extension;
+  await store.yield(claim);
+  await store.transfer(claim, successor);
+  await store.inspect(claim.key);
+  await store.force(claim.key, successor);
+  await store.release(claim);
+}
+
+/** Whether one that waits in the queue hears of a release. Rejects with what the server refuses. */
+export async function hearsOfRelease(store: LeaseStore): Promise<boolean> {
+  const holder = someClaim();
+  const contender = { ...holder, holder: randomUUID() };
+  let heard: () => void = () => {};
+  const wakeUp = new Promise<void>((resolve) => {
+    heard = resolve;
+  });
+  const watch = await store.watch(holder.key, () => heard());
+  await store.acquire(holder);
+  await store.acquire(contender, { enter: LEASE_TIME });
+  await store.release(holder);
+  const silent = (await within(wakeUp, HEARD_WITHIN)) === OVERDUE;
+  await store.release(contender);
+  watch.close();
+  return !silent;
+}
+
+function someClaim(): Claim {
+  return { key: `fenced-lock doctor ${randomUUID()}`, holder: randomUUID(), leaseTime: LEASE_TIME };
+}

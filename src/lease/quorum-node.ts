@@ -1,0 +1,96 @@
+import { Deadline, OVERDUE, within } from '../base/clock.js';
+import type { Answer, Claim, Extension, LeaseStore, Look } from './store.js';
+
+/** How long a node is spared after it has failed; then one call in the background asks whether it is back. */
+const SPARED = 1_000;
+
+/** One node of a quorum: what it is asked has a time of its own, and what comes of that is remembered. */
+export class QuorumNode {
+  readonly store: LeaseStore;
+  readonly #onChange: (failure: Error | undefined) => void;
+  /** What became of the last question, if that was nothing good. */
+  #failure: Error | undefined;
+  #patience = Number.POSITIVE_INFINITY;
+  #spared = new Deadline(0);
+  #asking = false;
+  /** What it may have in a holder's name: the last acquire that was sent, until a release is. */
+  readonly #mayHave = new Map<string, object>();
+
+  /** `onChange` hears when it fails, and with `undefined` when it is back. */
+  constructor(store: LeaseStore, onChange: (failure: Error | undefined) => void) {
+    this.store = store;
+    this.#onChange = onChange;
+  }
+
+  get answers(): boolean {
+    return this.#failure === undefined;
+  }
+
+  /** The answer, if it comes in time. */
+  async ask<T>(time: number, question: (store: LeaseStore) => Promise<T>): Promise<T> {
+    try {
+      const answer = await within(question(this.store), time);
+      if (answer === OVERDUE) throw new Error(`a node did not answer within ${Math.round(time)} ms`);
+      this.#settle(undefined);
+      return answer;
+    } catch (error) {
+      this.#patience = time;
+      this.#settle(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
+  }
+
+  /** It is not asked: the others are enough, and its silence would cost each of them its time. */
+  async spare(key: string | undefined): Promise<never> {
+    if (key !== undefined && this.#spared.passed && !this.#asking) {
+      this.#asking = true;
+      this.ask(this.#patience, (store) => store.inspect(key))
+        .catch(() => {})
+        .finally(() => {
+          this.#asking = false;
+        });
+    }
+    throw this.#failure ?? new Error('a node was not asked');
+  }
+
+  acquire(claim: Claim, time: number, look: Look): Promise<Answer> {
+    const { holder } = claim;
+    const sent = {};
+    this.#mayHave.set(holder, sent);
+    return this.ask(time, async (store) => {
+      const answer = await store.acquire(claim, look);
+      const latest = this.#mayHave.get(holder);
+      // It was released meanwhile, and a script that the node did not know was sent once more behind that.
+      if (answer.taken && latest === undefined) store.release(claim, true).catch(() => {});
+      if (!answer.taken && latest === sent) this.#mayHave.delete(holder);
+      return answer;
+    });
+  }
+
+  extend(claims: readonly Claim[], time: number): Promise<Extension[]> {
+    return this.ask(time, async (store) => {
+      const answers = await store.extend(claims);
+      const failure = answers.find((answer) => answer instanceof Error);
+      if (failure instanceof Error && answers.every((answer) => answer instanceof Error)) throw failure;
+      return answers;
+    });
+  }
+
+  transfer(claim: Claim, successor: string, time: number): Promise<boolean> {
+    this.#mayHave.set(successor, {});
+    return this.ask(time, (store) => store.transfer(claim, successor));
+  }
+
+  /** Right behind whatever it undoes. One that fails is not sent what it cannot have. */
+  async release(claim: Claim, quietly: boolean): Promise<void> {
+    if (!this.#mayHave.delete(claim.holder) && this.#failure) throw this.#failure;
+    await this.store.release(claim, quietly);
+  }
+
+  #settle(failure: Error | undefined): void {
+    const before = this.#failure;
+    this.#failure = failure;
+    if (failure) this.#spared = new Deadline(SPARED);
+    if ((before === undefined) !== (failure === undefined)) this.#onChange(failure);
+  }
+}

@@ -1,0 +1,77 @@
+import { after, type Timer } from '../base/clock.js';
+import type { LeaseStore, WakeUp, Watch } from './store.js';
+
+/** How long to wait for the other nodes to say the same: a look before that would find half of a release. */
+const TOGETHER = 20;
+
+/** Listens on all nodes, and wakes when most of them say that it is worth looking; or a moment after one did. */
+export class QuorumWatch implements Watch {
+  readonly #majority: number;
+  readonly #wake: (wakeUp: WakeUp) => void;
+  readonly #watches: Watch[] = [];
+  readonly #heard = new Set<LeaseStore>();
+  #timer: Timer | undefined;
+  #closed = false;
+
+  private constructor(majority: number, wake: (wakeUp: WakeUp) => void) {
+    this.#majority = majority;
+    this.#wake = wake;
+  }
+
+  /** Resolves when most nodes have confirmed; the others join when they do. */
+  static open(
+    nodes: readonly LeaseStore[],
+    majority: number,
+    key: string,
+    wake: (wakeUp: WakeUp) => void,
+  ): Promise<QuorumWatch> {
+    const watch = new QuorumWatch(majority, wake);
+    return new Promise((resolve, reject) => {
+      let failed = 0;
+      for (const node of nodes) {
+        node
+          .watch(key, () => watch.#hear(node))
+          .then(
+            (joined) => {
+              if (watch.#join(joined) >= majority) resolve(watch);
+            },
+            (error: unknown) => {
+              if (++failed <= nodes.length - majority) return;
+              watch.close();
+              reject(error);
+            },
+          );
+      }
+    });
+  }
+
+  get hears(): boolean {
+    return this.#watches.filter(({ hears }) => hears !== false).length >= this.#majority;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.stop();
+    for (const watch of this.#watches.splice(0)) watch.close();
+  }
+
+  #join(watch: Watch): number {
+    if (this.#closed) watch.close();
+    else this.#watches.push(watch);
+    return this.#watches.length;
+  }
+
+  #hear(node: LeaseStore): void {
+    if (this.#closed) return;
+    this.#heard.add(node);
+    if (this.#heard.size >= this.#majority) this.#ring();
+    else this.#timer ??= after(TOGETHER, () => this.#ring());
+  }
+
+  #ring(): void {
+    this.#timer?.stop();
+    this.#timer = undefined;
+    this.#heard.clear();
+    this.#wake('look');
+  }
+}

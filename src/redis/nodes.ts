@@ -1,0 +1,105 @@
+import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
+import { slotOf } from './slot.js';
+import type { PubSub } from './subscriber-connection.js';
+
+/** The servers behind a client, and which of them has which names. */
+export interface Nodes {
+  /** The verbs of wake-ups here. */
+  readonly pubsub: PubSub;
+  /** Whether the client may send a command once more that has failed, behind commands that came after it. */
+  readonly resends: boolean;
+  /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
+  readonly channelPrefix: string;
+  /** Where the server of a name is; `undefined` while nobody knows. */
+  addressOf(name: string): string | undefined;
+  /** Names of one group may be in one pipeline. */
+  groupOf(name: string): string;
+  /** One more connection to the server there; `undefined` if there is none any more. */
+  open(address: string, override: Record<string, unknown>): RedisSubscriberClient | undefined;
+  /** Those that together have all names. */
+  masters(): Promise<readonly Pick<RedisClient, 'scan'>[]>;
+  /** What is known may not be true any more. */
+  doubt(): void;
+  /** Calls the listener when names may have another address; the function that it gives ends that. */
+  onChange(listener: () => void): () => void;
+}
+
+export function nodesOf(redis: RedisClient | ClusterClient): Nodes {
+  return 'isCluster' in redis && redis.isCluster ? new ClusterNodes(redis) : new OneNode(redis as RedisClient);
+}
+
+class OneNode implements Nodes {
+  readonly pubsub = 'classic';
+  readonly resends = false;
+  readonly channelPrefix = '';
+  readonly #redis: RedisClient;
+
+  constructor(redis: RedisClient) {
+    this.#redis = redis;
+  }
+
+  addressOf(): string {
+    return '';
+  }
+
+  groupOf(): string {
+    return '';
+  }
+
+  open(_address: string, override: Record<string, unknown>): RedisSubscriberClient {
+    return this.#redis.duplicate(override);
+  }
+
+  async masters(): Promise<readonly RedisClient[]> {
+    return [this.#redis];
+  }
+
+  doubt(): void {}
+
+  onChange(): () => void {
+    return () => {};
+  }
+}
+
+class ClusterNodes implements Nodes {
+  readonly pubsub = 'sharded';
+  readonly resends = true;
+  readonly channelPrefix: string;
+  readonly #redis: ClusterClient;
+
+  constructor(redis: ClusterClient) {
+    this.#redis = redis;
+    this.channelPrefix = redis.options?.keyPrefix ?? '';
+  }
+
+  addressOf(name: string): string | undefined {
+    return this.#redis.slots[slotOf(name)]?.[0];
+  }
+
+  groupOf(name: string): string {
+    return this.#redis.slots[slotOf(name)]?.join() ?? '';
+  }
+
+  open(address: string, override: Record<string, unknown>): RedisSubscriberClient | undefined {
+    const node = this.#redis.nodes('all').find(({ options }) => `${options.host}:${options.port}` === address);
+    return node?.duplicate({ ...override, readOnly: false });
+  }
+
+  async masters(): Promise<readonly RedisClient[]> {
+    // A client that is not connected yet knows only the nodes that it was given.
+    if (this.#redis.status !== 'ready') await this.#redis.ping();
+    return this.#redis.nodes('master');
+  }
+
+  doubt(): void {
+    const redis = this.#redis;
+    // In any other state it is connecting, which ends in the same, or has ended.
+    if (redis.status === 'ready') redis.refreshSlotsCache();
+    else if (redis.status === 'wait') redis.connect().catch(() => {});
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#redis.on('refresh', listener);
+    return () => this.#redis.off('refresh', listener);
+  }
+}

@@ -1,0 +1,142 @@
+import type { Redis } from 'ioredis';
+import { afterEach, expect, inject, test } from 'vitest';
+import type { FencedLockOptions } from '../../src/index.js';
+import { connectTo } from '../support/redis-site.js';
+import { type RedisServer, startQuorum } from '../support/servers/index.js';
+import { Shop } from '../support/shop.js';
+import { describeWithGroup } from '../support/site-suite.js';
+
+describeWithGroup(
+  'calls with five independent nodes',
+  () => startQuorum(5),
+  (group) => {
+    const { app, admin } = inject('postgres');
+    const shop = new Shop(() => ({ postgres: app, admin, redis: group().nodes[0]?.url ?? '' }));
+    const hurt = new Set<RedisServer>();
+    afterEach(async () => {
+      for (const node of hurt) {
+        node.thaw();
+        await node.start().catch(() => {});
+      }
+      hurt.clear();
+    });
+
+    async function kill(...indexes: number[]): Promise<void> {
+      for (const index of indexes) {
+        const node = group().nodes[index] as RedisServer;
+        hurt.add(node);
+        await node.killHard();
+      }
+    }
+
+    async function client(options: Partial<FencedLockOptions> = {}) {
+      const { redis, close } = connectTo(group().site);
+      shop.closeLater(close);
+      const up = (redis as Redis[]).filter((_, index) => !hurt.has(group().nodes[index] as RedisServer));
+      await Promise.all(up.map((node) => node.ping()));
+      return shop.client({ ...options, redis: redis as Redis[] });
+    }
+
+    /** Two clients sell, each in turn, and no sale is lost. */
+    async function sellAll(options: Partial<FencedLockOptions> = {}) {
+      const clients = [await client(options), await client(options)] as const;
+      const { id, key } = await shop.product(20);
+      const tokens: bigint[] = [];
+      const sell = ({ prisma }: (typeof clients)[number]) =>
+        prisma.$withLock(key, async (tx, { token }) => {
+          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+          tokens.push(token);
+        });
+      await Promise.all(Array.from({ length: 20 }, (_, index) => sell(clients[index % 2 ? 1 : 0])));
+      expect((await shop.row(id))?.quantity).toBe(0);
+      expect(tokens).toEqual(tokens.toSorted((a, b) => Number(a - b)));
+      return clients[0];
+    }
+
+    test.each(['pubsub', 'poll', 'spin'] as const)('all of them up, %s', async (wake) => {
+      await sellAll({ wake, pollInterval: 20 });
+    });
+
+    test('two of them dead: all goes on, and the client tells which', async () => {
+      await sellAll();
+      const { prisma, events } = await client();
+      await kill(1, 3);
+      await sellAll({ wake: 'poll' });
+      const { id, key } = await shop.product(2);
+      await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 1 } }), {
+        leaseTime: 5_000,
+      });
+      const lock = await prisma.$lock(key, { leaseTime: 5_000 });
+      await lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
+      expect((await prisma.$locks.inspect(key)).token).toBe(lock.token);
+      expect(await prisma.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+      await lock.release();
+      expect((await shop.row(id))?.quantity).toBe(0);
+      const down = events.filter(({ type }) => type === 'node-down');
+      expect(down.map((event) => 'node' in event && event.node)).toEqual(expect.arrayContaining([1, 3]));
+    });
+
+    test('three of them dead: refused within the wait time, and nothing is done', async () => {
+      const { prisma } = await client();
+      const { id, key } = await shop.product(10);
+      await kill(0, 2, 4);
+      const since = performance.now();
+      const call = prisma.$withLock(key, () => 'in', { waitTime: 500 });
+      await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+      await expect(prisma.$tryWithLock(key, () => 'in')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+      expect(performance.now() - since).toBeLessThan(5_000);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    });
+
+    test('two dead and one frozen: not by votes, but Postgres may keep order alone', async () => {
+      await kill(0, 2);
+      const frozen = group().nodes[4] as RedisServer;
+      const { redis, close } = connectTo(group().site);
+      shop.closeLater(close);
+      const { prisma, events } = shop.client({ redis: redis as Redis[], onRedisUnavailable: 'postgres' });
+      const { key } = await shop.product(1);
+      await prisma.$withLock(key, () => {});
+      expect(events).not.toContainEqual(expect.objectContaining({ type: 'redis-passed-by' }));
+      hurt.add(frozen);
+      frozen.freeze();
+      await prisma.$withLock(key, () => {}, { leaseTime: 2_000, waitTime: 2_000 });
+      expect(events).toContainEqual(expect.objectContaining({ type: 'redis-passed-by' }));
+    });
+
+    test('several keys at once, and a process that has ended holds nobody up', async () => {
+      const [one, other] = [await client(), await client()];
+      const [a, b] = [await shop.product(1), await shop.product(1)];
+      const keys = [a.key, b.key];
+      const held = await one.prisma.$lock(keys);
+      const waiting = other.prisma.$withLock(keys.toReversed(), (_, lock) => lock.keys);
+      await one.prisma.$disconnect();
+      expect(await waiting).toEqual(keys.toSorted());
+      await held.release();
+    });
+  },
+);
+
+describeWithGroup(
+  'an even number of nodes, and a tie',
+  () => startQuorum(2),
+  (group) => {
+    const { app, admin } = inject('postgres');
+    const shop = new Shop(() => ({ postgres: app, admin, redis: group().nodes[0]?.url ?? '' }));
+
+    test('$tryWithLock is refused, leaves nothing behind, and the next one has it', async () => {
+      const { redis, close } = connectTo(group().site);
+      shop.closeLater(close);
+      const { prisma } = shop.client({ redis: redis as Redis[] });
+      const { key } = await shop.product(1);
+      const name = `fenced-lock:{${key}}:lease`;
+      const [left, right] = redis as [Redis, Redis];
+      await right.set(name, 'another', 'PX', 60_000);
+      expect(await prisma.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+      await left.ping();
+      expect(await left.exists(name)).toBe(0);
+      await right.del(name);
+      expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
+    });
+  },
+);

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { connectTo } from '../support/redis-site.js';
+import { startCluster } from '../support/servers/index.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithGroup } from '../support/site-suite.js';
+import { Operator } from './operator.js';
+import { findings } from './patient.js';
+
+describeWithShop('the command', () => {
+  const shop = new Shop();
+
+  describeWithGroup('with the URL of one node of a Cluster', startCluster, (cluster) => {
+    test('ls shows the keys of all masters, and unlock takes each from whoever has it', async () => {
+      const { redis, close } = connectTo(cluster().site);
+      shop.closeLater(close);
+      const operator = new Operator(shop);
+      const client = operator.client({ redis: redis as Exclude<typeof redis, unknown[]> });
+      const keys = ['stock:1', 'stock:2', 'stock:3', 'stock:4', 'stock:5', 'stock:6'];
+      const handles = await Promise.all(keys.map((key) => client.$lock(key)));
+      for (const { url } of cluster().nodes) {
+        const { json } = await operator.runWith({ REDIS_URL: url }, 'ls', '--json');
+        expect((json['keys'] as Array<{ key: string }>).map(({ key }) => key)).toEqual(keys);
+      }
+      const env = { REDIS_URL: cluster().nodes[0]?.url as string };
+      for (const key of keys) {
+        expect(await operator.runWith(env, 'unlock', key)).toMatchObject({ code: 0 });
+        expect((await client.$locks.inspect(key)).holder).toBeUndefined();
+      }
+      await Promise.allSettled(handles.map((handle) => handle.release()));
+    });
+
+    test('doctor rehearses a lock, whichever node it is', async () => {
+      for (const { url } of cluster().nodes) {
+        const found = findings(await new Operator(shop).runWith({ REDIS_URL: url }, 'doctor', '--json'));
+        const ofRedis = found.filter(({ server }) => server === 'redis');
+        expect(ofRedis.filter(({ status }) => status !== 'ok')).toEqual([]);
+        expect(ofRedis.map(({ check }) => check)).toEqual(expect.arrayContaining(['scripts', 'wake-ups']));
+      }
+    });
+  });
+});

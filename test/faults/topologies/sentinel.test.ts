@@ -1,0 +1,3 @@
+import { describeTopology } from '../suite.js';
+
+describeTopology('sentinel');

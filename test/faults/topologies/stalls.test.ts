@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { namesOf } from '../../../src/redis/keys.js';
+import { eventually } from '../../support/eventually.js';
+import { Gaps, startWriters } from '../../support/gaps.js';
+import { connectTo } from '../../support/redis-site.js';
+import {
+  type FailoverGroup,
+  groupsUnavailable,
+  type RedisServer,
+  startCluster,
+  startSentinelGroup,
+} from '../../support/servers/index.js';
+import { Shop } from '../../support/shop.js';
+import { describeWithGroup } from '../../support/site-suite.js';
+
+const CLIENTS = 3;
+const CALLERS = 2;
+/** What the locks may need beyond the servers' own failover; milliseconds. */
+const BEYOND = 2_000;
+const PATIENCE = { within: 20_000, every: 20 };
+
+/** What is done to a master, and what heals it when another node has taken over. */
+const ENDS = [
+  ['killed', (old: RedisServer) => old.killHard(), (old: RedisServer) => old.start()],
+  ['frozen, and thawed', async (old: RedisServer) => old.freeze(), async (old: RedisServer) => old.thaw()],
+] as const;
+
+for (const [name, start] of [
+  ['Sentinel', startSentinelGroup],
+  ['a Cluster', startCluster],
+] as const) {
+  describeWithGroup<FailoverGroup>(
+    `the longest stall of $withLock at a failover of ${name}, with its default times`,
+    start,
+    (group) => {
+      const shop = new Shop();
+
+      test.each(ENDS)(
+        'is at most two seconds longer than the servers take no write: master %s',
+        async (how, hurt, heal) => {
+          const { id, key } = await shop.product(0);
+          const lease = namesOf('fenced-lock:', key).lease;
+          const turns = new Gaps();
+          let over = false;
+          const sell = async ({ prisma }: ReturnType<Shop['client']>) => {
+            const data = { quantity: { increment: 1 } };
+            while (!over) {
+              await prisma
+                .$withLock(key, (tx) => tx.stock.update({ where: { id }, data }), { waitTime: 60_000 })
+                .then(
+                  () => turns.did(),
+                  // A lease that was lost with the master, for one; what counts is when the next turn is done.
+                  () => {},
+                );
+            }
+          };
+          const clients = Array.from({ length: CLIENTS }, () => {
+            const { redis, close } = connectTo(group().site);
+            shop.closeLater(close);
+            return shop.client({ redis, pool: { max: 4 } });
+          });
+          const selling = clients.flatMap((client) => Array.from({ length: CALLERS }, () => sell(client)));
+          const writers = startWriters(group(), `${lease.slice(0, lease.indexOf('}') + 1)}:written`);
+          await eventually('everything goes well', async () => turns.done > 50 && writers.client.done > 10, PATIENCE);
+
+          const old = await group().ownerOf(lease);
+          await hurt(old);
+          const successor = async () =>
+            (
+              await group()
+                .ownerOf(lease)
+                .catch(() => old)
+            ).port !== old.port;
+          await eventually('another node has taken over', successor, PATIENCE);
+          await heal(old);
+          const written = writers.client.done;
+          await eventually('the client writes again', async () => writers.client.done > written + 10, PATIENCE);
+          // Longer than any stall may be: whoever stands still now shows.
+          await sleep(3 * BEYOND);
+          const [servers, client, stall] = [writers.servers.longest, writers.client.longest, turns.longest];
+          console.log(
+            `${name}, master ${how}: the servers took no write for ${Math.round(servers)} ms, a client did none for ` +
+              `${Math.round(client)} ms, no turn was done for ${Math.round(stall)} ms`,
+          );
+          over = true;
+          await Promise.all([writers.stop(), ...selling]);
+          expect(stall).toBeLessThan(servers + BEYOND);
+          expect((await shop.row(id))?.quantity).toBe(turns.done);
+          await eventually('the group is whole', group().isWhole, PATIENCE);
+        },
+        90_000,
+      );
+    },
+    groupsUnavailable(),
+  );
+}

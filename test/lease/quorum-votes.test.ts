@@ -1,0 +1,119 @@
+import { expect, test, vi } from 'vitest';
+import { namesOf } from '../../src/redis/keys.js';
+import { startQuorum } from '../support/servers/index.js';
+import { describeWithGroup } from '../support/site-suite.js';
+import { leaseName, PREFIX, someKey } from './actors.js';
+import { claimOf } from './claims.js';
+import { holders, PATIENT, quorumStage } from './quorum-stage.js';
+
+describeWithGroup(
+  'the votes of five nodes',
+  () => startQuorum(5),
+  (group) => {
+    const { kill, connected } = quorumStage(group);
+
+    test('votes of a look that lost are taken back, and wake nobody', async () => {
+      const [actor, other] = [await connected(), await connected()];
+      const key = someKey();
+      const heard: unknown[] = [];
+      const listeners = (await connected()).clients;
+      for (const listener of listeners) {
+        listener.on('message', (...message) => heard.push(message));
+        await listener.subscribe(namesOf(PREFIX, key).wake);
+      }
+      for (const index of [0, 1, 2]) await other.clients[index]?.set(leaseName(key), 'another', 'PX', 60_000);
+      expect(await actor.store.acquire(claimOf(key))).toMatchObject({ taken: false, holder: 'another' });
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, key)).toEqual(['another', 'another', 'another', null, null]);
+      for (const listener of listeners) await listener.ping();
+      expect(heard).toEqual([]);
+    });
+
+    test('where nobody has a majority the votes are split: nothing is left of them, and a look soon is asked for', async () => {
+      const actor = await connected();
+      const key = someKey();
+      for (const [index, holder] of ['one', 'one', 'two'].entries()) {
+        await actor.clients[index]?.set(leaseName(key), holder, 'PX', 60_000);
+      }
+      expect(await actor.store.acquire(claimOf(key))).toMatchObject({ taken: false, split: true });
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, key)).toEqual(['one', 'one', 'two', null, null]);
+    });
+
+    test('a transfer that a majority refuses leaves the successor nothing', async () => {
+      const actor = await connected();
+      const [claim, successor] = [claimOf(someKey()), claimOf(someKey())];
+      for (const index of [0, 1]) await actor.clients[index]?.set(leaseName(claim.key), claim.holder, 'PX', 60_000);
+      expect(await actor.store.transfer(claim, successor.holder)).toBe(false);
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
+    });
+
+    test('with two dead operators see, take and pass on keys, and with three they are told that nobody knows', async () => {
+      const actor = await connected();
+      const claim = claimOf(someKey());
+      await actor.store.acquire(claim);
+      await kill(1, 2);
+      expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: claim.holder });
+      expect((await actor.store.list()).filter(({ key }) => key === claim.key)).toHaveLength(1);
+      expect(await actor.store.transfer(claim, 'successor')).toBe(true);
+      expect(await actor.store.force(claim.key, 'successor')).toBe(true);
+      expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: undefined });
+      await kill(3);
+      await expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered');
+      await expect(actor.store.list()).rejects.toThrow('2 of 5 nodes answered');
+      await expect(actor.store.force(claim.key, 'successor')).rejects.toThrow('2 of 5 nodes answered');
+      await expect(actor.store.release(claim)).rejects.toThrow('2 of 5 nodes answered');
+      const [extension] = await actor.store.extend([claim]);
+      expect(extension).toBeInstanceOf(Error);
+    });
+
+    test('wake-ups are heard while a majority can send them', async () => {
+      const [actor, holder] = [await connected(), await connected()];
+      await kill(0, 1);
+      const heard: unknown[] = [];
+      const claim = claimOf(someKey());
+      const watch = await actor.store.watch(claim.key, (wakeUp) => heard.push(wakeUp));
+      expect(watch.hears).toBe(true);
+      await holder.store.acquire(claim);
+      await holder.store.release(claim);
+      await vi.waitFor(() => expect(heard).toContain('look'), PATIENT);
+      await kill(2);
+      await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
+      await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
+    });
+
+    test('what one node alone says is heard, too', async () => {
+      const actor = await connected();
+      const key = someKey();
+      const heard: unknown[] = [];
+      await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
+      await actor.clients[4]?.publish(namesOf(PREFIX, key).wake, 'look');
+      await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
+    });
+
+    test('nodes keep a lease for longer than its holder believes in it', async () => {
+      const actor = await connected();
+      const key = someKey();
+      const { lease } = await actor.acquire(key, { leaseTime: 60_000, renew: false });
+      for (const client of actor.clients) await client.ping();
+      const left = await Promise.all(actor.clients.map((client) => client.pttl(leaseName(key))));
+      expect(Math.min(...left)).toBeGreaterThan(lease.remaining + 500);
+    });
+
+    test('one that asks again and again leaves room for one that waits', async () => {
+      const [busy, patient] = [await connected(), await connected()];
+      const key = someKey();
+      let over = false;
+      const callers = [1, 2, 3].map(async () => {
+        while (!over) (await busy.acquire(key)).leave();
+      });
+      await busy.store.yielding.reach(2);
+      const [before] = [busy.store.looks.count];
+      (await patient.acquire(key)).leave();
+      expect(busy.store.looks.count - before).toBeLessThan(500);
+      over = true;
+      await Promise.all(callers);
+    });
+  },
+);

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { namesOf } from '../../src/redis/keys.js';
+import { describeWithShop } from '../support/shop.js';
+import { leaseName, PREFIX, someKey } from './actors.js';
+import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
+
+describeWithShop('a release', () => {
+  const stage = setStage();
+
+  test('that failed is sent again, and nobody waits for the rest of a long lease', async () => {
+    const [contender, key] = [direct(), someKey()];
+    // Nothing is kept back until there is a connection again: it fails at once.
+    const holder = throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } });
+    await holder.redis.connect();
+    const turn = await holder.acquire(key);
+    const { turn: next } = await asleep(contender, key);
+    const closed = new Promise((resolve) => holder.redis.once('close', resolve));
+    await stage().proxy.refuse();
+    stage().proxy.reset();
+    await closed;
+    await holder.release(turn).catch(() => {});
+    expect(holder.events).toMatchObject([{ type: 'release-failed', key }]);
+    expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
+    await stage().proxy.refuse(false);
+    await contender.release(await next);
+    await holder.room.close();
+    expect(holder.events).toHaveLength(1);
+    await expectFree(stage(), key);
+  });
+
+  test('that failed is sent once more when the room closes, and closing does not wait for another try', async () => {
+    const [key, holder] = [
+      someKey(),
+      throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } }),
+    ];
+    await holder.redis.connect();
+    const turn = await holder.acquire(key);
+    const closed = new Promise((resolve) => holder.redis.once('close', resolve));
+    await stage().proxy.refuse();
+    stage().proxy.reset();
+    await closed;
+    await holder.release(turn).catch(() => {});
+    const tries = holder.store.released.count;
+    await holder.room.close();
+    expect(holder.store.released.count).toBeGreaterThan(tries);
+    expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
+    await stage().proxy.refuse(false);
+    await stage().admin.del(leaseName(key));
+  });
+
+  test('that a server has forgotten is sent again by the process whose it was', async () => {
+    const [holder, key] = [direct(), someKey()];
+    const turn = await holder.acquire(key);
+    await holder.release(turn);
+    // As on a replica that took over before it had heard of the release.
+    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
+    await holder.release(await holder.acquire(key));
+    await expectFree(stage(), key);
+  });
+
+  test('that a server has forgotten is sent again, also where the key was passed on without one', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const turn = await holder.acquire(key);
+    const { holder: id } = turn.lease;
+    // Another lease time: it cannot have this lease as it is.
+    const own = holder.acquire(key, { leaseTime: 50_000 });
+    const { turn: next } = await asleep(contender, key);
+    const looks = holder.store.answers.count;
+    turn.leave();
+    const other = await next;
+    await holder.store.answers.reach(looks + 2);
+    await stage().admin.set(leaseName(key), id, 'PX', 60_000);
+    // As after a reconnect everybody looks.
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await holder.release(await own);
+    await contender.release(other);
+    await expectFree(stage(), key);
+  });
+
+  test('is sent again for nobody else', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const turn = await holder.acquire(key);
+    const { turn: next } = await asleep(contender, key);
+    expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
+    expect(contender.store.released.count).toBe(0);
+    await holder.release(turn);
+    await contender.release(await next);
+  });
+});

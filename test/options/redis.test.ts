@@ -1,0 +1,61 @@
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { InvalidOptionError } from '../../src/base/errors.js';
+import type { FencedLockOptions } from '../../src/options.js';
+import { resolveOptions } from '../../src/resolve.js';
+
+// Nothing here connects to anything.
+const client = () => new Redis({ lazyConnect: true });
+const refusal = (options: object) => {
+  try {
+    resolveOptions(options as FencedLockOptions);
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    return error as InvalidOptionError;
+  }
+  throw new Error('it was not refused');
+};
+
+describe('several nodes', () => {
+  test.each([1, 2, 3, 4, 5])('%s of them are taken', (count) => {
+    const redis = Array.from({ length: count }, client);
+    expect(resolveOptions({ redis }).redis).toEqual(redis);
+  });
+
+  test('a list that changes later changes nothing', () => {
+    const redis = [client(), client(), client()];
+    const resolved = resolveOptions({ redis });
+    redis.pop();
+    expect(resolved.redis).toHaveLength(3);
+  });
+
+  test('none at all is refused', () => {
+    expect(refusal({ redis: [] })).toMatchObject({ option: 'redis', message: expect.stringContaining('at least one') });
+  });
+
+  test('the same client twice is refused: it would have two votes', () => {
+    const [twice, other] = [client(), client()];
+    const { option, message } = refusal({ redis: [twice, other, twice] });
+    expect([option, message]).toEqual(['redis', expect.stringContaining('names a client twice')]);
+  });
+
+  test.each([[undefined], [null], ['redis://host'], [{}], [[]]])('one that is %o is refused', (wrong) => {
+    expect(refusal({ redis: [client(), wrong] })).toMatchObject({ option: 'redis' });
+  });
+});
+
+describe('the interval of looks', () => {
+  const resolved = (pollInterval: unknown) =>
+    resolveOptions({ redis: client(), pollInterval } as FencedLockOptions).pollInterval;
+
+  test('is 200 ms unless something else is asked for', () => {
+    expect([resolved(undefined), resolved(10), resolved(2_000), resolved(99.6)]).toEqual([200, 10, 2_000, 100]);
+  });
+
+  test.each([9, 2_001, 0, -1, Number.NaN, Number.POSITIVE_INFINITY, '100', 100n])('is not %s', (wrong) => {
+    expect(refusal({ redis: client(), pollInterval: wrong })).toMatchObject({
+      option: 'pollInterval',
+      message: expect.stringContaining('must be a number of milliseconds from 10 to 2000'),
+    });
+  });
+});

@@ -1,0 +1,110 @@
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { namesOf } from '../../src/redis/keys.js';
+import type { PubSub } from '../../src/redis/subscriber-connection.js';
+import { leaseName, PREFIX, someKey } from '../lease/actors.js';
+import { eventually } from '../support/eventually.js';
+import { startCluster } from '../support/servers/index.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
+import { describeWithGroup } from '../support/site-suite.js';
+import { type ClientOptions, ClusterActor } from './cluster-actor.js';
+
+const HEALS = { within: 30_000, every: 50 };
+/** Reads the slots every second; a client that does not has to be told that they have changed. */
+const ALERT = { slotsRefreshInterval: 1_000, slotsRefreshTimeout: 500 };
+const SOON = { commandTimeout: 500, connectTimeout: 1_000, disconnectTimeout: 200 };
+
+/** The leases stand for a minute, and the tests for half of one: who gets on does so by a wake-up. */
+describeWithGroup('a Cluster whose key moves while it is held and awaited', startCluster, (cluster) => {
+  /** Each gives a way to make all well again. */
+  const faults: Record<string, (key: string, owner: RedisServer) => Promise<() => unknown>> = {
+    'its slot moves to another master': async (key) => {
+      await cluster().reshard(leaseName(key));
+      return () => {};
+    },
+    'its master changes places with the replica': async (key) => {
+      await cluster().failOver(leaseName(key));
+      return () => {};
+    },
+    'its master is killed': async (_, owner) => {
+      await owner.killHard();
+      return () => owner.start();
+    },
+    'its master freezes, and thaws later': async (_, owner) => {
+      owner.freeze();
+      return () => owner.thaw();
+    },
+  };
+
+  for (const { pubsub, protocol } of [
+    { pubsub: 'sharded', protocol: 3 },
+    { pubsub: 'sharded', protocol: 2 },
+    { pubsub: 'classic', protocol: 2 },
+  ] as const) {
+    describe(`${pubsub} pub/sub, RESP${protocol}`, () => {
+      async function stage(client: ClientOptions) {
+        const key = someKey();
+        const options = { client: { ...client, redisOptions: { ...SOON, protocol } }, store: { pubsub } };
+        const make = () => new ClusterActor(cluster(), options);
+        const [holder, first, second] = [make(), make(), make()];
+        const held = await holder.acquire(key);
+        const waiters = [await first.asleep(key), await second.asleep(key)] as const;
+        const owner = await cluster().ownerOf(leaseName(key));
+        return { key, holder, held, waiters, owner };
+      }
+
+      test.for(Object.entries(faults))('%s, just before it is released: both get it', async ([, fault]) => {
+        const { key, held, waiters, owner } = await stage({});
+        const mend = await fault(key, owner);
+        held.leave();
+        const turns = waiters.map(({ turn }) => turn.then((taken) => taken.leave()));
+        await Promise.all(turns);
+        await mend();
+        await eventually('it is whole', cluster().isWhole, HEALS);
+      });
+
+      test.for(Object.entries(faults))('%s: it is renewed there, and passes on in order', async ([, fault]) => {
+        const { key, holder, held, waiters, owner } = await stage(ALERT);
+        const mend = await fault(key, owner);
+        await eventually('both listen there', () => bothListen(key, owner, pubsub), HEALS);
+        // The first may be one that is sent to where the key was.
+        const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
+        await eventually('it is renewed', renewed);
+        held.leave();
+        const order: string[] = [];
+        const [first, second] = waiters.map(({ turn }, index) =>
+          turn.then((taken) => {
+            order.push(index === 0 ? 'first' : 'second');
+            return taken;
+          }),
+        );
+        (await first)?.leave();
+        (await second)?.leave();
+        expect(order).toEqual(['first', 'second']);
+        await mend();
+        await eventually('it is whole', cluster().isWhole, HEALS);
+      });
+    });
+  }
+
+  async function bothListen(key: string, before: RedisServer, pubsub: PubSub): Promise<boolean> {
+    const { wake } = namesOf(PREFIX, key);
+    // In the middle of a failover nobody is.
+    const owner = await cluster()
+      .ownerOf(leaseName(key))
+      .catch(() => before);
+    if (owner.port === before.port) return false;
+    const verb = pubsub === 'sharded' ? 'SHARDNUMSUB' : 'NUMSUB';
+    const [, count] = (await ask(owner.url, (node) => node.call('PUBSUB', verb, wake))) as [string, number];
+    return count === 2;
+  }
+});
+
+async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url);
+  try {
+    return await question(redis);
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,111 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { LockUnavailableError } from '../../src/base/errors.js';
+import { RedisStore } from '../../src/redis/store.js';
+import { Actor, leaseName, PREFIX, someKey } from '../lease/actors.js';
+import { claimOf, type StoreActor } from '../lease/claims.js';
+import { queued } from '../lease/waiter.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+
+describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redis) => {
+  let admin: Redis;
+  beforeAll(() => {
+    admin = new Redis(redis().url);
+  });
+  afterAll(() => admin.disconnect());
+
+  const makeActor = (): StoreActor => {
+    const client = new Redis(redis().url);
+    const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 5_000 }, () => {});
+    const kill = async () => {
+      await store.close();
+      client.disconnect();
+    };
+    onTestFinished(kill);
+    return { store, kill, forget: (key) => admin.del(leaseName(key)) };
+  };
+
+  /** From now on, until the test is over. */
+  async function full(): Promise<void> {
+    await admin.config('SET', 'maxmemory', '1');
+    onTestFinished(async () => {
+      await admin.config('SET', 'maxmemory', '0');
+    });
+    await expect(admin.set('one more', '1')).rejects.toThrow('OOM');
+  }
+
+  test('a lease is renewed and given back, and a free key taken', async () => {
+    const { store } = makeActor();
+    const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
+    await store.acquire(claim);
+    await full();
+    expect(await store.acquire(claim)).toEqual({ taken: true });
+    expect(await store.extend([claim])).toEqual(['extended']);
+    expect(await store.yield(claim)).toBe(true);
+    await store.release(claim);
+    expect(await admin.exists(leaseName(claim.key))).toBe(0);
+    expect(await store.acquire(other)).toEqual({ taken: true });
+  });
+
+  test('who waited already is made the offer, and can confirm it', async () => {
+    const { holder, first, second } = await queued(makeActor, 2);
+    await full();
+    const told = second.next();
+    await holder.release();
+    expect(await told).toEqual(first.turn());
+    expect(await first.look()).toBe(true);
+    await first.release();
+    expect(await second.look()).toBe(true);
+  });
+
+  test('operators take a key away, and a handle is handed on', async () => {
+    const { store } = makeActor();
+    const claim = claimOf(someKey());
+    await store.acquire(claim);
+    await full();
+    expect(await store.transfer(claim, 'the successor')).toBe(true);
+    expect(await store.force(claim.key, 'the successor')).toBe(true);
+    expect(await admin.exists(leaseName(claim.key))).toBe(0);
+  });
+
+  test('there is no place in the queue any more: who waits hears of a release all the same', async () => {
+    const [holder, contender] = [new Actor({ url: redis().url }), new Actor({ url: redis().url })];
+    const key = someKey();
+    const turn = await holder.acquire(key);
+    await full();
+    const waiting = contender.acquire(key, { waitTime: 20_000 });
+    await contender.store.answers.reach(2);
+    await holder.release(turn);
+    await waiting;
+  });
+
+  test('and who gives up is told why it could not wait', async () => {
+    const [holder, contender] = [new Actor({ url: redis().url }), new Actor({ url: redis().url })];
+    const key = someKey();
+    await holder.acquire(key);
+    await full();
+    const error = await contender.acquire(key, { waitTime: 300 }).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect((error as Error).message).toMatch(/OOM command.*raise maxmemory/);
+  });
+});
+
+describeWithRedis('a Redis that evicts leases', (redis) => {
+  test('who lost one is told at its renewal, and whoever waits takes the key then', async () => {
+    const admin = new Redis(redis().url);
+    onTestFinished(() => admin.disconnect());
+    const [holder, contender] = [new Actor({ url: redis().url }), new Actor({ url: redis().url })];
+    const key = someKey();
+    const { lease } = await holder.acquire(key);
+    const waiting = contender.acquire(key);
+    await contender.store.answers.reach(2);
+    await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await admin.config('SET', 'maxmemory', '1');
+    // Any write makes it evict, and says then that there is nothing left to evict.
+    await expect(admin.set('one more', '1')).rejects.toThrow('OOM');
+    await admin.config('SET', 'maxmemory', '0');
+    expect(await admin.dbsize()).toBe(0);
+    expect(await holder.store.extend([lease])).toEqual(['gone']);
+    await waiting;
+  });
+});

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import type { RedisStore } from '../../src/redis/store.js';
+import { someKey } from '../lease/actors.js';
+import { claimOf } from '../lease/claims.js';
+
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const named = (pattern: RegExp) => (pattern.exec(README)?.[1] ?? '').split(' ');
+
+/** The rights that the README names, after `on >password`; those for `list`; and what a Cluster needs. */
+export const RIGHTS = named(/^ACL SETUSER shop on >password (.+)$/m);
+export const FOR_LIST = named(/^`(\+scan)` beside these/m);
+export const SHARDED = named(/`(\+spublish [^`]+)`\s+stand for/);
+export const CLASSIC = named(/stand for\s+`(\+publish [^`]+)`/);
+export const FOR_CLUSTER = named(/and ioredis asks\s+for `(\+cluster[^`]+)`/);
+
+/** What the server has refused to this user: a command, a key or a channel. */
+export async function refusedTo(name: string, admin: Redis): Promise<string[]> {
+  const entries = (await admin.call('ACL', 'LOG')) as string[][];
+  const fields = entries.map((entry) => new Map(entry.map((field, index) => [field, entry[index + 1]])));
+  const objects = fields.filter((each) => each.get('username') === name).map((each) => String(each.get('object')));
+  // CLIENT SETINFO and SETNAME, by which ioredis tells its version and which of its connections this is. It does not mind.
+  return objects.filter((object) => !/^client(\|setinfo|\|setname)?$/.test(object));
+}
+
+/** Everything that a store does, of which the server may refuse anything. */
+export async function everything(make: () => RedisStore, listening = 0): Promise<void> {
+  const [holder, contender] = [make(), make()];
+  const claim = claimOf(someKey());
+  const waiting = claimOf(claim.key);
+  const refusal = (): undefined => {};
+  await holder.acquire(claim).catch(refusal);
+  const watch = await contender.watch(claim.key, () => {}).catch(refusal);
+  await contender.acquire(waiting, { enter: 60_000 }).catch(refusal);
+  await new Promise((resolve) => setTimeout(resolve, listening));
+  await holder.extend([claim]);
+  await holder.yield(claim).catch(refusal);
+  await contender.acquire(waiting).catch(refusal);
+  await contender.transfer(waiting, 'the successor').catch(refusal);
+  await contender.inspect(claim.key).catch(refusal);
+  await holder.list().catch(refusal);
+  await holder.force(claim.key, 'the successor').catch(refusal);
+  await holder.release(claim).catch(refusal);
+  watch?.close();
+  // Behind the unsubscribe on the same connection.
+  await contender.watch(claim.key, () => {}).catch(refusal);
+  await Promise.all([holder.close(), contender.close()]);
+}

@@ -1,0 +1,82 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { Actor, PREFIX, someKey } from '../lease/actors.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+
+describeWithRedis('a Redis that is shared', (redis) => {
+  let admin: Redis;
+  beforeAll(() => {
+    admin = new Redis(redis().url);
+  });
+  afterAll(() => admin.disconnect());
+  beforeEach(() => admin.flushall());
+
+  const names = async (db: number) => {
+    await admin.select(db);
+    const found = await admin.keys('*');
+    await admin.select(0);
+    return found.toSorted();
+  };
+
+  test("a client's own keyPrefix stands before every name, and a wake-up reaches those who have it", async () => {
+    const make = (keyPrefix: string) => new Actor({ url: redis().url, redis: { keyPrefix } });
+    const [holder, contender, stranger] = [make('shop:'), make('shop:'), make('blog:')];
+    const key = someKey();
+    const turn = await holder.acquire(key);
+    const theirs = await stranger.acquire(key);
+    const waiting = contender.acquire(key);
+    await contender.store.answers.reach(2);
+    expect(await names(0)).toEqual([
+      `blog:${PREFIX}{${key}}:lease`,
+      ...[`shop:${PREFIX}{${key}}:lease`, `shop:${PREFIX}{${key}}:queue`],
+    ]);
+    await holder.release(turn);
+    await contender.release(await waiting);
+    expect(await names(0)).toEqual([`blog:${PREFIX}{${key}}:lease`]);
+    expect((await stranger.store.list()).map((each) => each.key)).toEqual([key]);
+    expect(await holder.store.list()).toEqual([]);
+    await stranger.release(theirs);
+  });
+
+  test('in another database: nothing is in that of others, and both have the key', async () => {
+    const [here, there] = [new Actor({ url: redis().url }), new Actor({ url: redis().url, redis: { db: 3 } })];
+    const key = someKey();
+    const turns = [await here.acquire(key), await there.acquire(key)];
+    expect(await names(0)).toHaveLength(1);
+    expect(await names(3)).toHaveLength(1);
+    expect(turns).toHaveLength(2);
+  });
+
+  // Channels are the whole server's: two applications with one prefix hear each other, whatever their databases.
+  test.each([
+    ['databases', [{ db: 0 }, { db: 3 }]],
+    ['prefixes of their clients', [{ keyPrefix: 'shop:' }, { keyPrefix: 'blog:' }]],
+  ] as const)(
+    'a wake-up of another application costs a look, and gives nothing to anybody (%s)',
+    async (_, [first, second]) => {
+      const make = (options: typeof first | typeof second) => new Actor({ url: redis().url, redis: options });
+      const [holder, contender] = [make(first), make(first)];
+      const [neighbour, nextDoor] = [make(second), make(second)];
+      const key = someKey();
+      const turns = [await holder.acquire(key), await neighbour.acquire(key)] as const;
+      const waiting = [contender.acquire(key), nextDoor.acquire(key)] as const;
+      await Promise.all([contender.store.answers.reach(2), nextDoor.store.answers.reach(2)]);
+
+      await neighbour.release(turns[1]);
+      const theirs = await waiting[1];
+      await contender.store.heard.reach(1);
+      // An offer that is somebody else's: no reason to look before it has ended.
+      expect(contender.store.wakeUps).toEqual([{ turn: theirs.lease.holder, expiresIn: 1_000 }]);
+      expect(contender.store.answers.count).toBe(2);
+
+      await nextDoor.release(theirs);
+      await contender.store.heard.reach(2);
+      // Free there and held here: a look.
+      expect(contender.store.wakeUps[1]).toBe('look');
+      await contender.store.answers.reach(3);
+      expect(await holder.store.extend([turns[0].lease])).toEqual(['extended']);
+      await holder.release(turns[0]);
+      await waiting[0];
+    },
+  );
+});

@@ -1,0 +1,173 @@
+import { eventually } from '../eventually.js';
+import { type FailoverGroup, startAll, stopAll } from './redis-group.js';
+import { askServer } from './redis-ping.js';
+import type { RedisServer } from './redis-server.js';
+
+export interface ClusterGroup extends FailoverGroup {
+  /** Another master gets the slot of this name, with all that is in it. */
+  reshard(name: string): Promise<void>;
+}
+
+const MASTERS = 3;
+const SLOTS = 16_384;
+const WHOLE_WITHIN = 20_000;
+
+const SETTINGS = [
+  ['--cluster-enabled', 'yes'],
+  ['--cluster-config-file', 'nodes.conf'],
+  ['--cluster-node-timeout', '500'],
+  // A replica stays with its master, so that every master has one again when a fault is over.
+  ['--cluster-allow-replica-migration', 'no'],
+  ['--repl-diskless-sync-delay', '0'],
+].flat();
+
+/** Three masters and a replica for each. */
+export async function startCluster(): Promise<ClusterGroup> {
+  const nodes = await startAll(MASTERS * 2, () => SETTINGS);
+  try {
+    await Promise.all(nodes.map(({ url }, index) => askServer(url, 'CLUSTER', 'SET-CONFIG-EPOCH', `${index + 1}`)));
+    const [first, ...others] = nodes as [RedisServer, ...RedisServer[]];
+    for (const { host, port } of others) await askServer(first.url, 'CLUSTER', 'MEET', host, `${port}`);
+    await eventually('the nodes know each other', () => allKnow(nodes), { within: WHOLE_WITHIN, every: 50 });
+    await Promise.all(nodes.map(assign(nodes)));
+    const group = groupOf(nodes);
+    await eventually('the Cluster is whole', group.isWhole, { within: WHOLE_WITHIN, every: 50 });
+    return group;
+  } catch (error) {
+    await stopAll(nodes);
+    throw error;
+  }
+}
+
+async function allKnow(nodes: readonly RedisServer[]): Promise<boolean> {
+  const views = await Promise.all(nodes.map(viewOf));
+  return views.every((view) => view.length === nodes.length && view.every(({ flags }) => !flags.includes('handshake')));
+}
+
+/** A range of slots to each of the first ones, and one of the first to each of the others. */
+function assign(nodes: readonly RedisServer[]) {
+  return async ({ url }: RedisServer, index: number) => {
+    if (index < MASTERS) {
+      const [from, to] = [index, index + 1].map((part) => Math.floor((part * SLOTS) / MASTERS)) as [number, number];
+      await askServer(url, 'CLUSTER', 'ADDSLOTSRANGE', `${from}`, `${to - 1}`);
+    } else {
+      const id = await askServer((nodes[index - MASTERS] as RedisServer).url, 'CLUSTER', 'MYID');
+      await askServer(url, 'CLUSTER', 'REPLICATE', String(id));
+    }
+  };
+}
+
+/** One node, as another one sees it. */
+interface Seen {
+  readonly id: string;
+  readonly port: number;
+  readonly flags: readonly string[];
+  readonly master: string;
+  readonly connected: boolean;
+  readonly slots: readonly string[];
+}
+
+async function viewOf({ url }: RedisServer): Promise<Seen[]> {
+  const lines = String(await askServer(url, 'CLUSTER', 'NODES'))
+    .trim()
+    .split('\n');
+  return lines.map((line) => {
+    const [id = '', address = '', flags = '', master = '', , , , state, ...slots] = line.split(' ');
+    const port = Number(/:(\d+)@/.exec(address)?.[1]);
+    return { id, port, flags: flags.split(','), master, connected: state === 'connected', slots };
+  });
+}
+
+function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
+  const nodeOf = ({ port }: Seen) => nodes.find((node) => node.port === port) as RedisServer;
+  const ownerOf = async (name: string) => {
+    const { slot, view } = await locate(nodes, name);
+    return nodeOf(ownerIn(view, slot));
+  };
+  return {
+    about: `Redis ${nodes[0]?.version}, three masters with a replica each`,
+    site: { kind: 'cluster', nodes: nodes.map(({ host, port }) => ({ host, port })) },
+    nodes,
+    ownerOf,
+    async failOver(name) {
+      const { slot, view } = await locate(nodes, name);
+      const master = ownerIn(view, slot);
+      const replica = view.find((each) => each.master === master.id);
+      if (replica === undefined) throw new Error('this master has no replica');
+      await askServer(nodeOf(replica).url, 'CLUSTER', 'FAILOVER');
+    },
+    async reshard(name) {
+      const { slot, view } = await locate(nodes, name);
+      const from = ownerIn(view, slot);
+      const to = view.find((each) => isMaster(each) && each.id !== from.id) as Seen;
+      await moveSlot(`${slot}`, { ...from, url: nodeOf(from).url }, { ...to, url: nodeOf(to).url });
+    },
+    isWhole: () => isWhole(nodes).catch(() => false),
+    stop: () => stopAll(nodes),
+  };
+}
+
+async function isWhole(nodes: readonly RedisServer[]): Promise<boolean> {
+  const infos = await Promise.all(nodes.map(({ url }) => askServer(url, 'CLUSTER', 'INFO')));
+  if (!infos.every((info) => String(info).includes('cluster_state:ok'))) return false;
+  const views = await Promise.all(nodes.map(viewOf));
+  const healthy = views.every(
+    (view) =>
+      view.length === nodes.length &&
+      view.every(({ connected, flags }) => connected && !flags.some((flag) => flag.startsWith('fail'))) &&
+      view.filter(isMaster).every(({ id, slots }) => slots.length > 0 && view.some(({ master }) => master === id)),
+  );
+  if (!healthy || new Set(views.map(mastersIn)).size > 1) return false;
+  const roles = await Promise.all(nodes.map(({ url }) => askServer(url, 'INFO', 'replication')));
+  const up = roles.filter((info) => /role:slave[\s\S]*master_link_status:up/.test(String(info)));
+  return up.length === nodes.length - MASTERS;
+}
+
+function isMaster({ flags }: Seen): boolean {
+  return flags.includes('master') && !flags.some((flag) => flag.startsWith('fail'));
+}
+
+function mastersIn(view: readonly Seen[]): string {
+  const masters = view.filter(isMaster).map(({ id, slots }) => `${id} ${slots.join(' ')}`);
+  return masters.sort().join('\n');
+}
+
+/** As the first node sees it that answers. */
+async function locate(nodes: readonly RedisServer[], name: string): Promise<{ slot: number; view: Seen[] }> {
+  return await Promise.any(
+    nodes.map(async (node) => ({
+      slot: Number(await askServer(node.url, 'CLUSTER', 'KEYSLOT', name)),
+      view: await viewOf(node),
+    })),
+  );
+}
+
+function ownerIn(view: readonly Seen[], slot: number): Seen {
+  const owns = ({ slots }: Seen) =>
+    slots.some((range) => {
+      const [from = Number.NaN, to = from] = range.split('-').map(Number);
+      return from <= slot && slot <= to;
+    });
+  // One that is down has its slots until another one has taken them.
+  const owner = view.find((each) => isMaster(each) && owns(each)) ?? view.find(owns);
+  if (owner === undefined) throw new Error(`nobody has slot ${slot}`);
+  return owner;
+}
+
+interface End {
+  readonly id: string;
+  readonly url: string;
+  readonly port: number;
+}
+
+async function moveSlot(slot: string, from: End, to: End): Promise<void> {
+  await askServer(to.url, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id);
+  await askServer(from.url, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id);
+  for (;;) {
+    const names = (await askServer(from.url, 'CLUSTER', 'GETKEYSINSLOT', slot, '100')) as string[];
+    if (names.length === 0) break;
+    await askServer(from.url, 'MIGRATE', '127.0.0.1', `${to.port}`, '', '0', '1000', 'REPLACE', 'KEYS', ...names);
+  }
+  await askServer(to.url, 'CLUSTER', 'SETSLOT', slot, 'NODE', to.id);
+  await askServer(from.url, 'CLUSTER', 'SETSLOT', slot, 'NODE', to.id);
+}

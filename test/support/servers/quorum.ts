@@ -1,0 +1,8 @@
+import { groupOf } from './independent.js';
+import { type RedisGroup, startAll } from './redis-group.js';
+
+/** Servers that know nothing of each other. */
+export async function startQuorum(count: number): Promise<RedisGroup> {
+  const nodes = await startAll(count, () => []);
+  return groupOf(nodes, { kind: 'quorum', urls: nodes.map(({ url }) => url) }, `${count} independent nodes`);
+}

@@ -1,0 +1,17 @@
+import { ServerUnavailable } from './errors.js';
+import { redisOnPath, startProgram } from './redis-process.js';
+import type { RedisServer } from './redis-server.js';
+
+/** Why `startValkey` would throw, in a sentence; undefined if it would not. */
+export function valkeyUnavailable(): string | undefined {
+  return redisOnPath(['valkey-server']) === undefined ? UNAVAILABLE : undefined;
+}
+
+const UNAVAILABLE =
+  'valkey-server is not on PATH; Debian has it in bookworm-backports (apt-get install valkey-server).';
+
+export async function startValkey(args: readonly string[] = []): Promise<RedisServer> {
+  const program = redisOnPath(['valkey-server']);
+  if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
+  return await startProgram(program, args);
+}
