@@ -91,6 +91,10 @@ export class FallbackStore implements LeaseStore {
     return this.#store.force(key, holder);
   }
 
+  onReturn(listener: () => void): () => void {
+    return this.#store.onReturn(listener);
+  }
+
   close(): Promise<void> {
     return this.#store.close();
   }

@@ -116,6 +116,13 @@ export class QuorumStore implements LeaseStore {
     return this.#decided(answers);
   }
 
+  onReturn(listener: () => void): () => void {
+    const ends = this.#nodes.map(({ store }) => store.onReturn(listener));
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#nodes.map(({ store }) => store.close()));
   }

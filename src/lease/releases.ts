@@ -26,8 +26,9 @@ export class Releases {
   readonly #hooks: Hooks;
   /** What has failed, and for how long it matters; the oldest first. */
   readonly #owed = new Map<Claim, Deadline>();
-  /** What holders lately had, and have no more. */
-  readonly #done = new Map<string, Claim>();
+  /** What holders lately had, and have no more, and for how long it matters. */
+  readonly #done = new Map<string, { readonly claim: Claim; readonly matters: Deadline }>();
+  #deaf: (() => void) | undefined;
   #underWay = 0;
   #pause = FIRST_PAUSE;
   #timer: Timer | undefined;
@@ -56,8 +57,10 @@ export class Releases {
 
   /** The store has said that this holder has nothing any more. */
   remember(claim: Claim): void {
+    if (!this.#hooks.mayTryAgain()) return;
     const { key, holder, leaseTime } = claim;
-    this.#done.set(holder, { key, holder, leaseTime });
+    this.#done.set(holder, { claim: { key, holder, leaseTime }, matters: new Deadline(leaseTime) });
+    this.#deaf ??= this.#store.onReturn(() => this.#sendAllAgain());
     if (this.#done.size <= REMEMBERED) return;
     for (const oldest of this.#done.keys()) {
       this.#done.delete(oldest);
@@ -70,16 +73,26 @@ export class Releases {
    * what it said: one took over from it that had not heard of it yet, or it was no master any more.
    */
   sendAgain(holder: string): void {
-    const claim = this.#done.get(holder);
-    if (claim === undefined) return;
+    const done = this.#done.get(holder);
+    if (done === undefined) return;
     this.#done.delete(holder);
-    this.send(claim);
+    this.send(done.claim);
+  }
+
+  /** What took over may have heard none of it, and nobody here may ask for those keys again. */
+  #sendAllAgain(): void {
+    const all = [...this.#done.values()].filter(({ matters }) => !matters.passed);
+    this.#done.clear();
+    for (const { claim } of all) this.send(claim);
   }
 
   /** All that is owed once more; what fails now ends by itself. */
   flush(): void {
     this.#timer?.stop();
     this.#timer = undefined;
+    this.#deaf?.();
+    this.#deaf = undefined;
+    this.#done.clear();
     for (const claim of this.#owed.keys()) void this.#release(claim);
     this.#owed.clear();
   }

@@ -83,6 +83,11 @@ export interface LeaseStore {
   list(): Promise<readonly KeyState[]>;
   /** Takes the key from this holder, whoever asks, and passes it on; `false` if it is not this holder's any more. */
   force(key: string, holder: string): Promise<boolean>;
+  /**
+   * Calls the listener when a server is back that was away: another one may stand in its place, which has not heard all
+   * that was said before. The function that it gives ends that.
+   */
+  onReturn(listener: () => void): () => void;
   /** Stops timers and closes connections that the store opened itself. */
   close(): Promise<void>;
 }

@@ -18,6 +18,8 @@ export interface RedisClient extends Commands {
     step: string,
   ): Promise<[cursor: string, names: string[]]>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
+  on(event: 'ready', listener: () => void): unknown;
+  off(event: 'ready', listener: () => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */

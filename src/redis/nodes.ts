@@ -22,6 +22,8 @@ export interface Nodes {
   doubt(): void;
   /** Calls the listener when names may have another address; the function that it gives ends that. */
   onChange(listener: () => void): () => void;
+  /** Calls the listener when a server is back that was away, or another one is in its place. */
+  onReturn(listener: () => void): () => void;
 }
 
 export function nodesOf(redis: RedisClient | ClusterClient): Nodes {
@@ -58,6 +60,11 @@ class OneNode implements Nodes {
 
   onChange(): () => void {
     return () => {};
+  }
+
+  onReturn(listener: () => void): () => void {
+    this.#redis.on('ready', listener);
+    return () => this.#redis.off('ready', listener);
   }
 }
 
@@ -101,5 +108,18 @@ class ClusterNodes implements Nodes {
   onChange(listener: () => void): () => void {
     this.#redis.on('refresh', listener);
     return () => this.#redis.off('refresh', listener);
+  }
+
+  onReturn(listener: () => void): () => void {
+    let before = this.#allMasters();
+    return this.onChange(() => {
+      const now = this.#allMasters();
+      if (now !== before) listener();
+      before = now;
+    });
+  }
+
+  #allMasters(): string {
+    return [...new Set(this.#redis.slots.map((nodes) => nodes?.[0]))].join();
   }
 }

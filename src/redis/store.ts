@@ -146,6 +146,10 @@ export class RedisStore implements LeaseStore {
     return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#pubsub])) === 1;
   }
 
+  onReturn(listener: () => void): () => void {
+    return this.#nodes.onReturn(listener);
+  }
+
   async close(): Promise<void> {
     this.#subscriber.close();
   }

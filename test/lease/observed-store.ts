@@ -87,6 +87,10 @@ export class ObservedStore implements LeaseStore {
     return this.#store.list();
   }
 
+  onReturn(listener: () => void): () => void {
+    return this.#store.onReturn(listener);
+  }
+
   force(key: string, holder: string): Promise<boolean> {
     return this.#store.force(key, holder);
   }

@@ -77,6 +77,21 @@ describeWithShop('a release', () => {
     await expectFree(stage(), key);
   });
 
+  test('that a server has forgotten is sent again when the client is connected again, though nobody here wants the key', async () => {
+    const key = someKey();
+    const holder = throughProxy(stage());
+    const listeners = holder.redis.listenerCount('ready');
+    const turn = await holder.acquire(key);
+    await holder.release(turn);
+    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
+    const released = holder.store.released.count;
+    stage().proxy.reset();
+    await holder.store.released.reach(released + 1);
+    await expectFree(stage(), key);
+    await holder.room.close();
+    expect(holder.redis.listenerCount('ready')).toBe(listeners);
+  });
+
   test('is sent again for nobody else', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const turn = await holder.acquire(key);
