@@ -12,10 +12,12 @@ import { memory } from './memory.js';
 import { overhead } from './overhead.js';
 import { renewal } from './renewal.js';
 import type { Scenario } from './scenario.js';
+import { steps } from './steps.js';
 import { topologies } from './topologies.js';
 
 export const SCENARIOS: readonly Scenario[] = [
   overhead,
+  steps,
   hotKey,
   hotKeyProcesses,
   bystanders,
