@@ -6,6 +6,8 @@ import type { PubSub } from './subscriber-connection.js';
 export interface Nodes {
   /** The verbs of wake-ups here. */
   readonly pubsub: PubSub;
+  /** How often a connection on which somebody listens is asked whether it is still there; milliseconds. */
+  readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
   /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
@@ -32,6 +34,7 @@ export function nodesOf(redis: RedisClient | ClusterClient): Nodes {
 
 class OneNode implements Nodes {
   readonly pubsub = 'classic';
+  readonly pingEvery = 5_000;
   readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
@@ -70,6 +73,8 @@ class OneNode implements Nodes {
 
 class ClusterNodes implements Nodes {
   readonly pubsub = 'sharded';
+  /** A node that froze is replaced within seconds, and nothing tells its subscribers. */
+  readonly pingEvery = 1_000;
   readonly resends = true;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;

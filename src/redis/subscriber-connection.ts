@@ -4,7 +4,6 @@ import type { RedisSubscriberClient } from './client.js';
 import { presentable } from './errors.js';
 
 /** A connection that died silently shows no event at all, so it is asked now and then while somebody listens. */
-const PING_EVERY = 1_000;
 const PONG_TIME = 1_000;
 /** How long connecting may take, from the first byte to the server's word. */
 const CONNECT_TIME = 5_000;
@@ -13,6 +12,13 @@ const LINGER = 2_000;
 
 /** Which verbs wake-ups go by; `sharded` where the server has those. */
 export type PubSub = 'sharded' | 'classic';
+
+/** How to deal with the server. */
+export interface Manner {
+  readonly pubsub: PubSub;
+  /** Milliseconds between two pings. */
+  readonly pingEvery: number;
+}
 
 /** What is told of a connection. */
 export interface Hooks {
@@ -51,6 +57,7 @@ export class SubscriberConnection {
   readonly #hooks: Hooks;
   readonly #emit: Emit;
   readonly #names = new Set<string>();
+  readonly #pingEvery: number;
   #sharded: boolean;
   #up = false;
   #connectingSince = now();
@@ -58,11 +65,12 @@ export class SubscriberConnection {
   #pinging: Timer | undefined;
   #closing: Timer | undefined;
 
-  constructor(client: RedisSubscriberClient, pubsub: PubSub, emit: Emit, hooks: Hooks) {
+  constructor(client: RedisSubscriberClient, { pubsub, pingEvery }: Manner, emit: Emit, hooks: Hooks) {
     this.#client = client;
     this.#hooks = hooks;
     this.#emit = emit;
     this.#sharded = pubsub === 'sharded';
+    this.#pingEvery = pingEvery;
     client.on('message', hooks.heard);
     client.on('smessage', hooks.heard);
     // Without a listener an error event would end the process. Each retry of the connection brings one.
@@ -158,7 +166,7 @@ export class SubscriberConnection {
 
   #pingSoon(): void {
     this.#pinging?.stop();
-    this.#pinging = after(PING_EVERY, () => void this.#ping()).unref();
+    this.#pinging = after(this.#pingEvery, () => void this.#ping()).unref();
   }
 
   async #ping(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Emit } from '../base/events.js';
 import type { WakeUp, Watch } from '../lease/store.js';
 import { isRedirection, presentable } from './errors.js';
 import type { Nodes } from './nodes.js';
-import { type PubSub, SubscriberConnection } from './subscriber-connection.js';
+import { type Manner, type PubSub, SubscriberConnection } from './subscriber-connection.js';
 
 /** How long a server may take to confirm a subscription. */
 const ANSWER_TIME = 2_000;
@@ -39,7 +39,7 @@ const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
  */
 export class Subscriber {
   readonly #nodes: Nodes;
-  readonly #pubsub: PubSub;
+  readonly #manner: Manner;
   /** What ends the name of the channel that only this process subscribes to: that it does tells that it is there. */
   readonly #own: string;
   readonly #emit: Emit;
@@ -50,7 +50,7 @@ export class Subscriber {
 
   constructor(nodes: Nodes, pubsub: PubSub, receiver: string, emit: Emit) {
     this.#nodes = nodes;
-    this.#pubsub = pubsub;
+    this.#manner = { pubsub, pingEvery: nodes.pingEvery };
     this.#own = `:${receiver}`;
     this.#emit = emit;
   }
@@ -183,7 +183,7 @@ export class Subscriber {
     if (known) return known;
     const client = this.#nodes.open(address, SubscriberConnection.SETTINGS);
     if (client === undefined) return undefined;
-    const connection: SubscriberConnection = new SubscriberConnection(client, this.#pubsub, this.#emit, {
+    const connection: SubscriberConnection = new SubscriberConnection(client, this.#manner, this.#emit, {
       heard: (channel, message) => this.#wake(channel, message),
       up: () => this.#placeAll(),
       down: () => this.#lost(connection),
