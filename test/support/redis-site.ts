@@ -42,6 +42,7 @@ export function connectTo(site: RedisSite, more: Pick<RedisOptions, 'connectionN
             sentinels: [...site.sentinels],
             failoverDetector: true,
             sentinelCommandTimeout: 500,
+            retryStrategy: (times) => Math.min(times * 50, 250),
             ...(site.natMap && { natMap: site.natMap }),
             ...SOON,
             ...more,
