@@ -5,14 +5,14 @@ import { someKey } from '../lease/actors.js';
 import { claimOf } from '../lease/claims.js';
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-const named = (pattern: RegExp) => (pattern.exec(README)?.[1] ?? '').split(' ');
+const users = [...README.matchAll(/^ACL SETUSER shop on >password (.+)$/gm)].map(([, rights = '']) =>
+  rights.split(' '),
+);
 
-/** The rights that the README names, after `on >password`; those for `list`; and what a Cluster needs. */
-export const RIGHTS = named(/^ACL SETUSER shop on >password (.+)$/m);
-export const FOR_LIST = named(/^`(\+scan)` beside these/m);
-export const SHARDED = named(/`(\+spublish [^`]+)`\s+stand for/);
-export const CLASSIC = named(/stand for\s+`(\+publish [^`]+)`/);
-export const FOR_CLUSTER = named(/and ioredis asks\s+for `(\+cluster[^`]+)`/);
+/** The rights that the README names, after `on >password`: on one server, and on each node of a Cluster. */
+export const [RIGHTS = [], CLUSTER_RIGHTS = []] = users;
+/** Those for `list` beside them. */
+export const FOR_LIST = (/^`(\+scan)` beside these/m.exec(README)?.[1] ?? '').split(' ');
 
 /** What the server has refused to this user: a command, a key or a channel. */
 export async function refusedTo(name: string, admin: Redis): Promise<string[]> {
