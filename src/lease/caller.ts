@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../base/abort.js';
 import type { Deadline } from '../base/clock.js';
 import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
@@ -36,8 +37,12 @@ export interface Line {
   left(caller: Caller): void;
 }
 
-/** One caller that waits for its turn: it is called, or gives up, or is turned away. */
-export class Caller implements AbortListener {
+/**
+ * One caller that waits for its turn: it is called, or gives up, or is turned away. An async resource, because what is
+ * opened for it is opened by whoever goes its way to the lease, and has to be in its own async context all the same: a
+ * tenant or a trace of somebody else's would be found there.
+ */
+export class Caller extends AsyncResource implements AbortListener {
   readonly request: Request;
   readonly turn: Promise<Turn>;
   readonly #line: Line;
@@ -46,6 +51,7 @@ export class Caller implements AbortListener {
   #settled = false;
 
   constructor(request: Request, line: Line) {
+    super('fenced-lock caller', { requireManualDestroy: true });
     this.request = request;
     this.#line = line;
     this.turn = new Promise((resolve, reject) => {
@@ -68,6 +74,11 @@ export class Caller implements AbortListener {
     this.#settled = true;
     if (deadline.passed) this.giveUp();
     else this.#line.settled(this);
+  }
+
+  /** It is likely to be its turn in a moment. */
+  prepare(): void {
+    this.runInAsyncScope(() => this.request.ahead?.open());
   }
 
   call(turn: Turn): void {

@@ -113,7 +113,7 @@ export class Contention {
       const claim = { key: this.#key, holder: this.#holder, leaseTime };
       this.#bell.reset();
       // The message may be old, so the look decides. What its answer is seldom against need not wait for it.
-      if (this.#offered) first.request.ahead?.open();
+      if (this.#offered) first.prepare();
       this.#offered = false;
       const sentAt = now();
       this.#askedAt = sentAt;
@@ -126,6 +126,8 @@ export class Contention {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           if (answer.shared && !first.request.mayShare) {
             this.#means.giveBack(claim);
+            // Its release may be sent again, for as long as that matters: it is nobody's name any more.
+            this.#holder = randomUUID();
             throw answer.shared;
           }
           if (lease.loss === undefined) return lease;

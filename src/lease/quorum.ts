@@ -164,6 +164,8 @@ export class QuorumStore implements LeaseStore {
    * end it otherwise. Only for one who has most of them: what is lost is not taken again behind its holder's back.
    */
   #fillUp(claim: Claim, votes: readonly Extension[]): void {
+    // Given back meanwhile: there, too, it would be had by nobody.
+    if (!this.#nodes.some((node) => node.mayHave(claim.holder))) return;
     votes.forEach((vote, index) => {
       if (vote !== 'gone') return;
       this.#nodes[index]?.acquire(withDrift(claim), timeFor(claim), { enter: 1 }).catch(() => {});

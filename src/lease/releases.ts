@@ -6,8 +6,10 @@ import type { Claim, LeaseStore } from './store.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 
-/** How many releases are known after they were done. */
+/** How many releases are known after they were done, and how many are owed at most: the rest end by themselves. */
 const REMEMBERED = 1_000;
+/** How many are sent at once: renewals are to come in between. */
+const TOGETHER = 100;
 
 interface Hooks {
   /** Whether what fails now is to be sent again. */
@@ -51,6 +53,7 @@ export class Releases {
       this.#emit({ type: 'release-failed', key: claim.key, error });
       if (!this.#hooks.mayTryAgain()) return;
       this.#owed.set(claim, sent);
+      if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);
       this.#later();
     });
   }
@@ -61,11 +64,7 @@ export class Releases {
     const { key, holder, leaseTime } = claim;
     this.#done.set(holder, { claim: { key, holder, leaseTime }, matters: new Deadline(leaseTime) });
     this.#deaf ??= this.#store.onReturn(() => this.#sendAllAgain());
-    if (this.#done.size <= REMEMBERED) return;
-    for (const oldest of this.#done.keys()) {
-      this.#done.delete(oldest);
-      return;
-    }
+    if (this.#done.size > REMEMBERED) dropOldest(this.#done);
   }
 
   /**
@@ -124,8 +123,14 @@ export class Releases {
     const [oldest] = this.#owed.keys();
     if (oldest && (await this.#settle(oldest))) {
       this.#pause = FIRST_PAUSE;
-      await Promise.all([...this.#owed.keys()].map((claim) => this.#settle(claim)));
+      const rest = [...this.#owed.keys()];
+      for (let sent = 0; sent < rest.length; sent += TOGETHER) {
+        await Promise.all(rest.slice(sent, sent + TOGETHER).map((claim) => this.#settle(claim)));
+      }
     } else {
+      // What is at another node need not wait for it.
+      const matters = oldest && this.#owed.get(oldest);
+      if (oldest && matters && this.#owed.delete(oldest)) this.#owed.set(oldest, matters);
       this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
     }
     this.#timer = undefined;
@@ -137,5 +142,12 @@ export class Releases {
     const done = await this.#release(claim);
     if (done) this.#owed.delete(claim);
     return done;
+  }
+}
+
+function dropOldest(map: Map<unknown, unknown>): void {
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
   }
 }

@@ -28,7 +28,10 @@ export class Opening {
   /** What was left here. What the work itself begins on other connections is none of ours. */
   close(): Line | undefined {
     this.#closed = true;
-    return this.#line;
+    // Once: an extension that repeats the transaction does so on another connection.
+    const line = this.#line;
+    this.#line = undefined;
+    return line;
   }
 }
 

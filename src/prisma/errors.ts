@@ -41,5 +41,6 @@ export function isDisconnect(error: unknown): boolean {
   const { code, message, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
   if (code === 'P1017' || kind === 'ConnectionClosed' || sqlState(error) === '57P01') return true;
+  if (code === 'ECONNRESET' || code === 'EPIPE') return true;
   return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
 }

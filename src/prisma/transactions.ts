@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
-import { ClosedError, InsideTransactionError } from '../base/errors.js';
+import { ClosedError, InsideTransactionError, InvalidOptionError } from '../base/errors.js';
 import type { Database, Hook, Opening, Query, TransactionOptions } from '../fence/database.js';
 import { type Line, openings, Opening as PgOpening } from '../pg/opening.js';
 import { isDisconnect, isNoMatch, sqlDetail, sqlState } from './errors.js';
@@ -59,6 +59,7 @@ function begin(client: PrismaInternals, options: TransactionOptions): Opening<ob
     async run(hook, body) {
       let id = '';
       decide((tx) => {
+        if (!(HOOKED in tx)) throw anotherClient();
         id = tx[TRANSACTION].txId;
         open.set(id, { tx, hook });
         const line = opening.close();
@@ -74,8 +75,20 @@ function begin(client: PrismaInternals, options: TransactionOptions): Opening<ob
   };
 }
 
+/** An extension may have a `$transaction` of its own, which calls that of the client that it was made for. */
+function anotherClient(): InvalidOptionError {
+  return new InvalidOptionError(
+    '$transaction',
+    'of an extension of this client begins on another client, past the hook that holds writes to the fence. Take locks ' +
+      'on a client without that extension; for conflicts they have `retries` of their own.',
+  );
+}
+
 /** The transactions of locks that are open, by Prisma's id of each. */
 const open = new Map<string, OpenTransaction>();
+
+/** What only a client with our hook has. */
+const HOOKED = '$fencedLockHook';
 
 const hookedClients = new WeakMap<PrismaInternals, PrismaInternals>();
 
@@ -86,7 +99,11 @@ const hookedClients = new WeakMap<PrismaInternals, PrismaInternals>();
 function hookedClient(client: PrismaInternals): PrismaInternals {
   let hooked = hookedClients.get(client);
   if (hooked === undefined) {
-    const layer = client.$extends({ name: 'fenced-lock transaction', query: { $allOperations: onOperation } });
+    const layer = client.$extends({
+      name: 'fenced-lock transaction',
+      client: { [HOOKED]: true },
+      query: { $allOperations: onOperation },
+    });
     // `$parent`, as methods of model extensions see it, is the client before the last one, and so on up: past the hook,
     // but still in the transaction. This layer is its own parent, and another one lies on it.
     Object.defineProperty(layer, '_appliedParent', { value: layer });

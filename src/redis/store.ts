@@ -78,8 +78,13 @@ export class RedisStore implements LeaseStore {
       groups.set(name, group);
     });
     const answers: Extension[] = [];
+    // All are told together: a node that is silent must not cost those of the others their time.
+    const atMost = groups.size > 1 ? Math.min(...claims.map(({ leaseTime }) => leaseTime)) / 6 : undefined;
     const extended = [...groups.values()].map(async (group) => {
-      const extensions = await this.#extendTogether(group.map(([, claim]) => claim));
+      const extensions = await this.#extendTogether(
+        group.map(([, claim]) => claim),
+        atMost,
+      );
       group.forEach(([index], at) => {
         answers[index] = extensions[at] ?? new Error('Redis answered fewer commands than it was sent');
       });
@@ -178,14 +183,14 @@ export class RedisStore implements LeaseStore {
   }
 
   /** In one pipeline. */
-  async #extendTogether(claims: readonly Claim[]): Promise<Extension[]> {
+  async #extendTogether(claims: readonly Claim[], atMost?: number): Promise<Extension[]> {
     try {
       const pipeline = this.#redis.pipeline();
       for (const claim of claims) {
         const { sha1, keys } = scripts.extend;
         pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
       }
-      const replies = await this.#bounded(pipeline.exec());
+      const replies = await this.#bounded(pipeline.exec(), atMost);
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
       return claims.map(() => presentable(error));
