@@ -24,6 +24,9 @@ export type TryLockOptions = Omit<LockOptions, 'waitTime'>;
 /** A resumed handle keeps the lease time that it had. */
 export type ResumeOptions = Omit<LockOptions, 'leaseTime'>;
 
+/** One for all calls without options: it is there as long as its caller waits. */
+const NONE = Object.freeze({});
+
 /**
  * A client whose models of these names have the field: applying the extension to another one does not compile. Names
  * that only the run time knows are checked there.
@@ -79,7 +82,7 @@ function extensionOf(resolved: ResolvedOptions) {
           this: T,
           key: string | readonly string[],
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
-          options: LockOptions = {},
+          options: LockOptions = NONE,
         ): Promise<R> {
           return promised(() => {
             const keys = checkKeys(key);
@@ -97,7 +100,7 @@ function extensionOf(resolved: ResolvedOptions) {
           this: T,
           key: string | readonly string[],
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
-          options: TryLockOptions = {},
+          options: TryLockOptions = NONE,
         ): Promise<TryResult<R>> {
           const keys = checkKeys(key);
           checkWork(fn);
@@ -116,7 +119,7 @@ function extensionOf(resolved: ResolvedOptions) {
         async $lock<T>(
           this: T,
           key: string | readonly string[],
-          options: LockOptions = {},
+          options: LockOptions = NONE,
         ): Promise<LockHandle<LockTx<T>>> {
           const handle = await lock(parts, check(this, '$lock', checkKeys(key), options));
           return handle as unknown as LockHandle<LockTx<T>>;

@@ -40,26 +40,84 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
   return await hold(parts, call, work, asked, await withOthers(first, parts.room, call.keys, asked));
 }
 
-/** What a call has from its beginning until it is its turn. */
-class Asked<Tx> implements Request {
+/** How long a connection may be held while a look has no answer. */
+const LOOK_TIME = 20;
+
+/**
+ * What a call has from its beginning until it is its turn. One object, because it is there for every caller that waits.
+ *
+ * The connection is fetched beside the look in Redis, not behind it, where that look is likely to get the lease: nobody
+ * waited lately, or the key has been offered. Whoever has to wait after all gives it back first: a waiting caller holds none.
+ */
+class Asked<Tx> implements Request, Prelude {
   readonly deadline: Deadline;
-  readonly waitTime: number;
-  readonly leaseTime: number;
-  readonly renew: boolean;
-  readonly signal: AbortSignal | undefined;
-  readonly mayShare = true;
-  readonly mayBeEarly: boolean;
-  readonly ahead: Ahead<Tx>;
+  readonly #parts: Parts;
+  readonly #call: LockCall<Tx>;
+  #opening: Opening<Tx> | undefined;
+  #timer: Timer | undefined;
+  #calm = true;
 
   constructor(parts: Parts, call: LockCall<Tx>) {
-    const { waitTime, leaseTime, renew, signal, isolationLevel } = call.options;
-    this.ahead = new Ahead(parts, call);
-    this.deadline = new Deadline(waitTime);
-    this.waitTime = waitTime;
-    this.leaseTime = leaseTime;
-    this.renew = renew;
-    this.signal = signal;
-    this.mayBeEarly = isolationLevel === undefined || isolationLevel === 'ReadCommitted';
+    this.#parts = parts;
+    this.#call = call;
+    if (parts.calm && call.keys.every((key) => parts.room.isFree(key))) this.open();
+    this.deadline = new Deadline(call.options.waitTime);
+  }
+
+  get waitTime(): number {
+    return this.#call.options.waitTime;
+  }
+
+  get leaseTime(): number {
+    return this.#call.options.leaseTime;
+  }
+
+  get renew(): boolean {
+    return this.#call.options.renew;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#call.options.signal;
+  }
+
+  get mayShare(): boolean {
+    return true;
+  }
+
+  get mayBeEarly(): boolean {
+    const { isolationLevel } = this.#call.options;
+    return isolationLevel === undefined || isolationLevel === 'ReadCommitted';
+  }
+
+  get ahead(): Prelude {
+    return this;
+  }
+
+  open(): void {
+    if (this.#opening) return;
+    const { database, options } = this.#call;
+    try {
+      this.#opening = database.open(options);
+    } catch {
+      // It is opened again when it is the caller's turn, and then the error is the caller's.
+      return;
+    }
+    this.#timer = after(LOOK_TIME, () => this.discard());
+  }
+
+  discard(): void {
+    this.#calm = false;
+    this.#parts.calm = false;
+    this.#timer?.stop();
+    this.#opening?.discard();
+    this.#opening = undefined;
+  }
+
+  /** The transaction, if it is still open. */
+  take(): Opening<Tx> | undefined {
+    this.#timer?.stop();
+    this.#parts.calm = this.#calm;
+    return this.#opening;
   }
 }
 
@@ -68,7 +126,7 @@ async function hold<Tx, R>(
   parts: Parts,
   { client, database, keys, options }: LockCall<Tx>,
   work: Work<Tx, R>,
-  { ahead, deadline }: Asked<Tx>,
+  asked: Asked<Tx>,
   grant: Grant,
 ): Promise<R> {
   const strike = new Strike();
@@ -84,7 +142,7 @@ async function hold<Tx, R>(
     if (isolation === 'read committed') grant.early();
   };
   try {
-    const wanted = { database, opening: ahead.take(), grant, options, deadline, onCommit };
+    const wanted = { database, opening: asked.take(), grant, options, deadline: asked.deadline, onCommit };
     const value = await underGrant(parts, wanted, strike, run);
     // The answers of two connections overtake each other: who asked first hears first.
     const before = grant.inOrder();
@@ -117,52 +175,4 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
 function jointOf({ client, keys, options }: LockCall<unknown>): Joint | undefined {
   const mayJoin = (joint: object) => options.reentry === 'join' && joint instanceof Joint && joint.client === client;
   return findJoint(keys, options.nested, mayJoin) as Joint | undefined;
-}
-
-/** How long a connection may be held while a look has no answer. */
-const LOOK_TIME = 20;
-
-/**
- * The connection is fetched beside the look in Redis, not behind it, where that look is likely to get the lease: nobody
- * waited lately, or the key has been offered. Whoever has to wait after all gives it back first: a waiting caller holds none.
- */
-class Ahead<Tx> implements Prelude {
-  readonly #parts: Parts;
-  readonly #call: LockCall<Tx>;
-  #opening: Opening<Tx> | undefined;
-  #timer: Timer | undefined;
-  #calm = true;
-
-  constructor(parts: Parts, call: LockCall<Tx>) {
-    this.#parts = parts;
-    this.#call = call;
-    if (parts.calm && call.keys.every((key) => parts.room.isFree(key))) this.open();
-  }
-
-  open(): void {
-    if (this.#opening) return;
-    const { database, options } = this.#call;
-    try {
-      this.#opening = database.open(options);
-    } catch {
-      // It is opened again when it is the caller's turn, and then the error is the caller's.
-      return;
-    }
-    this.#timer = after(LOOK_TIME, () => this.discard());
-  }
-
-  discard(): void {
-    this.#calm = false;
-    this.#parts.calm = false;
-    this.#timer?.stop();
-    this.#opening?.discard();
-    this.#opening = undefined;
-  }
-
-  /** The transaction, if it is still open. */
-  take(): Opening<Tx> | undefined {
-    this.#timer?.stop();
-    this.#parts.calm = this.#calm;
-    return this.#opening;
-  }
 }
