@@ -104,7 +104,7 @@ module.exports = {
       '^src/cli/',
       file('options'),
       '^src/redis/(client|store)[.]ts$',
-      '^src/lease/store[.]ts$',
+      '^src/lease/(quorum|store)[.]ts$',
     ),
     {
       name: 'nothing-imports-the-cli',

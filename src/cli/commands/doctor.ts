@@ -15,7 +15,7 @@ import { locate } from '../project/locate.js';
 import { readModels } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { connectRedis } from '../servers/redis.js';
-import { type DatabaseOptions, databaseUrl, givenRedisUrl, type RedisOptions } from '../servers/urls.js';
+import { type DatabaseOptions, databaseUrl, givenRedisUrls, type RedisOptions } from '../servers/urls.js';
 
 export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
@@ -71,17 +71,24 @@ async function postgres(context: Context, options: DoctorOptions): Promise<Repor
 }
 
 async function redis(context: Context, options: DoctorOptions): Promise<Reported[]> {
-  const url = givenRedisUrl(context, options);
-  context.say();
-  if (url === undefined || url === '') {
+  const urls = givenRedisUrls(context, options);
+  if (urls.length === 0) {
+    context.say();
     context.say(context.paint('bold', 'Redis'));
     const message = 'Not looked at: set REDIS_URL, or give --redis-url.';
     return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
   }
+  const found: Reported[] = [];
+  for (const url of urls) found.push(...(await oneRedis(context, url, options)));
+  return found;
+}
+
+async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOptions): Promise<Reported[]> {
+  context.say();
   return await asFindings(context, 'redis', async () => {
     const server = await connectRedis(context, url);
-    const store = server.store(options.keyPrefix);
-    const silent = server.store(options.keyPrefix, false);
+    const store = server.store(keyPrefix);
+    const silent = server.store(keyPrefix, { wakeUps: false });
     try {
       context.say(context.paint('bold', `Redis ${server.shown}`));
       return await run('redis', redisChecks, { info: await server.info(), store, silent });

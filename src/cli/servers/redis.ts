@@ -16,35 +16,54 @@ export interface RedisServer {
   info(): Promise<ReadonlyMap<string, string>>;
   /** Those whose names begin with `keyPrefix`. */
   locks(keyPrefix: string): Locks;
-  /** The same as the application has them, refusals included; without `wakeUps` they are neither published nor heard. */
-  store(keyPrefix: string, wakeUps?: boolean): LeaseStore;
+  /** The same as the application has them, refusals included. */
+  store(keyPrefix: string, options?: StoreOptions): LeaseStore;
   close(): void;
+}
+
+interface StoreOptions {
+  /** `false`: they are neither published nor heard. */
+  readonly wakeUps?: boolean;
+  readonly offerTime?: number;
 }
 
 const WITHIN = 5_000;
 
+/** One that was tried to connect to. */
+export interface Opened extends RedisServer {
+  readonly ofCluster: boolean;
+  /** Why it cannot be used. */
+  readonly failure: Problem | undefined;
+}
+
 /** @throws Problem where it cannot be reached */
 export async function connectRedis(context: Context, url: string): Promise<RedisServer> {
+  const server = await openRedis(context, url);
+  if (server.failure) throw server.failure;
+  return server;
+}
+
+/** What cannot be reached refuses whatever it is asked. @throws Problem where the URL is none */
+export async function openRedis(context: Context, url: string): Promise<Opened> {
   context.hide(url);
   if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
   const { Cluster, Redis } = await loadClient();
   const redis = new Redis(url, { ...ONCE, retryStrategy: () => null, lazyConnect: true });
   const shown = `${redis.options.host ?? 'localhost'}:${redis.options.port ?? 6379}`;
-  let reason: unknown;
-  redis.on('error', (error) => {
-    reason = error;
-  });
-  await redis.connect().catch((error: unknown) => {
-    redis.disconnect();
-    throw new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? error)}.`, { cause: error });
-  });
+  const failure = await connected(redis, shown);
   // One node of a Cluster knows the way to the others.
-  const cluster = (await isOfCluster(redis)) ? clusterOf(Cluster, redis) : undefined;
+  const cluster = failure === undefined && (await isOfCluster(redis)) ? clusterOf(Cluster, redis) : undefined;
   const client = (cluster ?? redis) as unknown as RedisClient | ClusterClient;
-  const store = (keyPrefix: string, wakeUps = true) =>
-    new RedisStore(client, { keyPrefix, commandTimeout: WITHIN, wakeUps }, () => {});
+  const store = (keyPrefix: string, { wakeUps = true, offerTime }: StoreOptions = {}) =>
+    new RedisStore(
+      client,
+      { keyPrefix, commandTimeout: WITHIN, wakeUps, ...(offerTime !== undefined && { offerTime }) },
+      () => {},
+    );
   return {
     shown,
+    failure,
+    ofCluster: cluster !== undefined,
     info: async () => parse(await redis.info().catch(refusedAt(shown))),
     locks: (keyPrefix) => locksOn(store(keyPrefix), shown),
     store,
@@ -53,6 +72,20 @@ export async function connectRedis(context: Context, url: string): Promise<Redis
       redis.disconnect();
     },
   };
+}
+
+async function connected(redis: Redis, shown: string): Promise<Problem | undefined> {
+  let reason: unknown;
+  redis.on('error', (error) => {
+    reason = error;
+  });
+  try {
+    await redis.connect();
+    return undefined;
+  } catch (cause) {
+    redis.disconnect();
+    return new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? cause)}.`, { cause });
+  }
 }
 
 async function isOfCluster(redis: Redis): Promise<boolean> {
@@ -72,7 +105,8 @@ function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
   return cluster;
 }
 
-function locksOn(store: LeaseStore, shown: string): Locks {
+/** Whose failures are Problems. */
+export function locksOn(store: LeaseStore, shown: string): Locks {
   const refused = refusedAt(shown);
   return {
     inspect: (key) => store.inspect(key).catch(refused),
