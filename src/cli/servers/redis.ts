@@ -48,11 +48,11 @@ export async function openRedis(context: Context, url: string): Promise<Opened> 
   context.hide(url);
   if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
   const { Cluster, Redis } = await loadClient();
-  const redis = new Redis(url, { ...ONCE, retryStrategy: () => null, lazyConnect: true });
+  const redis = clientFor(Redis, url);
   const shown = `${redis.options.host ?? 'localhost'}:${redis.options.port ?? 6379}`;
-  const failure = await connected(redis, shown);
+  const { failure, info } = await connected(redis, shown);
   // One node of a Cluster knows the way to the others.
-  const cluster = failure === undefined && (await isOfCluster(redis)) ? clusterOf(Cluster, redis) : undefined;
+  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Cluster, redis) : undefined;
   const client = (cluster ?? redis) as unknown as RedisClient | ClusterClient;
   const store = (keyPrefix: string, { wakeUps = true, offerTime }: StoreOptions = {}) =>
     new RedisStore(
@@ -74,23 +74,42 @@ export async function openRedis(context: Context, url: string): Promise<Opened> 
   };
 }
 
-async function connected(redis: Redis, shown: string): Promise<Problem | undefined> {
+function clientFor(Client: typeof Redis, url: string): Redis {
+  let redis: Redis | undefined;
+  try {
+    redis = new Client(url, { ...ONCE, retryStrategy: () => null, lazyConnect: true });
+  } catch {
+    // Its own message is of the URL's parts.
+  }
+  if (redis !== undefined && /^\d+$/.test(String(redis.options.db))) return redis;
+  throw new Problem(
+    'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
+      'its database is a number.',
+  );
+}
+
+interface Connected {
+  readonly failure?: Problem;
+  readonly info: ReadonlyMap<string, string>;
+}
+
+async function connected(redis: Redis, shown: string): Promise<Connected> {
   let reason: unknown;
   redis.on('error', (error) => {
     reason = error;
   });
   try {
     await redis.connect();
-    return undefined;
   } catch (cause) {
     redis.disconnect();
-    return new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? cause)}.`, { cause });
+    const failure = new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? cause)}.`, { cause });
+    return { failure, info: new Map() };
   }
-}
-
-async function isOfCluster(redis: Redis): Promise<boolean> {
-  const info = await redis.info('cluster').catch(() => '');
-  return parse(info).get('cluster_enabled') === '1';
+  const info = parse(await redis.info().catch(() => ''));
+  if (reason === undefined) return { info };
+  // The client goes on in another database than the one that it was to select.
+  redis.disconnect();
+  return { failure: new Problem(`Redis at ${shown}: ${messageOf(reason)}.`, { cause: reason }), info: new Map() };
 }
 
 function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
