@@ -1,9 +1,10 @@
+import { Cluster } from 'ioredis';
 import { expect, test } from 'vitest';
 import { connectTo } from '../support/redis-site.js';
-import { startCluster } from '../support/servers/index.js';
+import { askServer, startCluster } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { Operator } from './operator.js';
+import { as, Operator, PASSWORD } from './operator.js';
 import { findings } from './patient.js';
 
 describeWithShop('the command', () => {
@@ -27,6 +28,28 @@ describeWithShop('the command', () => {
         expect((await client.$locks.inspect(key)).holder).toBeUndefined();
       }
       await Promise.allSettled(handles.map((handle) => handle.release()));
+    });
+
+    test('the rest of the URL is heeded: the prefix that the client of the application has, and its login', async () => {
+      const { nodes } = cluster();
+      const user = ['ACL', 'SETUSER', 'cli-cluster', 'reset', 'on', `>${PASSWORD}`, '~app:*', '&*', '+@all'] as const;
+      await Promise.all(nodes.map(({ url }) => askServer(url, ...user)));
+      const redis = new Cluster(
+        nodes.map(({ host, port }) => ({ host, port })),
+        { keyPrefix: 'app:' },
+      );
+      shop.closeLater(() => redis.disconnect());
+      const operator = new Operator(shop);
+      const client = operator.client({ redis });
+      const handle = await client.$lock('stock:2');
+      const url = `${as(nodes[0]?.url as string, 'cli-cluster')}?keyPrefix=app:`;
+      const { json } = await operator.runWith({ REDIS_URL: url }, 'ls', '--json');
+      expect(json).toMatchObject({ keys: [{ key: 'stock:2', holder: expect.any(String) }] });
+      const ran = await operator.runWith({ REDIS_URL: url }, 'unlock', 'stock:2', '--json');
+      expect(ran).toMatchObject({ code: 0, json: { leaseTaken: true } });
+      expect((await client.$locks.inspect('stock:2')).holder).toBeUndefined();
+      await Promise.all(nodes.map(({ url }) => askServer(url, 'ACL', 'DELUSER', 'cli-cluster')));
+      await handle.release().catch(() => {});
     });
 
     test('doctor rehearses a lock, whichever node it is', async () => {

@@ -112,13 +112,14 @@ async function connected(redis: Redis, shown: string): Promise<Connected> {
   return { failure: new Problem(`Redis at ${shown}: ${messageOf(reason)}.`, { cause: reason }), info: new Map() };
 }
 
+/** With all that the URL says. */
 function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
-  const { host = 'localhost', port = 6379, username, password, tls } = options;
-  const login = { ...(username && { username }), ...(password && { password }), ...(tls && { tls }) };
+  const { host = 'localhost', port = 6379, keyPrefix, replyMapping, ...others } = options;
   const cluster = new Client([{ host, port }], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
-    redisOptions: { ...ONCE, ...login },
+    ...(keyPrefix !== undefined && { keyPrefix }),
+    redisOptions: { ...others, ...(replyMapping && { replyMapping }) },
   });
   cluster.on('error', () => {});
   return cluster;
