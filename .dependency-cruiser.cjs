@@ -103,7 +103,7 @@ module.exports = {
       '^src/cli/servers/',
       '^src/cli/',
       file('options'),
-      '^src/redis/(client|store)[.]ts$',
+      '^src/redis/(client|keys|slot|store)[.]ts$',
       '^src/lease/(quorum|store)[.]ts$',
     ),
     {

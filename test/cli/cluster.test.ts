@@ -52,13 +52,43 @@ describeWithShop('the command', () => {
       await handle.release().catch(() => {});
     });
 
+    const masters = () =>
+      cluster()
+        .nodes.slice(0, 3)
+        .map(({ host, port }) => `${host}:${port}`);
+
     test('doctor rehearses a lock, whichever node it is', async () => {
       for (const { url } of cluster().nodes) {
         const found = findings(await new Operator(shop).runWith({ REDIS_URL: url }, 'doctor', '--json'));
         const ofRedis = found.filter(({ server }) => server === 'redis');
         expect(ofRedis.filter(({ status }) => status !== 'ok')).toEqual([]);
-        expect(ofRedis.map(({ check }) => check)).toEqual(expect.arrayContaining(['scripts', 'wake-ups']));
+        for (const check of ['scripts', 'wake-ups']) {
+          const at = ofRedis.filter((each) => each.check === check).map(({ node }) => node);
+          expect(at.toSorted()).toEqual(masters().toSorted());
+        }
       }
+    });
+
+    test('doctor finds, and says where it is, what one master alone has', async () => {
+      const { nodes } = cluster();
+      const user = ['ACL', 'SETUSER', 'cli-doctor', 'reset', 'on', `>${PASSWORD}`, '~*', '&*', '+@all'] as const;
+      await Promise.all(nodes.map(({ url }) => askServer(url, ...user)));
+      for (const [index, { url, host, port }] of nodes.slice(0, 3).entries()) {
+        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '-evalsha', '-eval');
+        await askServer(url, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+        const env = { REDIS_URL: as(nodes[(index + 1) % 3]?.url as string, 'cli-doctor') };
+        const ran = await new Operator(shop).runWith(env, 'doctor', '--json');
+        const wrong = findings(ran).filter(({ server, status }) => server === 'redis' && status !== 'ok');
+        const node = `${host}:${port}`;
+        expect(wrong).toMatchObject([
+          { check: 'eviction', status: 'warning', node },
+          { check: 'scripts', status: 'fault', node },
+        ]);
+        expect((await new Operator(shop).runWith(env, 'doctor')).out).toContain(`Redis ${node}\n`);
+        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '+@all');
+        await askServer(url, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+      }
+      await Promise.all(nodes.map(({ url }) => askServer(url, 'ACL', 'DELUSER', 'cli-doctor')));
     });
   });
 });

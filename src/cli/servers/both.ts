@@ -3,7 +3,8 @@ import type { Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
 import { connectNodes } from './independent.js';
 import { connectPostgres, type Database, notInstalled } from './postgres.js';
-import { connectRedis, type Locks, type RedisServer } from './redis.js';
+import { connectRedis } from './redis.js';
+import type { Locks, RedisServer } from './redis-server.js';
 import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
 
 export interface ServerOptions extends DatabaseOptions, RedisOptions {

@@ -1,7 +1,8 @@
 import { QuorumStore } from '../../lease/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
-import { locksOn, type Opened, openRedis, type RedisServer } from './redis.js';
+import { locksOn, type Opened, openRedis } from './redis.js';
+import type { RedisServer } from './redis-server.js';
 
 /**
  * Nodes that know nothing of each other, as `fencedLock({ redis: [a, b, c] })` has them: what most of them say is so. Of

@@ -1,0 +1,34 @@
+import type { LeaseStore } from '../../lease/store.js';
+import type { Info } from './ioredis.js';
+
+/** What the commands need of leases and queues. Each of them throws a Problem where Redis refuses. */
+export type Locks = Pick<LeaseStore, 'inspect' | 'list' | 'force'>;
+
+/** One that keeps keys. */
+export interface RedisNode {
+  /** `host:port`, as messages may show it. */
+  readonly shown: string;
+  /** One that is kept here, and that nobody has. */
+  readonly key: string;
+  /** What INFO says. @throws Problem */
+  info(): Promise<Info>;
+}
+
+/** What the commands need of a Redis server, or of the Cluster that it is a node of. */
+export interface RedisServer {
+  /** `host:port`, as messages may show it. */
+  readonly shown: string;
+  /** Itself, or each master of the Cluster. */
+  nodes(keyPrefix: string): Promise<readonly RedisNode[]>;
+  /** Those whose names begin with `keyPrefix`. */
+  locks(keyPrefix: string): Locks;
+  /** The same as the application has them, refusals included. */
+  store(keyPrefix: string, options?: StoreOptions): LeaseStore;
+  close(): void;
+}
+
+export interface StoreOptions {
+  /** `false`: they are neither published nor heard. */
+  readonly wakeUps?: boolean;
+  readonly offerTime?: number;
+}
