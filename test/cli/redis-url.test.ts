@@ -1,5 +1,7 @@
 import { expect, inject, test } from 'vitest';
+import { startSentinelGroup } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithGroup } from '../support/site-suite.js';
 import { Operator } from './operator.js';
 import { findings } from './patient.js';
 
@@ -43,5 +45,22 @@ describeWithShop('a Redis URL', () => {
     expect((await client.$locks.inspect('stock:1')).token).toBe(handle.token);
     const found = findings(await operator.runWith(env, 'doctor', '--json'));
     expect(found.filter(({ server }) => server === 'redis')).toMatchObject([{ check: 'connection', message }]);
+  });
+
+  describeWithGroup('of a Sentinel', startSentinelGroup, (group) => {
+    test('is refused, with the way to the primary', async () => {
+      const { site } = group();
+      if (site.kind !== 'sentinel') throw new Error('no Sentinels');
+      const [one, other] = site.sentinels.map(({ host, port }) => `redis://${host}:${port}`) as [string, string];
+      const message = expect.stringMatching(/is a Sentinel, .* SENTINEL get-master-addr-by-name/);
+      for (const command of [['ls'], ['unlock', 'stock:1'], ['ls', '--redis-url', one, '--redis-url', other]]) {
+        const ran = await new Operator(shop).runWith({ REDIS_URL: one }, ...command);
+        expect(ran).toMatchObject({ code: 1, err: message });
+      }
+      const found = findings(await new Operator(shop).runWith({ REDIS_URL: one }, 'doctor', '--json'));
+      expect(found.filter(({ server, status }) => server === 'redis' && status === 'fault')).toMatchObject([
+        { check: 'mode', message: expect.stringContaining('Sentinel') },
+      ]);
+    });
   });
 });

@@ -51,7 +51,7 @@ const mode: Check<RedisSubject> = {
     if (text === 'sentinel') {
       return fault(
         'This is a Sentinel: it knows where the primary is, and keeps nothing.',
-        'Give the URL of the primary here; in the application new Redis({ sentinels, name }).',
+        'Give the URL of the primary here, which SENTINEL get-master-addr-by-name says; in the application new Redis({ sentinels, name }).',
       );
     }
     if (!isOfCluster(info)) return ok('One server.');

@@ -3,7 +3,7 @@ import type { Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
 import { connectNodes } from './independent.js';
 import { connectPostgres, type Database, notInstalled } from './postgres.js';
-import { connectRedis } from './redis.js';
+import { checkKeepsLocks, connectRedis } from './redis.js';
 import type { Locks, RedisServer } from './redis-server.js';
 import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
 
@@ -45,11 +45,19 @@ export async function withServers<T>(
   }
 }
 
-function connect(
+async function connect(
   context: Context,
   [url, ...others]: readonly [string, ...string[]],
 ): Promise<Pick<RedisServer, 'locks' | 'close'>> {
-  return others.length === 0 ? connectRedis(context, url) : connectNodes(context, [url, ...others]);
+  if (others.length > 0) return await connectNodes(context, [url, ...others]);
+  const redis = await connectRedis(context, url);
+  try {
+    checkKeepsLocks(redis);
+    return redis;
+  } catch (error) {
+    redis.close();
+    throw error;
+  }
 }
 
 function refused(error: unknown, database: Database): unknown {

@@ -1,7 +1,7 @@
 import { QuorumStore } from '../../lease/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
-import { locksOn, type Opened, openRedis } from './redis.js';
+import { checkKeepsLocks, locksOn, type Opened, openRedis } from './redis.js';
 import type { RedisServer } from './redis-server.js';
 
 /**
@@ -23,7 +23,8 @@ export async function connectNodes(
     const names = nodes.map(({ shown }) => shown);
     const twice = names.find((name, index) => names.indexOf(name) < index);
     if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
-    const clustered = nodes.find(({ ofCluster }) => ofCluster);
+    for (const node of nodes) checkKeepsLocks(node);
+    const clustered = nodes.find(({ mode }) => mode === 'cluster');
     if (clustered) throw new Problem(`${clustered.shown} is a node of a Cluster: give --redis-url once, for any node.`);
     const failures = nodes.flatMap(({ failure }) => failure?.message ?? []);
     if (failures.length * 2 >= nodes.length) throw new Problem(failures.join(' '));

@@ -18,6 +18,8 @@ export interface RedisNode {
 export interface RedisServer {
   /** `host:port`, as messages may show it. */
   readonly shown: string;
+  /** What it is, as INFO has it, such as `standalone`, `cluster` or `sentinel`; `undefined` where it does not say. */
+  readonly mode: string | undefined;
   /** Itself, or each master of the Cluster. */
   nodes(keyPrefix: string): Promise<readonly RedisNode[]>;
   /** Those whose names begin with `keyPrefix`. */

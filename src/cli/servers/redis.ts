@@ -3,14 +3,13 @@ import type { LeaseStore } from '../../lease/store.js';
 import type { ClusterClient, RedisClient } from '../../redis/client.js';
 import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
-import type { Problem } from '../problem.js';
+import { Problem } from '../problem.js';
 import { clusterOf, mastersOf } from './cluster.js';
 import { addressOf, clientFor, connected, infoOf, loadClient, refusedAt, WITHIN } from './ioredis.js';
 import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
 
 /** One that was tried to connect to. */
 export interface Opened extends RedisServer {
-  readonly ofCluster: boolean;
   /** Why it cannot be used. */
   readonly failure: Problem | undefined;
 }
@@ -42,7 +41,7 @@ export async function openRedis(context: Context, url: string): Promise<Opened> 
   return {
     shown,
     failure,
-    ofCluster: cluster !== undefined,
+    mode: info.get('redis_mode') ?? info.get('server_mode'),
     nodes: async (keyPrefix) => {
       const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix, freshKey);
       return masters.length === 0 ? [itself] : masters;
@@ -58,6 +57,15 @@ export async function openRedis(context: Context, url: string): Promise<Opened> 
 
 function freshKey(): string {
   return `fenced-lock doctor ${randomUUID()}`;
+}
+
+/** @throws Problem */
+export function checkKeepsLocks({ shown, mode }: RedisServer): void {
+  if (mode !== 'sentinel') return;
+  throw new Problem(
+    `Redis at ${shown} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
+      'SENTINEL get-master-addr-by-name <name> says where that is.',
+  );
 }
 
 /** Whose failures are Problems. */
