@@ -1,8 +1,11 @@
 import type { Cluster, Redis } from 'ioredis';
+import type { ClusterClient } from '../../redis/client.js';
 import { namesOf } from '../../redis/keys.js';
 import { slotOf } from '../../redis/slot.js';
-import { connected, infoOf } from './ioredis.js';
-import type { RedisNode } from './redis-server.js';
+import { RedisStore } from '../../redis/store.js';
+import { messageOf, Problem } from '../problem.js';
+import { connected, infoOf, refusedAt, WITHIN } from './ioredis.js';
+import type { Listing, RedisNode } from './redis-server.js';
 
 /** How many keys are tried, to find one that a master keeps: one in 16 384 may be there. */
 const TRIES = 200_000;
@@ -36,6 +39,43 @@ export async function mastersOf(
   });
 }
 
+/** Where a key is kept, as far as the Cluster has said. */
+export function masterOf(cluster: Cluster, keyPrefix: string, key?: string): string | undefined {
+  if (key === undefined) return undefined;
+  const { lease } = namesOf(`${cluster.options.keyPrefix ?? ''}${keyPrefix}`, key);
+  return cluster.slots[slotOf(lease)]?.[0];
+}
+
+/** The keys of each master by itself: one that is down has not all fail. @throws Problem where all do */
+export async function listOf(
+  cluster: Cluster,
+  one: Redis,
+  keyPrefix: string,
+  otherwise: () => Promise<Listing>,
+): Promise<Listing> {
+  const masters = await mastersIn(cluster);
+  if (masters.length === 0) return await otherwise();
+  const lists = await Promise.allSettled(
+    masters.map((address) =>
+      withNode(one, address, (node) => storeThrough(cluster, node, keyPrefix).list().catch(refusedAt(address))),
+    ),
+  );
+  const missing = lists.flatMap((list) => (list.status === 'rejected' ? messageOf(list.reason) : []));
+  if (missing.length === lists.length) throw new Problem(missing.join(' '));
+  const states = lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
+  // A key that moves may be seen on both sides.
+  return { keys: [...new Map(states.map((state) => [state.key, state])).values()], missing };
+}
+
+/** It looks for names on this node alone, and at what has them wherever that is by now. */
+function storeThrough(cluster: Cluster, node: Redis, keyPrefix: string): RedisStore {
+  const client = new Proxy(cluster, {
+    get: (target, name) => (name === 'nodes' ? () => [node] : Reflect.get(target, name)),
+  });
+  const options = { keyPrefix, commandTimeout: WITHIN, wakeUps: false };
+  return new RedisStore(client as unknown as ClusterClient, options, () => {});
+}
+
 async function mastersIn(cluster: Cluster): Promise<string[]> {
   if (cluster.status === 'wait') await cluster.connect().catch(() => {});
   return [...new Set(cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))];
@@ -55,10 +95,9 @@ async function withNode<T>(one: Redis, address: string, work: (node: Redis) => P
 }
 
 function keyAt(cluster: Cluster, address: string, keyPrefix: string, someKey: () => string): string | undefined {
-  const prefix = `${cluster.options.keyPrefix ?? ''}${keyPrefix}`;
   for (let tries = 0; tries < TRIES; tries++) {
     const key = someKey();
-    if (cluster.slots[slotOf(namesOf(prefix, key).lease)]?.[0] === address) return key;
+    if (masterOf(cluster, keyPrefix, key) === address) return key;
   }
   return undefined;
 }

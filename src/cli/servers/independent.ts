@@ -34,7 +34,7 @@ export async function connectNodes(
       locks: (keyPrefix) => {
         // Each node would make its offer to another one.
         const stores = nodes.map(({ store }) => store(keyPrefix, { offerTime: 0 }));
-        return locksOn(new QuorumStore(stores, 0, () => {}), names.join(', '));
+        return locksOn(new QuorumStore(stores, 0, () => {}), () => names.join(', '));
       },
     };
   } catch (error) {

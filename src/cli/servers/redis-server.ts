@@ -1,8 +1,16 @@
-import type { LeaseStore } from '../../lease/store.js';
+import type { KeyState, LeaseStore } from '../../lease/store.js';
 import type { Info } from './ioredis.js';
 
 /** What the commands need of leases and queues. Each of them throws a Problem where Redis refuses. */
-export type Locks = Pick<LeaseStore, 'inspect' | 'list' | 'force'>;
+export interface Locks extends Pick<LeaseStore, 'inspect' | 'force'> {
+  list(): Promise<Listing>;
+}
+
+export interface Listing {
+  readonly keys: readonly KeyState[];
+  /** Why those of some masters of a Cluster are not among them, a sentence for each. */
+  readonly missing: readonly string[];
+}
 
 /** One that keeps keys. */
 export interface RedisNode {

@@ -4,7 +4,7 @@ import type { ClusterClient, RedisClient } from '../../redis/client.js';
 import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
-import { clusterOf, mastersOf } from './cluster.js';
+import { clusterOf, listOf, masterOf, mastersOf } from './cluster.js';
 import { addressOf, clientFor, connected, infoOf, loadClient, refusedAt, WITHIN } from './ioredis.js';
 import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
 
@@ -46,7 +46,11 @@ export async function openRedis(context: Context, url: string): Promise<Opened> 
       const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix, freshKey);
       return masters.length === 0 ? [itself] : masters;
     },
-    locks: (keyPrefix) => locksOn(store(keyPrefix), shown),
+    locks: (keyPrefix) => {
+      if (cluster === undefined) return locksOn(store(keyPrefix), () => shown);
+      const locks = locksOn(store(keyPrefix), (key) => masterOf(cluster, keyPrefix, key) ?? shown);
+      return { ...locks, list: () => listOf(cluster, redis, keyPrefix, locks.list) };
+    },
     store,
     close: () => {
       cluster?.disconnect();
@@ -68,12 +72,12 @@ export function checkKeepsLocks({ shown, mode }: RedisServer): void {
   );
 }
 
-/** Whose failures are Problems. */
-export function locksOn(store: LeaseStore, shown: string): Locks {
-  const refused = refusedAt(shown);
+/** Whose failures are Problems. `where` a key is is asked for after a failure, when as much is known as will be. */
+export function locksOn(store: LeaseStore, where: (key?: string) => string): Locks {
+  const refused = (key?: string) => (cause: unknown) => refusedAt(where(key))(cause);
   return {
-    inspect: (key) => store.inspect(key).catch(refused),
-    list: () => store.list().catch(refused),
-    force: (key, holder) => store.force(key, holder).catch(refused),
+    inspect: (key) => store.inspect(key).catch(refused(key)),
+    list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
+    force: (key, holder) => store.force(key, holder).catch(refused(key)),
   };
 }
