@@ -2,7 +2,7 @@ import { QuorumStore } from '../../lease/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
 import { checkKeepsLocks, locksOn, type Opened, openRedis } from './redis.js';
-import type { RedisServer } from './redis-server.js';
+import type { Locks, RedisServer } from './redis-server.js';
 
 /**
  * Nodes that know nothing of each other, as `fencedLock({ redis: [a, b, c] })` has them: what most of them say is so. Of
@@ -34,7 +34,14 @@ export async function connectNodes(
       locks: (keyPrefix) => {
         // Each node would make its offer to another one.
         const stores = nodes.map(({ store }) => store(keyPrefix, { offerTime: 0 }));
-        return locksOn(new QuorumStore(stores, 0, () => {}), () => names.join(', '));
+        const locks = locksOn(new QuorumStore(stores, 0, () => {}), () => names.join(', '));
+        const force: Locks['force'] = async (key, holder) => {
+          const taken = await locks.force(key, holder);
+          // Once most have said so, the command ends, and with it what is under way to the others.
+          await Promise.allSettled(stores.map((store) => store.force(key, holder)));
+          return taken;
+        };
+        return { ...locks, force };
       },
     };
   } catch (error) {
