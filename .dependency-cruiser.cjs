@@ -103,8 +103,8 @@ module.exports = {
       '^src/cli/servers/',
       '^src/cli/',
       file('options'),
-      '^src/redis/(client|store)[.]ts$',
-      '^src/lease/store[.]ts$',
+      '^src/redis/(client|keys|slot|store)[.]ts$',
+      '^src/lease/(quorum|store)[.]ts$',
     ),
     {
       name: 'nothing-imports-the-cli',

@@ -61,6 +61,10 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     new Option('--field <name>', 'name of the fence field').default(DEFAULTS.fenceField).argParser(fieldName);
   const keyPrefix = () =>
     new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix').default(DEFAULTS.keyPrefix);
+  const redisUrl = () =>
+    new Option('--redis-url <url>', 'default: REDIS_URL; once for each of independent nodes').argParser(
+      (url: string, before: readonly string[] = []) => [...before, url],
+    );
 
   writing('init', 'add a migration with the objects of fenced_lock').action((options) => init(context, options));
   writing('add-fence <models...>', 'give models a fence: field, column and guard')
@@ -89,13 +93,13 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .option('--role <name>', "the application's role, if another than the connected one")
     .addOption(keyPrefix())
     .option('--database-url <url>', 'default: DATABASE_URL')
-    .option('--redis-url <url>', 'default: REDIS_URL')
+    .addOption(redisUrl())
     .action(async (options) => report(await doctor(context, options)));
   const looking = (usage: string, description: string) =>
     command(usage, description)
       .addOption(keyPrefix())
       .option('--database-url <url>', 'default: DATABASE_URL')
-      .option('--redis-url <url>', 'default: REDIS_URL');
+      .addOption(redisUrl());
   looking('ls', 'list the keys that somebody has or waits for').action((options) => ls(context, options));
   looking('unlock <key>', 'take a key from whoever has it')
     .option('--dry-run', 'only show who has it')

@@ -1,9 +1,10 @@
+import { Cluster } from 'ioredis';
 import { expect, test } from 'vitest';
 import { connectTo } from '../support/redis-site.js';
-import { startCluster } from '../support/servers/index.js';
+import { askServer, type RedisServer, startCluster } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { Operator } from './operator.js';
+import { as, Operator, PASSWORD } from './operator.js';
 import { findings } from './patient.js';
 
 describeWithShop('the command', () => {
@@ -29,13 +30,99 @@ describeWithShop('the command', () => {
       await Promise.allSettled(handles.map((handle) => handle.release()));
     });
 
+    test('the rest of the URL is heeded: the prefix that the client of the application has, and its login', async () => {
+      const { nodes } = cluster();
+      const user = ['ACL', 'SETUSER', 'cli-cluster', 'reset', 'on', `>${PASSWORD}`, '~app:*', '&*', '+@all'] as const;
+      await Promise.all(nodes.map(({ url }) => askServer(url, ...user)));
+      const redis = new Cluster(
+        nodes.map(({ host, port }) => ({ host, port })),
+        { keyPrefix: 'app:' },
+      );
+      shop.closeLater(() => redis.disconnect());
+      const operator = new Operator(shop);
+      const client = operator.client({ redis });
+      const handle = await client.$lock('stock:2');
+      const url = `${as(nodes[0]?.url as string, 'cli-cluster')}?keyPrefix=app:`;
+      const { json } = await operator.runWith({ REDIS_URL: url }, 'ls', '--json');
+      expect(json).toMatchObject({ keys: [{ key: 'stock:2', holder: expect.any(String) }] });
+      const ran = await operator.runWith({ REDIS_URL: url }, 'unlock', 'stock:2', '--json');
+      expect(ran).toMatchObject({ code: 0, json: { leaseTaken: true } });
+      expect((await client.$locks.inspect('stock:2')).holder).toBeUndefined();
+      await Promise.all(nodes.map(({ url }) => askServer(url, 'ACL', 'DELUSER', 'cli-cluster')));
+      await handle.release().catch(() => {});
+    });
+
+    const masters = () =>
+      cluster()
+        .nodes.slice(0, 3)
+        .map(({ host, port }) => `${host}:${port}`);
+
     test('doctor rehearses a lock, whichever node it is', async () => {
       for (const { url } of cluster().nodes) {
         const found = findings(await new Operator(shop).runWith({ REDIS_URL: url }, 'doctor', '--json'));
         const ofRedis = found.filter(({ server }) => server === 'redis');
         expect(ofRedis.filter(({ status }) => status !== 'ok')).toEqual([]);
-        expect(ofRedis.map(({ check }) => check)).toEqual(expect.arrayContaining(['scripts', 'wake-ups']));
+        for (const check of ['scripts', 'wake-ups']) {
+          const at = ofRedis.filter((each) => each.check === check).map(({ node }) => node);
+          expect(at.toSorted()).toEqual(masters().toSorted());
+        }
       }
+    });
+
+    test('doctor finds, and says where it is, what one master alone has', async () => {
+      const { nodes } = cluster();
+      const user = ['ACL', 'SETUSER', 'cli-doctor', 'reset', 'on', `>${PASSWORD}`, '~*', '&*', '+@all'] as const;
+      await Promise.all(nodes.map(({ url }) => askServer(url, ...user)));
+      for (const [index, { url, host, port }] of nodes.slice(0, 3).entries()) {
+        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '-evalsha', '-eval');
+        await askServer(url, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+        const env = { REDIS_URL: as(nodes[(index + 1) % 3]?.url as string, 'cli-doctor') };
+        const ran = await new Operator(shop).runWith(env, 'doctor', '--json');
+        const wrong = findings(ran).filter(({ server, status }) => server === 'redis' && status !== 'ok');
+        const node = `${host}:${port}`;
+        expect(wrong).toMatchObject([
+          { check: 'eviction', status: 'warning', node },
+          { check: 'scripts', status: 'fault', node },
+        ]);
+        expect((await new Operator(shop).runWith(env, 'doctor')).out).toContain(`Redis ${node}\n`);
+        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '+@all');
+        await askServer(url, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+      }
+      await Promise.all(nodes.map(({ url }) => askServer(url, 'ACL', 'DELUSER', 'cli-doctor')));
+    });
+
+    test('ls names a master that is down, and shows the keys of the others as long as they serve any', async () => {
+      const { site, nodes, ownerOf } = cluster();
+      const set = (name: string, value: string) =>
+        Promise.all(nodes.map(({ url }) => askServer(url, 'CONFIG', 'SET', name, value)));
+      await set('cluster-replica-no-failover', 'yes');
+      await set('cluster-require-full-coverage', 'no');
+      const { redis, close } = connectTo(site);
+      shop.closeLater(close);
+      const operator = new Operator(shop);
+      const client = operator.client({ redis: redis as Cluster });
+      const keys = ['stock:1', 'stock:2', 'stock:3', 'stock:4', 'stock:5', 'stock:6'];
+      const handles = await Promise.all(keys.map((key) => client.$lock(key)));
+      const owners = await Promise.all(keys.map((key) => ownerOf(key)));
+      const [down] = owners as [RedisServer, ...RedisServer[]];
+      const left = keys.filter((_, index) => owners[index] !== down);
+      expect(left).not.toEqual([]);
+      await down.killHard();
+
+      const env = { REDIS_URL: nodes.find((node) => node !== down)?.url as string };
+      const message = `Redis at ${down.host}:${down.port} cannot be reached: connect ECONNREFUSED`;
+      const { code, json, err } = await operator.runWith(env, 'ls', '--json');
+      expect({ code, json }).toMatchObject({ code: 0, json: { missing: [expect.stringContaining(message)] } });
+      expect((json['keys'] as Array<{ key: string }>).map(({ key }) => key)).toEqual(left);
+      expect(err).toContain(message);
+      const unlocked = await operator.runWith(env, 'unlock', keys[0] as string);
+      expect(unlocked).toMatchObject({ code: 1, err: expect.stringContaining(`Redis at ${down.host}:${down.port}: `) });
+
+      const found = findings(await operator.runWith(env, 'doctor', '--json'));
+      const wrong = found.filter(({ server, status }) => server === 'redis' && status === 'fault');
+      expect(wrong).toMatchObject([{ check: 'connection', message: expect.stringContaining(message) }]);
+
+      await Promise.allSettled(handles.map((handle) => handle.release()));
     });
   });
 });

@@ -23,6 +23,7 @@ const TABLES = 'CREATE TABLE "Stock" (id int PRIMARY KEY); CREATE TABLE orders (
 
 interface Finding {
   readonly server: string;
+  readonly node?: string;
   readonly check: string;
   readonly status: string;
   readonly message: string;

@@ -2,7 +2,7 @@ import type { Context } from '../context.js';
 import { type Reported, run, type Status } from '../doctor/check.js';
 import { fenceChecks } from '../doctor/fences.js';
 import { callableIn, objectChecks, objectsIn } from '../doctor/objects.js';
-import { redisChecks } from '../doctor/redis.js';
+import { type RedisSubject, redisChecks } from '../doctor/redis.js';
 import { roleChecks } from '../doctor/role.js';
 import { sequenceChecks } from '../doctor/sequence.js';
 import { serverChecks } from '../doctor/server.js';
@@ -15,7 +15,8 @@ import { locate } from '../project/locate.js';
 import { readModels } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { connectRedis } from '../servers/redis.js';
-import { type DatabaseOptions, databaseUrl, givenRedisUrl, type RedisOptions } from '../servers/urls.js';
+import type { RedisNode, RedisServer } from '../servers/redis-server.js';
+import { type DatabaseOptions, databaseUrl, givenRedisUrls, type RedisOptions } from '../servers/urls.js';
 
 export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
@@ -71,25 +72,48 @@ async function postgres(context: Context, options: DoctorOptions): Promise<Repor
 }
 
 async function redis(context: Context, options: DoctorOptions): Promise<Reported[]> {
-  const url = givenRedisUrl(context, options);
-  context.say();
-  if (url === undefined || url === '') {
+  const urls = givenRedisUrls(context, options);
+  if (urls.length === 0) {
+    context.say();
     context.say(context.paint('bold', 'Redis'));
     const message = 'Not looked at: set REDIS_URL, or give --redis-url.';
     return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
   }
-  return await asFindings(context, 'redis', async () => {
-    const server = await connectRedis(context, url);
-    const store = server.store(options.keyPrefix);
-    const silent = server.store(options.keyPrefix, false);
-    try {
-      context.say(context.paint('bold', `Redis ${server.shown}`));
-      return await run('redis', redisChecks, { info: await server.info(), store, silent });
-    } finally {
-      await Promise.all([store.close(), silent.close()]);
-      server.close();
-    }
+  const found: Reported[] = [];
+  for (const url of urls) found.push(...(await oneRedis(context, url, options)));
+  return found;
+}
+
+async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOptions): Promise<Reported[]> {
+  context.say();
+  let server: RedisServer | undefined;
+  const failed = await asFindings(context, 'redis', async () => {
+    server = await connectRedis(context, url);
+    return [];
   });
+  if (server === undefined) return failed;
+  const stores = { store: server.store(keyPrefix), silent: server.store(keyPrefix, { wakeUps: false }) };
+  try {
+    const found: Reported[] = [];
+    for (const node of await server.nodes(keyPrefix)) {
+      if (found.length > 0) context.say();
+      found.push(...(await oneNode(context, node, stores)));
+    }
+    return found;
+  } finally {
+    await Promise.all([stores.store.close(), stores.silent.close()]);
+    server.close();
+  }
+}
+
+async function oneNode(
+  context: Context,
+  { shown: node, key, info }: RedisNode,
+  stores: Pick<RedisSubject, 'store' | 'silent'>,
+): Promise<Reported[]> {
+  context.say(context.paint('bold', `Redis ${node}`));
+  const look = async () => run('redis', redisChecks, { info: await info(), key, ...stores });
+  return (await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node }));
 }
 
 /** A server that cannot be reached is a finding, so that the other one is still looked at. */

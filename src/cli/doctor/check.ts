@@ -13,6 +13,8 @@ export interface Finding {
 /** A finding, with where it was found. */
 export interface Reported extends Finding {
   readonly server: 'postgres' | 'redis';
+  /** Of Redis, where one was reached: `host:port`. */
+  readonly node?: string;
   readonly check: string;
 }
 

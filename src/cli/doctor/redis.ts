@@ -1,12 +1,14 @@
 import { hearsOfRelease, takeAndGiveBack } from '../locks/rehearsal.js';
 import { messageOf } from '../problem.js';
-import type { RedisServer } from '../servers/redis.js';
+import type { RedisServer } from '../servers/redis-server.js';
 import { type Check, fault, ok, warning } from './check.js';
 
 /** What the checks of Redis look at. */
-interface RedisSubject {
+export interface RedisSubject {
   /** What INFO says. */
   readonly info: ReadonlyMap<string, string>;
+  /** One that this server keeps, and that nobody has. */
+  readonly key: string;
   readonly store: ReturnType<RedisServer['store']>;
   /** The same, but nothing is published or heard: as with `wake: 'poll'`. */
   readonly silent: ReturnType<RedisServer['store']>;
@@ -49,7 +51,7 @@ const mode: Check<RedisSubject> = {
     if (text === 'sentinel') {
       return fault(
         'This is a Sentinel: it knows where the primary is, and keeps nothing.',
-        'Give the URL of the primary here; in the application new Redis({ sentinels, name }).',
+        'Give the URL of the primary here, which SENTINEL get-master-addr-by-name says; in the application new Redis({ sentinels, name }).',
       );
     }
     if (!isOfCluster(info)) return ok('One server.');
@@ -106,8 +108,8 @@ const replicas: Check<RedisSubject> = {
 const scripts: Check<RedisSubject> = {
   name: 'scripts',
   essential: true,
-  look: ({ silent }) =>
-    takeAndGiveBack(silent).then(
+  look: ({ silent, key }) =>
+    takeAndGiveBack(silent, key).then(
       () => ok('A lock was taken, extended and given back.'),
       (error: unknown) =>
         fault(
@@ -119,9 +121,9 @@ const scripts: Check<RedisSubject> = {
 
 const wakeUps: Check<RedisSubject> = {
   name: 'wake-ups',
-  async look({ store }) {
+  async look({ store, key }) {
     try {
-      if (await hearsOfRelease(store)) return ok('A release was heard.');
+      if (await hearsOfRelease(store, key)) return ok('A release was heard.');
       return warning(
         'A release was published, and not heard.',
         "Connect to the server itself, or let the application use wake: 'poll'.",

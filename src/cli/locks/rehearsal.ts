@@ -7,8 +7,8 @@ const LEASE_TIME = 5_000;
 const HEARD_WITHIN = 2_000;
 
 /** Every verb, on a key that nobody else has. Rejects with what the server refuses. */
-export async function takeAndGiveBack(store: LeaseStore): Promise<void> {
-  const claim = someClaim();
+export async function takeAndGiveBack(store: LeaseStore, key: string): Promise<void> {
+  const claim = claimOf(key);
   const successor = randomUUID();
   await store.acquire(claim);
   const [extension] = await store.extend([claim]);
@@ -21,8 +21,8 @@ export async function takeAndGiveBack(store: LeaseStore): Promise<void> {
 }
 
 /** Whether one that waits in the queue hears of a release. Rejects with what the server refuses. */
-export async function hearsOfRelease(store: LeaseStore): Promise<boolean> {
-  const holder = someClaim();
+export async function hearsOfRelease(store: LeaseStore, key: string): Promise<boolean> {
+  const holder = claimOf(key);
   const contender = { ...holder, holder: randomUUID() };
   let heard: () => void = () => {};
   const wakeUp = new Promise<void>((resolve) => {
@@ -38,6 +38,6 @@ export async function hearsOfRelease(store: LeaseStore): Promise<boolean> {
   return !silent;
 }
 
-function someClaim(): Claim {
-  return { key: `fenced-lock doctor ${randomUUID()}`, holder: randomUUID(), leaseTime: LEASE_TIME };
+function claimOf(key: string): Claim {
+  return { key, holder: randomUUID(), leaseTime: LEASE_TIME };
 }

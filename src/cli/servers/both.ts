@@ -1,9 +1,11 @@
 import { DEFAULTS } from '../../options.js';
 import type { Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
+import { connectNodes } from './independent.js';
 import { connectPostgres, type Database, notInstalled } from './postgres.js';
-import { connectRedis, type Locks, type RedisServer } from './redis.js';
-import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrl } from './urls.js';
+import { checkKeepsLocks, connectRedis } from './redis.js';
+import type { Locks, RedisServer } from './redis-server.js';
+import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
 
 export interface ServerOptions extends DatabaseOptions, RedisOptions {
   readonly keyPrefix?: string;
@@ -12,7 +14,6 @@ export interface ServerOptions extends DatabaseOptions, RedisOptions {
 /** Where locks are kept. */
 export interface Servers {
   readonly database: Database;
-  readonly redis: Pick<RedisServer, 'shown'>;
   readonly locks: Locks;
   /** Another connection to the same database. */
   aside(): Promise<Database>;
@@ -25,22 +26,37 @@ export async function withServers<T>(
   work: (servers: Servers) => Promise<T>,
 ): Promise<T> {
   const url = await databaseUrl(context, options);
-  const redis = await connectRedis(context, redisUrl(context, options));
+  const redis = await connect(context, redisUrls(context, options));
   const databases: Database[] = [];
-  const connect = async () => {
+  const another = async () => {
     const database = await connectPostgres(context, url);
     databases.push(database);
     return database;
   };
   try {
-    const database = await connect();
+    const database = await another();
     const locks = redis.locks(options.keyPrefix ?? DEFAULTS.keyPrefix);
-    return await work({ database, redis, locks, aside: connect }).catch((error: unknown) => {
+    return await work({ database, locks, aside: another }).catch((error: unknown) => {
       throw refused(error, database);
     });
   } finally {
     redis.close();
     await Promise.all(databases.map((database) => database.close()));
+  }
+}
+
+async function connect(
+  context: Context,
+  [url, ...others]: readonly [string, ...string[]],
+): Promise<Pick<RedisServer, 'locks' | 'close'>> {
+  if (others.length > 0) return await connectNodes(context, [url, ...others]);
+  const redis = await connectRedis(context, url);
+  try {
+    checkKeepsLocks(redis);
+    return redis;
+  } catch (error) {
+    redis.close();
+    throw error;
   }
 }
 

@@ -1,52 +1,56 @@
-import type { Cluster, Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
 import type { LeaseStore } from '../../lease/store.js';
 import type { ClusterClient, RedisClient } from '../../redis/client.js';
 import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
-import { messageOf, Problem } from '../problem.js';
+import { Problem } from '../problem.js';
+import { clusterOf, listOf, masterOf, mastersOf } from './cluster.js';
+import { addressOf, clientFor, connected, infoOf, loadClient, refusedAt, WITHIN } from './ioredis.js';
+import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
 
-/** What the commands need of leases and queues. Each of them throws a Problem where Redis refuses. */
-export type Locks = Pick<LeaseStore, 'inspect' | 'list' | 'force'>;
-
-/** What the commands need of a Redis server. */
-export interface RedisServer {
-  /** `host:port`, as messages may show it. */
-  readonly shown: string;
-  /** What INFO says. */
-  info(): Promise<ReadonlyMap<string, string>>;
-  /** Those whose names begin with `keyPrefix`. */
-  locks(keyPrefix: string): Locks;
-  /** The same as the application has them, refusals included; without `wakeUps` they are neither published nor heard. */
-  store(keyPrefix: string, wakeUps?: boolean): LeaseStore;
-  close(): void;
+/** One that was tried to connect to. */
+export interface Opened extends RedisServer {
+  /** Why it cannot be used. */
+  readonly failure: Problem | undefined;
 }
-
-const WITHIN = 5_000;
 
 /** @throws Problem where it cannot be reached */
 export async function connectRedis(context: Context, url: string): Promise<RedisServer> {
+  const server = await openRedis(context, url);
+  if (server.failure) throw server.failure;
+  return server;
+}
+
+/** What cannot be reached refuses whatever it is asked. @throws Problem where the URL is none */
+export async function openRedis(context: Context, url: string): Promise<Opened> {
   context.hide(url);
-  if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
   const { Cluster, Redis } = await loadClient();
-  const redis = new Redis(url, { ...ONCE, retryStrategy: () => null, lazyConnect: true });
-  const shown = `${redis.options.host ?? 'localhost'}:${redis.options.port ?? 6379}`;
-  let reason: unknown;
-  redis.on('error', (error) => {
-    reason = error;
-  });
-  await redis.connect().catch((error: unknown) => {
-    redis.disconnect();
-    throw new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? error)}.`, { cause: error });
-  });
+  const redis = clientFor(Redis, url);
+  const shown = addressOf(redis);
+  const { failure, info } = await connected(redis);
   // One node of a Cluster knows the way to the others.
-  const cluster = (await isOfCluster(redis)) ? clusterOf(Cluster, redis) : undefined;
+  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Cluster, redis) : undefined;
   const client = (cluster ?? redis) as unknown as RedisClient | ClusterClient;
-  const store = (keyPrefix: string, wakeUps = true) =>
-    new RedisStore(client, { keyPrefix, commandTimeout: WITHIN, wakeUps }, () => {});
+  const store = (keyPrefix: string, { wakeUps = true, offerTime }: StoreOptions = {}) =>
+    new RedisStore(
+      client,
+      { keyPrefix, commandTimeout: WITHIN, wakeUps, ...(offerTime !== undefined && { offerTime }) },
+      () => {},
+    );
+  const itself = { shown, key: freshKey(), info: () => infoOf(redis) };
   return {
     shown,
-    info: async () => parse(await redis.info().catch(refusedAt(shown))),
-    locks: (keyPrefix) => locksOn(store(keyPrefix), shown),
+    failure,
+    mode: info.get('redis_mode') ?? info.get('server_mode'),
+    nodes: async (keyPrefix) => {
+      const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix, freshKey);
+      return masters.length === 0 ? [itself] : masters;
+    },
+    locks: (keyPrefix) => {
+      if (cluster === undefined) return locksOn(store(keyPrefix), () => shown);
+      const locks = locksOn(store(keyPrefix), (key) => masterOf(cluster, keyPrefix, key) ?? shown);
+      return { ...locks, list: () => listOf(cluster, redis, keyPrefix, locks.list) };
+    },
     store,
     close: () => {
       cluster?.disconnect();
@@ -55,54 +59,25 @@ export async function connectRedis(context: Context, url: string): Promise<Redis
   };
 }
 
-async function isOfCluster(redis: Redis): Promise<boolean> {
-  const info = await redis.info('cluster').catch(() => '');
-  return parse(info).get('cluster_enabled') === '1';
+function freshKey(): string {
+  return `fenced-lock doctor ${randomUUID()}`;
 }
 
-function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
-  const { host = 'localhost', port = 6379, username, password, tls } = options;
-  const login = { ...(username && { username }), ...(password && { password }), ...(tls && { tls }) };
-  const cluster = new Client([{ host, port }], {
-    lazyConnect: true,
-    clusterRetryStrategy: () => null,
-    redisOptions: { ...ONCE, ...login },
-  });
-  cluster.on('error', () => {});
-  return cluster;
+/** @throws Problem */
+export function checkKeepsLocks({ shown, mode }: RedisServer): void {
+  if (mode !== 'sentinel') return;
+  throw new Problem(
+    `Redis at ${shown} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
+      'SENTINEL get-master-addr-by-name <name> says where that is.',
+  );
 }
 
-function locksOn(store: LeaseStore, shown: string): Locks {
-  const refused = refusedAt(shown);
+/** Whose failures are Problems. `where` a key is is asked for after a failure, when as much is known as will be. */
+export function locksOn(store: LeaseStore, where: (key?: string) => string): Locks {
+  const refused = (key?: string) => (cause: unknown) => refusedAt(where(key))(cause);
   return {
-    inspect: (key) => store.inspect(key).catch(refused),
-    list: () => store.list().catch(refused),
-    force: (key, holder) => store.force(key, holder).catch(refused),
+    inspect: (key) => store.inspect(key).catch(refused(key)),
+    list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
+    force: (key, holder) => store.force(key, holder).catch(refused(key)),
   };
-}
-
-function refusedAt(shown: string): (cause: unknown) => never {
-  return (cause) => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
-  };
-}
-
-/** It asks once: a server that is down must be reported, not waited for. */
-const ONCE = {
-  enableReadyCheck: false,
-  maxRetriesPerRequest: 0,
-  connectTimeout: WITHIN,
-  commandTimeout: WITHIN,
-};
-
-/** Loaded only by the commands that connect. */
-async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
-  return await import('ioredis').catch((cause: unknown) => {
-    throw new Problem('This command needs the client of Redis: npm install ioredis@6.', { cause });
-  });
-}
-
-function parse(info: string): Map<string, string> {
-  const pairs = [...info.matchAll(/^(\w+):([^\r\n]*)/gm)];
-  return new Map(pairs.map(([, name, value]) => [name ?? '', value ?? '']));
 }

@@ -14,16 +14,17 @@ export async function databaseUrl(context: Context, options: DatabaseOptions): P
 }
 
 export interface RedisOptions {
-  readonly redisUrl?: string;
+  /** More than one: independent nodes. */
+  readonly redisUrl?: readonly string[];
 }
 
-/** --redis-url or REDIS_URL, in this order. @throws Problem where there is none */
-export function redisUrl(context: Context, options: RedisOptions): string {
-  const url = givenRedisUrl(context, options);
-  if (url) return url;
+/** --redis-url, as often as it was given, or REDIS_URL, in this order. @throws Problem where there is none */
+export function redisUrls(context: Context, options: RedisOptions): readonly [string, ...string[]] {
+  const [first, ...others] = givenRedisUrls(context, options);
+  if (first !== undefined) return [first, ...others];
   throw new Problem('Which Redis? Set REDIS_URL, or give --redis-url.');
 }
 
-export function givenRedisUrl(context: Context, { redisUrl }: RedisOptions): string | undefined {
-  return redisUrl ?? context.env['REDIS_URL'];
+export function givenRedisUrls(context: Context, { redisUrl }: RedisOptions): readonly string[] {
+  return (redisUrl ?? [context.env['REDIS_URL'] ?? '']).filter((url) => url !== '');
 }

@@ -1,0 +1,51 @@
+import { QuorumStore } from '../../lease/quorum.js';
+import type { Context } from '../context.js';
+import { Misuse, Problem } from '../problem.js';
+import { checkKeepsLocks, locksOn, type Opened, openRedis } from './redis.js';
+import type { Locks, RedisServer } from './redis-server.js';
+
+/**
+ * Nodes that know nothing of each other, as `fencedLock({ redis: [a, b, c] })` has them: what most of them say is so. Of
+ * those that cannot be reached it is only told, while the others are enough.
+ *
+ * @throws Problem
+ */
+export async function connectNodes(
+  context: Context,
+  urls: readonly string[],
+): Promise<Pick<RedisServer, 'locks' | 'close'>> {
+  const nodes: Opened[] = [];
+  const close = () => {
+    for (const node of nodes) node.close();
+  };
+  try {
+    for (const url of urls) nodes.push(await openRedis(context, url));
+    const names = nodes.map(({ shown }) => shown);
+    const twice = names.find((name, index) => names.indexOf(name) < index);
+    if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
+    for (const node of nodes) checkKeepsLocks(node);
+    const clustered = nodes.find(({ mode }) => mode === 'cluster');
+    if (clustered) throw new Problem(`${clustered.shown} is a node of a Cluster: give --redis-url once, for any node.`);
+    const failures = nodes.flatMap(({ failure }) => failure?.message ?? []);
+    if (failures.length * 2 >= nodes.length) throw new Problem(failures.join(' '));
+    for (const failure of failures) context.complain(`fenced-lock: ${failure} The other nodes decide.`);
+    return {
+      close,
+      locks: (keyPrefix) => {
+        // Each node would make its offer to another one.
+        const stores = nodes.map(({ store }) => store(keyPrefix, { offerTime: 0 }));
+        const locks = locksOn(new QuorumStore(stores, 0, () => {}), () => names.join(', '));
+        const force: Locks['force'] = async (key, holder) => {
+          const taken = await locks.force(key, holder);
+          // Once most have said so, the command ends, and with it what is under way to the others.
+          await Promise.allSettled(stores.map((store) => store.force(key, holder)));
+          return taken;
+        };
+        return { ...locks, force };
+      },
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}

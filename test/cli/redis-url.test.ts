@@ -1,0 +1,66 @@
+import { expect, inject, test } from 'vitest';
+import { startSentinelGroup } from '../support/servers/index.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithGroup } from '../support/site-suite.js';
+import { Operator } from './operator.js';
+import { findings } from './patient.js';
+
+describeWithShop('a Redis URL', () => {
+  const shop = new Shop();
+  const UNREADABLE = /The Redis URL cannot be read: check .* percent-encoded/;
+
+  test.each([
+    ['a # in its password', 'redis://:se#cret@127.0.0.1:6379'],
+    ['a port that is none', 'redis://:secret@127.0.0.1:99999'],
+    ['a % in its login', 'redis://:secret%zz@127.0.0.1:6379'],
+    ['another behind it', 'redis://:secret@127.0.0.1,redis://:secret@127.0.0.1'],
+    ['a database that is no number', 'SERVER/secret'],
+    ['a database that is no number, in its query', 'SERVER?db=secret'],
+  ])('with %s cannot be read, and nothing of it is shown', async (_, url) => {
+    const env = { REDIS_URL: url.replace('SERVER', inject('redis').url ?? '') };
+    for (const command of [['ls'], ['unlock', 'stock:1']]) {
+      const { code, err, out } = await new Operator(shop).runWith(env, ...command);
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(UNREADABLE) });
+      expect(err + out).not.toMatch(/cret|:\/\//);
+    }
+  });
+
+  test('that cannot be read is a finding of doctor, beside those of Postgres', async () => {
+    const ran = await new Operator(shop).runWith({ REDIS_URL: 'redis://:se#cret@h:6379' }, 'doctor', '--json');
+    expect(findings(ran).some(({ server, check }) => server === 'postgres' && check === 'version')).toBe(true);
+    const ofRedis = findings(ran).filter(({ server }) => server === 'redis');
+    const message = expect.stringMatching(UNREADABLE);
+    expect(ofRedis).toMatchObject([{ check: 'connection', status: 'fault', message }]);
+  });
+
+  test('with a database that the server does not have is refused, whatever would be done in another one', async () => {
+    const operator = new Operator(shop);
+    const client = operator.client();
+    await using handle = await client.$lock('stock:1');
+    const env = { REDIS_URL: `${inject('redis').url}/99999` };
+    const message = expect.stringMatching(/Redis at \S+: ERR .*(DB|database) index/i);
+    for (const command of [['ls'], ['unlock', 'stock:1']]) {
+      expect(await operator.runWith(env, ...command)).toMatchObject({ code: 1, err: message });
+    }
+    expect((await client.$locks.inspect('stock:1')).token).toBe(handle.token);
+    const found = findings(await operator.runWith(env, 'doctor', '--json'));
+    expect(found.filter(({ server }) => server === 'redis')).toMatchObject([{ check: 'connection', message }]);
+  });
+
+  describeWithGroup('of a Sentinel', startSentinelGroup, (group) => {
+    test('is refused, with the way to the primary', async () => {
+      const { site } = group();
+      if (site.kind !== 'sentinel') throw new Error('no Sentinels');
+      const [one, other] = site.sentinels.map(({ host, port }) => `redis://${host}:${port}`) as [string, string];
+      const message = expect.stringMatching(/is a Sentinel, .* SENTINEL get-master-addr-by-name/);
+      for (const command of [['ls'], ['unlock', 'stock:1'], ['ls', '--redis-url', one, '--redis-url', other]]) {
+        const ran = await new Operator(shop).runWith({ REDIS_URL: one }, ...command);
+        expect(ran).toMatchObject({ code: 1, err: message });
+      }
+      const found = findings(await new Operator(shop).runWith({ REDIS_URL: one }, 'doctor', '--json'));
+      expect(found.filter(({ server, status }) => server === 'redis' && status === 'fault')).toMatchObject([
+        { check: 'mode', message: expect.stringContaining('Sentinel') },
+      ]);
+    });
+  });
+});
