@@ -148,7 +148,32 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
   if (new Set(clients).size < clients.length) {
     throw new InvalidOptionError('redis', 'names a client twice: each must be of a server of its own.');
   }
+  const addresses = clients.map(addressOf);
+  const twice = addresses.find((address, index) => address !== undefined && addresses.indexOf(address) < index);
+  if (twice !== undefined) {
+    throw new InvalidOptionError(
+      'redis',
+      `names the server ${twice} twice: each client must be of a server of its own.`,
+    );
+  }
   return clients;
+}
+
+/** Of a client of one server that is given by its address; a text that is the same for the same one. */
+function addressOf({ options }: RedisLike & AddressedLike): string | undefined {
+  // By Sentinel or in a Cluster the address is found out, and may change.
+  if (options === undefined || options.sentinels) return undefined;
+  if (typeof options.path === 'string') return options.path;
+  return typeof options.host === 'string' ? `${options.host.toLowerCase()}:${options.port}` : undefined;
+}
+
+interface AddressedLike {
+  readonly options?: {
+    readonly host?: unknown;
+    readonly port?: unknown;
+    readonly path?: unknown;
+    readonly sentinels?: unknown;
+  };
 }
 
 function checkRedis(redis: unknown): void {

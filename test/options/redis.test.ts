@@ -1,11 +1,14 @@
-import { Redis } from 'ioredis';
+import { type RedisOptions as AnyOptions, Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
 import type { FencedLockOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/resolve.js';
 
+type RedisOptions = Omit<AnyOptions, 'replyMapping'>;
+
 // Nothing here connects to anything.
-const client = () => new Redis({ lazyConnect: true });
+let port = 7_000;
+const client = () => new Redis({ lazyConnect: true, port: port++ });
 const refusal = (options: object) => {
   try {
     resolveOptions(options as FencedLockOptions);
@@ -37,6 +40,22 @@ describe('several nodes', () => {
     const [twice, other] = [client(), client()];
     const { option, message } = refusal({ redis: [twice, other, twice] });
     expect([option, message]).toEqual(['redis', expect.stringContaining('names a client twice')]);
+  });
+
+  test.each<[what: string, one: RedisOptions, same: RedisOptions]>([
+    ['address', { host: 'redis-a', port: 6379 }, { host: 'Redis-A', db: 1 }],
+    ['socket', { path: '/run/redis.sock' }, { path: '/run/redis.sock' }],
+  ])('the same %s twice is refused, by clients of their own too', (_, ...both) => {
+    const redis = [...both.map((options) => new Redis({ ...options, lazyConnect: true })), client()];
+    const { option, message } = refusal({ redis });
+    expect([option, message]).toEqual(['redis', expect.stringMatching(/names the server .*redis.* twice/)]);
+  });
+
+  test('several ports of a host are servers, and so are several groups of Sentinel', () => {
+    const sentinels = [{ host: 'sentinel', port: 26_379 }];
+    const groups = ['one', 'two'].map((name) => new Redis({ name, sentinels, lazyConnect: true }));
+    const redis = [client(), client(), ...groups];
+    expect(resolveOptions({ redis }).redis).toEqual(redis);
   });
 
   test.each([[undefined], [null], ['redis://host'], [{}], [[]]])('one that is %o is refused', (wrong) => {
