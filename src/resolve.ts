@@ -73,9 +73,13 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   if (onEvent !== undefined && typeof onEvent !== 'function') {
     throw new InvalidOptionError('onEvent', 'must be a function.');
   }
+  const how = choice('wake', wake ?? DEFAULTS.wake, ['pubsub', 'poll', 'spin']);
+  if (how === 'pubsub' && pollInterval !== undefined) {
+    throw new InvalidOptionError('pollInterval', "is of no use without `wake: 'poll'` or `wake: 'spin'`.");
+  }
   return {
     redis: clients,
-    wake: choice('wake', wake ?? DEFAULTS.wake, ['pubsub', 'poll', 'spin']),
+    wake: how,
     pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
     keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),

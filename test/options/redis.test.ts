@@ -65,16 +65,23 @@ describe('several nodes', () => {
 
 describe('the interval of looks', () => {
   const resolved = (pollInterval: unknown) =>
-    resolveOptions({ redis: client(), pollInterval } as FencedLockOptions).pollInterval;
+    resolveOptions({ redis: client(), wake: 'poll', pollInterval } as FencedLockOptions).pollInterval;
 
   test('is 200 ms unless something else is asked for', () => {
     expect([resolved(undefined), resolved(10), resolved(2_000), resolved(99.6)]).toEqual([200, 10, 2_000, 100]);
   });
 
   test.each([9, 2_001, 0, -1, Number.NaN, Number.POSITIVE_INFINITY, '100', 100n])('is not %s', (wrong) => {
-    expect(refusal({ redis: client(), pollInterval: wrong })).toMatchObject({
+    expect(refusal({ redis: client(), wake: 'spin', pollInterval: wrong })).toMatchObject({
       option: 'pollInterval',
       message: expect.stringContaining('must be a number of milliseconds from 10 to 2000'),
+    });
+  });
+
+  test.each([{}, { wake: 'pubsub' }])('is refused where nobody looks: %o', (options) => {
+    expect(refusal({ redis: client(), pollInterval: 100, ...options })).toMatchObject({
+      option: 'pollInterval',
+      message: expect.stringContaining("without `wake: 'poll'` or `wake: 'spin'`"),
     });
   });
 });
