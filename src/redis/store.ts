@@ -57,7 +57,7 @@ export class RedisStore implements LeaseStore {
   get reach(): Reach {
     const { status } = this.#redis;
     // One that connects for the first time is not away: it may be there in a moment.
-    return { away: AWAY.includes(status), says: `the client's status is "${status}"` };
+    return { away: AWAY.includes(status), says: `the client's status is "${status}"${this.#nodes.suspicion}` };
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
@@ -160,6 +160,7 @@ export class RedisStore implements LeaseStore {
 
   async close(): Promise<void> {
     this.#subscriber.close();
+    this.#nodes.close();
   }
 
   /** No channel: the scripts publish nothing. */
