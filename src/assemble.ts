@@ -1,5 +1,5 @@
 import { InvalidOptionError } from './base/errors.js';
-import { type Emit, toEmit } from './base/events.js';
+import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Database } from './fence/database.js';
 import { Fencing } from './fence/fencing.js';
 import { FallbackStore } from './lease/fallback.js';
@@ -53,17 +53,17 @@ const HEARD = 50;
 
 function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions, emit: Emit): LeaseStore {
   const wakeUps = wake === 'pubsub';
-  const store = (client: RedisLike, order: { offerTime?: number }) =>
+  const store = (client: RedisLike, order: { offerTime?: number }, tell = emit) =>
     new RedisStore(
       client as unknown as RedisClient | ClusterClient,
       { keyPrefix, commandTimeout, wakeUps, ...order },
-      emit,
+      tell,
     );
   const [only, ...others] = redis as [RedisLike, ...RedisLike[]];
   // Long enough for the one whose turn it is to come by, also if it is late.
   if (others.length === 0) return store(only, wakeUps ? {} : { offerTime: Math.max(1_000, 2 * pollInterval) });
   // Each node would make its offer to another one.
-  const nodes = redis.map((client) => store(client, { offerTime: 0 }));
+  const nodes = redis.map((client, node) => store(client, { offerTime: 0 }, emitOf(node, emit)));
   return new QuorumStore(nodes, wakeUps ? HEARD : pollInterval, emit);
 }
 

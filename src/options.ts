@@ -15,7 +15,7 @@ export interface FencedLockOptions {
    * clients of the same keys need the same. `spin`: after always the same time. Default: `pubsub`.
    */
   readonly wake?: 'pubsub' | 'poll' | 'spin' | undefined;
-  /** With `wake: 'poll'` the longest time between two looks, with `'spin'` each; ms, 10 to 2 000. Default: 200. */
+  /** With `wake: 'poll'` the longest time between two looks, with `'spin'` each, and else none; ms, 10 to 2 000. Default: 200. */
   readonly pollInterval?: number | undefined;
   /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
   readonly rescue?: AdapterLike | undefined;

@@ -73,9 +73,13 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   if (onEvent !== undefined && typeof onEvent !== 'function') {
     throw new InvalidOptionError('onEvent', 'must be a function.');
   }
+  const how = choice('wake', wake ?? DEFAULTS.wake, ['pubsub', 'poll', 'spin']);
+  if (how === 'pubsub' && pollInterval !== undefined) {
+    throw new InvalidOptionError('pollInterval', "is of no use without `wake: 'poll'` or `wake: 'spin'`.");
+  }
   return {
     redis: clients,
-    wake: choice('wake', wake ?? DEFAULTS.wake, ['pubsub', 'poll', 'spin']),
+    wake: how,
     pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
     keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),
@@ -148,7 +152,32 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
   if (new Set(clients).size < clients.length) {
     throw new InvalidOptionError('redis', 'names a client twice: each must be of a server of its own.');
   }
+  const addresses = clients.map(addressOf);
+  const twice = addresses.find((address, index) => address !== undefined && addresses.indexOf(address) < index);
+  if (twice !== undefined) {
+    throw new InvalidOptionError(
+      'redis',
+      `names the server ${twice} twice: each client must be of a server of its own.`,
+    );
+  }
   return clients;
+}
+
+/** Of a client of one server that is given by its address; a text that is the same for the same one. */
+function addressOf({ options }: RedisLike & AddressedLike): string | undefined {
+  // By Sentinel or in a Cluster the address is found out, and may change.
+  if (options === undefined || options.sentinels) return undefined;
+  if (typeof options.path === 'string') return options.path;
+  return typeof options.host === 'string' ? `${options.host.toLowerCase()}:${options.port}` : undefined;
+}
+
+interface AddressedLike {
+  readonly options?: {
+    readonly host?: unknown;
+    readonly port?: unknown;
+    readonly path?: unknown;
+    readonly sentinels?: unknown;
+  };
 }
 
 function checkRedis(redis: unknown): void {

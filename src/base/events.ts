@@ -5,12 +5,15 @@
 export type FencedLockEvent =
   /** A look at a key had no usable answer; it is repeated while there is wait time. */
   | { readonly type: 'look-failed'; readonly key: string; readonly error: unknown }
-  /** A release did not reach Redis; the lease ends by itself. */
+  /** A release did not reach Redis. It is sent again while its lease stands, and the lease ends by itself at the latest. */
   | { readonly type: 'release-failed'; readonly key: string; readonly error: unknown }
   /** A lease ended before its work did. */
   | { readonly type: 'lease-lost'; readonly key: string; readonly error: unknown }
-  /** Wake-ups cannot be heard at the moment: waiting callers look again at intervals instead. */
-  | { readonly type: 'subscriber-down'; readonly error: unknown }
+  /**
+   * Wake-ups of a server cannot be heard at the moment; told once until they are heard again. Waiting callers look again
+   * at intervals instead, with several nodes (`node`, counted from 0) only once most of them are not heard.
+   */
+  | { readonly type: 'subscriber-down'; readonly node?: number; readonly error: unknown }
   /** Redis could not be reached, so calls go on without it (`onRedisUnavailable: 'postgres'`); and it is back. */
   | { readonly type: 'redis-passed-by'; readonly error: unknown }
   | { readonly type: 'redis-back' }
@@ -23,6 +26,11 @@ export type FencedLockEvent =
   | { readonly type: 'commit-resolved'; readonly key: string; readonly outcome: 'committed' | 'aborted' | 'unknown' };
 
 export type Emit = (event: FencedLockEvent) => void;
+
+/** What one of several nodes tells. */
+export function emitOf(node: number, emit: Emit): Emit {
+  return (event) => emit(event.type === 'subscriber-down' ? { ...event, node } : event);
+}
 
 /** A listener that throws must not decide the fate of a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {

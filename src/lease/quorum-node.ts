@@ -23,14 +23,14 @@ export class QuorumNode {
   }
 
   get answers(): boolean {
-    return this.#failure === undefined;
+    return this.#failure === undefined && this.store.reach?.away !== true;
   }
 
   /** The answer, if it comes in time. */
   async ask<T>(time: number, question: (store: LeaseStore) => Promise<T>): Promise<T> {
     try {
       const answer = await within(question(this.store), time);
-      if (answer === OVERDUE) throw new Error(`a node did not answer within ${Math.round(time)} ms`);
+      if (answer === OVERDUE) throw new Error(`it did not answer within ${Math.round(time)} ms${this.#reach}`);
       this.#settle(undefined);
       return answer;
     } catch (error) {
@@ -42,6 +42,12 @@ export class QuorumNode {
 
   /** It is not asked: the others are enough, and its silence would cost each of them its time. */
   async spare(key: string | undefined): Promise<never> {
+    const failure = this.#failure ?? new Error(`it was not asked${this.#reach}`);
+    if (this.#failure === undefined) {
+      this.#settle(failure);
+      // Its client says so, and will say when it is back.
+      this.#spared = new Deadline(0);
+    }
     if (key !== undefined && this.#spared.passed && !this.#asking) {
       this.#asking = true;
       this.ask(this.#patience, (store) => store.inspect(key))
@@ -50,19 +56,18 @@ export class QuorumNode {
           this.#asking = false;
         });
     }
-    throw this.#failure ?? new Error('a node was not asked');
+    throw failure;
   }
 
   acquire(claim: Claim, time: number, look: Look): Promise<Answer> {
     const { holder } = claim;
-    const sent = {};
-    this.#mayHave.set(holder, sent);
+    this.#mayHave.set(holder, look);
     return this.ask(time, async (store) => {
       const answer = await store.acquire(claim, look);
       const latest = this.#mayHave.get(holder);
       // It was released meanwhile, and a script that the node did not know was sent once more behind that.
       if (answer.taken && latest === undefined) store.release(claim, true).catch(() => {});
-      if (!answer.taken && latest === sent) this.#mayHave.delete(holder);
+      if (!answer.taken && latest === look) this.#mayHave.delete(holder);
       return answer;
     });
   }
@@ -86,10 +91,25 @@ export class QuorumNode {
     return this.ask(time, (store) => store.transfer(claim, successor));
   }
 
+  /** Undoes what this look may have been given, unless something newer is under way. */
+  takeBack(claim: Claim, look: Look): void {
+    // Whoever lost it to the other votes tries again by itself. A message would have all of them vote at once, again.
+    if (this.#mayHave.get(claim.holder) === look) this.release(claim, true).catch(() => {});
+  }
+
+  mayHave(holder: string): boolean {
+    return this.#mayHave.has(holder);
+  }
+
   /** Right behind whatever it undoes. One that fails is not sent what it cannot have. */
   async release(claim: Claim, quietly: boolean): Promise<void> {
     if (!this.#mayHave.delete(claim.holder) && this.#failure) throw this.#failure;
     await this.store.release(claim, quietly);
+  }
+
+  get #reach(): string {
+    const { reach } = this.store;
+    return reach ? `; ${reach.says}` : '';
   }
 
   #settle(failure: Error | undefined): void {

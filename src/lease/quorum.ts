@@ -1,6 +1,6 @@
-import { sleep } from '../base/clock.js';
+import { sleep, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import { reached, stateOf } from './majority.js';
+import { Ballot, isClear, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
 import { QuorumWatch } from './quorum-watch.js';
 import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from './store.js';
@@ -9,6 +9,8 @@ import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watc
 const NODE_SHARE = 1 / 20;
 /** A healthy one in a network may take so long, however short the lease; milliseconds. */
 const LEAST_NODE_TIME = 25;
+/** How long the others are waited for once most nodes have answered, and differ; milliseconds. */
+const LATE_TIME = 250;
 /** How far clocks may run apart, as a share of the lease time; and in milliseconds, for Redis rounds. */
 const DRIFT = 1 / 100;
 const LEAST_DRIFT = 2;
@@ -42,35 +44,46 @@ export class QuorumStore implements LeaseStore {
   async acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<Answer> {
     const time = Math.min(atMost, timeFor(claim));
     const look = { enter: enter > 0 ? PLACE_TIME : 0 };
-    const votes = this.#ask(claim.key, (node) => node.acquire(withDrift(claim), time, look));
-    if (await reached(votes, this.#majority, (vote) => isAnswer(vote) && vote.taken)) return { taken: true };
-    const answers = await Promise.all(votes);
-    answers.forEach((answer, index) => {
-      // Whoever lost it to these votes tries again by itself. A message would have all of them vote at once, again.
-      if (!isAnswer(answer) || answer.taken) this.#nodes[index]?.release(claim, true).catch(() => {});
+    const ballot = this.#ask(claim.key, (node) => node.acquire(withDrift(claim), time, look));
+    const taken = () => ballot.count((vote) => isAnswer(vote) && vote.taken);
+    const isOut = () => taken() + ballot.left < this.#majority;
+    const isKnown = () => ballot.count(isAnswer) >= this.#majority;
+    const states = () => answersOf(ballot.cast).map((answer) => stateBy(claim.key, answer));
+    const isDenied = () => isOut() && isKnown() && isClear(states(), ballot.left, this.#majority);
+    const isDecided = () => taken() >= this.#majority || isDenied();
+    // One that is late can only end a tie, and is not worth much time then: others wait for what we were given.
+    await ballot.until(() => isDecided() || isKnown());
+    if (!isDecided()) await within(ballot.until(isDecided), LATE_TIME);
+    if (taken() >= this.#majority) return { taken: true };
+    ballot.each((vote, node) => {
+      if (!isAnswer(vote) || vote.taken) this.#nodes[node]?.takeBack(claim, look);
     });
-    return this.#denied(claim.key, answers);
+    return this.#denied(claim.key, this.#enough(ballot.cast));
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     const time = Math.min(...claims.map(timeFor));
-    const answers = await this.#all(claims[0]?.key, (node) => node.extend(claims.map(withDrift), time));
+    const ballot = this.#ask(claims[0]?.key, (node) => node.extend(claims.map(withDrift), time));
+    const count = (index: number, wanted: Extension) =>
+      ballot.count((vote) => isAnswer(vote) && vote[index] === wanted);
+    const isExtended = (index: number) => count(index, 'extended') >= this.#majority;
+    const isGone = (index: number) => this.#isOut(count(index, 'gone'));
+    await ballot.until(() => claims.every((_, index) => isExtended(index) || isGone(index)));
     return claims.map((claim, index) => {
-      const votes = answers.map((answer) => (isAnswer(answer) ? (answer[index] ?? new Error('no answer')) : answer));
-      const extended = votes.filter((vote) => vote === 'extended').length;
-      if (extended >= this.#majority) {
-        this.#fillUp(claim, votes);
+      if (isExtended(index)) {
+        ballot.each((vote, node) => {
+          if (isAnswer(vote) && vote[index] === 'gone') this.#fillUp(claim, node);
+        });
         return 'extended';
       }
-      return this.#isOut(votes.filter((vote) => vote === 'gone').length) ? 'gone' : this.#unknown(votes);
+      if (isGone(index)) return 'gone';
+      return this.#unknown(ballot.cast.map((vote) => (vote instanceof Error ? vote : vote?.[index])));
     });
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    const answers = await this.#all(claim.key, (node) =>
-      node.ask(timeFor(claim), (store) => store.yield(withDrift(claim))),
-    );
-    if (this.#decided(answers)) return true;
+    const ballot = this.#ask(claim.key, (node) => node.ask(timeFor(claim), (store) => store.yield(withDrift(claim))));
+    if (await this.#decided(ballot)) return true;
     await this.release(claim);
     // Its own callers would ask again before a message can reach anybody.
     await sleep(this.#giveWay);
@@ -78,8 +91,12 @@ export class QuorumStore implements LeaseStore {
   }
 
   async release(claim: Claim, quietly = false): Promise<void> {
-    const votes = this.#nodes.map((node) => node.release(claim, quietly).then(() => true as const, asError));
-    if (!(await reached(votes, this.#majority, isAnswer))) throw this.#unknown(await Promise.all(votes));
+    const ballot = new Ballot(
+      this.#nodes.map((node) => node.release(claim, quietly).then(() => true as const, asError)),
+    );
+    const isDone = () => ballot.count(isAnswer) >= this.#majority;
+    await ballot.until(isDone);
+    if (!isDone()) throw this.#unknown(ballot.cast);
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -89,31 +106,32 @@ export class QuorumStore implements LeaseStore {
 
   async transfer(claim: Claim, successor: string): Promise<boolean> {
     const time = timeFor(claim);
-    const answers = await this.#all(claim.key, (node) => node.transfer(withDrift(claim), successor, time));
-    if (this.#decided(answers)) return true;
-    for (const node of this.#nodes) node.release({ ...claim, holder: successor }, false).catch(() => {});
+    const ballot = this.#ask(claim.key, (node) => node.transfer(withDrift(claim), successor, time));
+    if (await this.#decided(ballot)) return true;
+    ballot.each((_, node) => {
+      this.#nodes[node]?.release({ ...claim, holder: successor }, false).catch(() => {});
+    });
     return false;
   }
 
   async inspect(key: string): Promise<KeyState> {
-    const states = await this.#all(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.inspect(key)));
-    return stateOf(key, this.#enough(states), this.#majority);
+    const ballot = this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.inspect(key)));
+    await ballot.until(() => this.#areClear([answersOf(ballot.cast)], ballot));
+    return stateOf(key, this.#enough(ballot.cast), this.#majority);
   }
 
   async list(): Promise<readonly KeyState[]> {
-    const lists = await this.#all(undefined, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.list()));
-    const byKey = new Map<string, KeyState[]>();
-    for (const state of this.#enough(lists).flat()) byKey.set(state.key, [...(byKey.get(state.key) ?? []), state]);
-    return [...byKey]
+    const ballot = this.#ask(undefined, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.list()));
+    await ballot.until(() => this.#areClear(byKey(answersOf(ballot.cast).flat()).values(), ballot));
+    return [...byKey(this.#enough(ballot.cast).flat())]
       .map(([key, states]) => stateOf(key, states, this.#majority))
       .filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
   }
 
   async force(key: string, holder: string): Promise<boolean> {
-    const answers = await this.#all(key, (node) =>
-      node.ask(Number.POSITIVE_INFINITY, (store) => store.force(key, holder)),
+    return await this.#decided(
+      this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.force(key, holder))),
     );
-    return this.#decided(answers);
   }
 
   onReturn(listener: () => void): () => void {
@@ -128,13 +146,11 @@ export class QuorumStore implements LeaseStore {
   }
 
   /** One vote of each node. A node that failed is left out while the others are enough. */
-  #ask<T>(key: string | undefined, question: (node: QuorumNode) => Promise<T>): Promise<T | Error>[] {
+  #ask<T>(key: string | undefined, question: (node: QuorumNode) => Promise<T>): Ballot<T | Error> {
     const enough = this.#nodes.filter(({ answers }) => answers).length >= this.#majority;
-    return this.#nodes.map((node) => (enough && !node.answers ? node.spare(key) : question(node)).catch(asError));
-  }
-
-  #all<T>(key: string | undefined, question: (node: QuorumNode) => Promise<T>): Promise<(T | Error)[]> {
-    return Promise.all(this.#ask(key, question));
+    return new Ballot(
+      this.#nodes.map((node) => (enough && !node.answers ? node.spare(key) : question(node)).catch(asError)),
+    );
   }
 
   /** Nobody can have most of the nodes any more, once so many have said no. */
@@ -143,17 +159,22 @@ export class QuorumStore implements LeaseStore {
   }
 
   /** @throws where so few answered that nobody knows. */
-  #decided(answers: readonly (boolean | Error)[]): boolean {
-    if (answers.filter((answer) => answer === true).length >= this.#majority) return true;
-    if (this.#isOut(answers.filter((answer) => answer === false).length)) return false;
-    throw this.#unknown(answers);
+  async #decided(ballot: Ballot<boolean | Error>): Promise<boolean> {
+    const isYes = () => ballot.count((vote) => vote === true) >= this.#majority;
+    const isNo = () => this.#isOut(ballot.count((vote) => vote === false));
+    await ballot.until(() => isYes() || isNo());
+    if (!isYes() && !isNo()) throw this.#unknown(ballot.cast);
+    return isYes();
   }
 
-  #denied(key: string, answers: readonly (Answer | Error)[]): Answer {
-    const known = this.#enough(answers).map((answer) =>
-      answer.taken ? { holder: '', expiresIn: 0 } : { holder: answer.holder ?? '', expiresIn: answer.expiresIn },
-    );
-    const states = known.map((state) => ({ ...state, holder: state.holder || undefined, key, waiting: 0 }));
+  /** Whether enough nodes have answered, and the others can change nothing about who has these keys. */
+  #areClear(keys: Iterable<readonly KeyState[]>, { cast, left }: Ballot<unknown>): boolean {
+    if (answersOf(cast).length < this.#majority) return false;
+    return [...keys].every((states) => isClear(states, left, this.#majority));
+  }
+
+  #denied(key: string, answers: readonly Answer[]): Answer {
+    const states = answers.map((answer) => stateBy(key, answer));
     const { holder, expiresIn } = stateOf(key, states, this.#majority);
     if (holder === undefined) return { taken: false, expiresIn: LONGEST_REST, split: true };
     return { taken: false, expiresIn: Math.min(expiresIn, LONGEST_REST), holder };
@@ -163,28 +184,25 @@ export class QuorumStore implements LeaseStore {
    * A node that lost its memory, or was away, gets the lease if nobody else has it there: the next one that fails would
    * end it otherwise. Only for one who has most of them: what is lost is not taken again behind its holder's back.
    */
-  #fillUp(claim: Claim, votes: readonly Extension[]): void {
-    // Given back meanwhile: there, too, it would be had by nobody.
-    if (!this.#nodes.some((node) => node.mayHave(claim.holder))) return;
-    votes.forEach((vote, index) => {
-      if (vote !== 'gone') return;
-      this.#nodes[index]?.acquire(withDrift(claim), timeFor(claim), { enter: 1 }).catch(() => {});
-    });
+  #fillUp(claim: Claim, node: number): void {
+    // It may have been given back before this node said so.
+    if (!this.#nodes.some((each) => each.mayHave(claim.holder))) return;
+    this.#nodes[node]?.acquire(withDrift(claim), timeFor(claim), { enter: 1 }).catch(() => {});
   }
 
   /** @throws where most of them did not answer. */
-  #enough<T>(answers: readonly (T | Error)[]): T[] {
-    const known = answers.filter(isAnswer);
-    if (known.length < this.#majority) throw this.#unknown(answers);
+  #enough<T>(cast: readonly (T | Error | undefined)[]): T[] {
+    const known = answersOf(cast);
+    if (known.length < this.#majority) throw this.#unknown(cast);
     return known;
   }
 
   #unknown(votes: readonly unknown[]): Error {
-    const failures = votes.filter((vote) => vote instanceof Error);
-    const why = failures.map(({ message }) => message).join('; ');
+    const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
+    const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
     const answered = votes.length - failures.length;
     return new Error(`${answered} of ${votes.length} nodes answered, which does not decide: ${why}`, {
-      cause: failures[0],
+      cause: failures[0]?.vote,
     });
   }
 }
@@ -196,6 +214,22 @@ function timeFor({ leaseTime }: Claim): number {
 /** A node keeps a lease for longer than its holder believes in it, which counts from before it was asked. */
 function withDrift(claim: Claim): Claim {
   return { ...claim, leaseTime: claim.leaseTime + Math.ceil(claim.leaseTime * DRIFT) + LEAST_DRIFT };
+}
+
+/** What the answer to an acquire says of the key, before this acquire. */
+function stateBy(key: string, answer: Answer): KeyState {
+  if (answer.taken) return { key, holder: undefined, expiresIn: 0, waiting: 0 };
+  return { key, holder: answer.holder || undefined, expiresIn: answer.expiresIn, waiting: 0 };
+}
+
+function byKey(states: readonly KeyState[]): Map<string, KeyState[]> {
+  const keys = new Map<string, KeyState[]>();
+  for (const state of states) keys.set(state.key, [...(keys.get(state.key) ?? []), state]);
+  return keys;
+}
+
+function answersOf<T>(cast: readonly (T | Error | undefined)[]): T[] {
+  return cast.filter((vote): vote is T => vote !== undefined && !(vote instanceof Error));
 }
 
 function isAnswer<T>(vote: T | Error): vote is T {

@@ -37,6 +37,14 @@ export interface Look {
   readonly atMost?: number;
 }
 
+/** What a store's client knows of its connection. */
+export interface Reach {
+  /** Whether a command would be kept back until it is connected again. */
+  readonly away: boolean;
+  /** In words, for an error. */
+  readonly says: string;
+}
+
 /** What is known of a key. */
 export interface KeyState {
   readonly key: string;
@@ -57,6 +65,8 @@ export interface KeyState {
  * holder's name: taking it confirms it. One without a queue wakes them all.
  */
 export interface LeaseStore {
+  /** `undefined`: nobody knows. */
+  readonly reach?: Reach;
   /**
    * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
    * Rejects if the answer is not known.

@@ -9,6 +9,11 @@ export interface Commands {
 
 /** Of one server, or of a Sentinel group. Wake-ups go over one duplicate of it. */
 export interface RedisClient extends Commands {
+  readonly options?: {
+    readonly keyPrefix?: string | undefined;
+    readonly sentinels?: readonly unknown[] | null | undefined;
+    readonly failoverDetector?: boolean | undefined;
+  };
   readonly mode: string;
   scan(
     cursor: string,
@@ -32,8 +37,10 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node which has which slot; then comes `refresh`. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh', listener: () => void): unknown;
-  off(event: 'refresh', listener: () => void): unknown;
+  on(event: 'refresh' | 'ready', listener: () => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  off(event: 'refresh' | 'ready', listener: () => void): unknown;
+  off(event: 'error', listener: (error: Error) => void): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

@@ -5,7 +5,15 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: see to the replicas'],
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: give a client for one, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: see to its nodes'],
-  [/^ERR unknown command/i, 'scripts are needed here: EVALSHA and EVAL under their own names'],
+  [/cluster support disabled/, 'this server is no node of a Cluster: give a client for one server, new Redis(…)'],
+  [
+    /^ERR unknown command/i,
+    'scripts are needed here: EVALSHA and EVAL under their own names; or this is a Sentinel: new Redis({ name, sentinels })',
+  ],
+  [
+    /\b(WRONGPASS|NOAUTH)\b/,
+    'see to the user and the password of the client; those of a Cluster are in its redisOptions',
+  ],
   [
     /^NOPERM\b|ACL failure in script|executing the script can't/,
     'the user needs more rights: see "Rights" in the README',
@@ -25,8 +33,10 @@ function advised(said: string): string {
  * holds the password.
  */
 export function presentable(error: unknown): Error {
-  const { name, message, code } = (error ?? {}) as { name?: unknown; message?: unknown; code?: unknown };
-  const plain = new Error(advised(typeof message === 'string' ? message : String(error)));
+  const { name, message, code, lastNodeError } = (error ?? {}) as Record<string, unknown>;
+  const said = typeof message === 'string' ? message : String(error);
+  // The client of a Cluster says only that all nodes failed, and keeps what the last of them said beside it.
+  const plain = new Error(advised(lastNodeError instanceof Error ? `${said} ${lastNodeError.message}` : said));
   if (typeof name === 'string') plain.name = name;
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain;
 }

@@ -1,4 +1,5 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
+import { presentable } from './errors.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
 
@@ -10,6 +11,8 @@ export interface Nodes {
   readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
+  /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
+  readonly suspicion: string;
   /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
   readonly channelPrefix: string;
   /** Where the server of a name is; `undefined` while nobody knows. */
@@ -26,6 +29,8 @@ export interface Nodes {
   onChange(listener: () => void): () => void;
   /** Calls the listener when a server is back that was away, or another one is in its place. */
   onReturn(listener: () => void): () => void;
+  /** Leaves nothing with the client. */
+  close(): void;
 }
 
 export function nodesOf(redis: RedisClient | ClusterClient): Nodes {
@@ -41,6 +46,12 @@ class OneNode implements Nodes {
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+  }
+
+  get suspicion(): string {
+    const { status, options } = this.#redis;
+    if (!options?.sentinels || options.failoverDetector || status !== 'ready') return '';
+    return ' (a master that froze and was replaced is left only with failoverDetector: true, an option of the client)';
   }
 
   addressOf(): string {
@@ -69,6 +80,8 @@ class OneNode implements Nodes {
     this.#redis.on('ready', listener);
     return () => this.#redis.off('ready', listener);
   }
+
+  close(): void {}
 }
 
 class ClusterNodes implements Nodes {
@@ -78,10 +91,24 @@ class ClusterNodes implements Nodes {
   readonly resends = true;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
+  /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */
+  #failure: Error | undefined;
+  readonly #remember = (error: Error) => {
+    this.#failure = presentable(error);
+  };
+  readonly #forget = () => {
+    this.#failure = undefined;
+  };
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
+    redis.on('error', this.#remember);
+    redis.on('ready', this.#forget);
+  }
+
+  get suspicion(): string {
+    return this.#failure ? `: ${this.#failure.message}` : '';
   }
 
   addressOf(name: string): string | undefined {
@@ -122,6 +149,11 @@ class ClusterNodes implements Nodes {
       if (now !== before) listener();
       before = now;
     });
+  }
+
+  close(): void {
+    this.#redis.off('error', this.#remember);
+    this.#redis.off('ready', this.#forget);
   }
 
   #allMasters(): string {

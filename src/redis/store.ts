@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../lease/store.js';
+import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, Reach, WakeUp, Watch } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isRedirection, isReply, presentable } from './errors.js';
 import { keyOf, type Names, namesOf } from './keys.js';
@@ -30,6 +30,8 @@ export interface RedisStoreOptions {
 const OFFER_TIME = 1_000;
 /** What closes where nothing was opened. */
 const DEAF: Watch = { close: () => {}, hears: false };
+/** The states of a client that has no connection, and has had one or failed to get one. */
+const AWAY = ['close', 'reconnecting', 'end'];
 /** How many names a step of `list` asks for. */
 const SCAN_STEP = '1000';
 
@@ -50,6 +52,12 @@ export class RedisStore implements LeaseStore {
     this.#nodes = nodesOf(redis);
     this.#pubsub = options.pubsub ?? this.#nodes.pubsub;
     this.#subscriber = new Subscriber(this.#nodes, this.#pubsub, this.#receiver, emit);
+  }
+
+  get reach(): Reach {
+    const { status } = this.#redis;
+    // One that connects for the first time is not away: it may be there in a moment.
+    return { away: AWAY.includes(status), says: `the client's status is "${status}"${this.#nodes.suspicion}` };
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
@@ -157,6 +165,7 @@ export class RedisStore implements LeaseStore {
 
   async close(): Promise<void> {
     this.#subscriber.close();
+    this.#nodes.close();
   }
 
   /** No channel: the scripts publish nothing. */
@@ -244,8 +253,7 @@ export class RedisStore implements LeaseStore {
         if (answer !== OVERDUE) return answer;
         this.#nodes.doubt();
         // While it connects ioredis keeps commands back: its status says why nothing came.
-        const { status } = this.#redis;
-        throw new Error(`Redis did not answer within ${Math.round(time)} ms; the client's status is "${status}"`);
+        throw new Error(`Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`);
       },
       (error: unknown) => {
         if (!isReply(error)) this.#nodes.doubt();

@@ -1,5 +1,5 @@
 import { after, OVERDUE, type Timer, within } from '../base/clock.js';
-import type { Emit } from '../base/events.js';
+import type { Emit, FencedLockEvent } from '../base/events.js';
 import type { WakeUp, Watch } from '../lease/store.js';
 import { isRedirection, presentable } from './errors.js';
 import type { Nodes } from './nodes.js';
@@ -45,6 +45,8 @@ export class Subscriber {
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
   readonly #connections = new Map<string, SubscriberConnection>();
+  /** Where servers are that have been told of as not heard: each retry, and each new waiter, would tell it again. */
+  readonly #unheard = new Set<string>();
   #repairing: Timer | undefined;
   #heedless: (() => void) | undefined;
 
@@ -146,6 +148,9 @@ export class Subscriber {
     if (channel.asked !== asked) return;
     channel.asked = undefined;
     channel.heard = true;
+    for (const address of this.#unheard) {
+      if (this.#connections.get(address) === connection) this.#unheard.delete(address);
+    }
     channel.confirm();
     if (channel.known) this.#wake(name);
     channel.known = true;
@@ -183,18 +188,29 @@ export class Subscriber {
     if (known) return known;
     const client = this.#nodes.open(address, SubscriberConnection.SETTINGS);
     if (client === undefined) return undefined;
-    const connection: SubscriberConnection = new SubscriberConnection(client, this.#manner, this.#emit, {
-      heard: (channel, message) => this.#wake(channel, message),
-      up: () => this.#placeAll(),
-      down: () => this.#lost(connection),
-      moved: () => this.#lost(connection),
-      ended: () => {
-        if (this.#connections.get(address) === connection) this.#connections.delete(address);
-        this.#lost(connection);
+    const connection: SubscriberConnection = new SubscriberConnection(
+      client,
+      this.#manner,
+      (event) => this.#tell(address, event),
+      {
+        heard: (channel, message) => this.#wake(channel, message),
+        up: () => this.#placeAll(),
+        down: () => this.#lost(connection),
+        moved: () => this.#lost(connection),
+        ended: () => {
+          if (this.#connections.get(address) === connection) this.#connections.delete(address);
+          this.#lost(connection);
+        },
       },
-    });
+    );
     this.#connections.set(address, connection);
     return connection;
+  }
+
+  #tell(address: string, event: FencedLockEvent): void {
+    if (this.#unheard.has(address)) return;
+    this.#unheard.add(address);
+    this.#emit(event);
   }
 
   /** Whoever waits finds out now whether the server can be reached, and not at the end of a lease. */

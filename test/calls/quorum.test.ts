@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { afterEach, expect, inject, test } from 'vitest';
+import { afterEach, expect, inject, test, vi } from 'vitest';
 import type { FencedLockOptions } from '../../src/index.js';
 import { connectTo } from '../support/redis-site.js';
 import { type RedisServer, startQuorum } from '../support/servers/index.js';
@@ -55,7 +55,7 @@ describeWithGroup(
     }
 
     test.each(['pubsub', 'poll', 'spin'] as const)('all of them up, %s', async (wake) => {
-      await sellAll({ wake, pollInterval: 20 });
+      await sellAll(wake === 'pubsub' ? {} : { wake, pollInterval: 20 });
     });
 
     test('two of them dead: all goes on, and the client tells which', async () => {
@@ -75,6 +75,18 @@ describeWithGroup(
       expect((await shop.row(id))?.quantity).toBe(0);
       const down = events.filter(({ type }) => type === 'node-down');
       expect(down.map((event) => 'node' in event && event.node)).toEqual(expect.arrayContaining([1, 3]));
+    });
+
+    test('the client tells whose wake-ups it cannot hear', async () => {
+      const [holder, waiter] = [await client(), await client()];
+      const { key } = await shop.product(1);
+      await kill(3);
+      const held = await holder.prisma.$lock(key);
+      const waiting = waiter.prisma.$withLock(key, () => 'in');
+      const down = expect.objectContaining({ type: 'subscriber-down', node: 3 });
+      await vi.waitFor(() => expect(waiter.events).toContainEqual(down), 5_000);
+      await held.release();
+      expect(await waiting).toBe('in');
     });
 
     test('three of them dead: refused within the wait time, and nothing is done', async () => {

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { emitOf } from '../../src/base/events.js';
 import { QuorumStore } from '../../src/lease/quorum.js';
 import { fixed, type Rest } from '../../src/lease/rest.js';
 import type { LeaseStore } from '../../src/lease/store.js';
@@ -27,7 +28,12 @@ export class QuorumActor extends Party {
     const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url));
     const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: rest === undefined, offerTime: 0 };
     super(
-      (emit) => new QuorumStore(wrap(clients.map((client) => new RedisStore(client, options, emit))), HEARD, emit),
+      (emit) =>
+        new QuorumStore(
+          wrap(clients.map((client, node) => new RedisStore(client, options, emitOf(node, emit)))),
+          HEARD,
+          emit,
+        ),
       rest ? { rest } : {},
     );
     this.clients = clients;

@@ -78,6 +78,8 @@ describeWithGroup(
       await holder.store.acquire(claim);
       await holder.store.release(claim);
       await vi.waitFor(() => expect(heard).toContain('look'), PATIENT);
+      const unheard = () => actor.events.flatMap((event) => (event.type === 'subscriber-down' ? [event.node] : []));
+      await vi.waitFor(() => expect(unheard().toSorted()).toEqual([0, 1]), PATIENT);
       await kill(2);
       await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
       await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();

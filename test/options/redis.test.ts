@@ -1,11 +1,14 @@
-import { Redis } from 'ioredis';
+import { type RedisOptions as AnyOptions, Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
 import type { FencedLockOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/resolve.js';
 
+type RedisOptions = Omit<AnyOptions, 'replyMapping'>;
+
 // Nothing here connects to anything.
-const client = () => new Redis({ lazyConnect: true });
+let port = 7_000;
+const client = () => new Redis({ lazyConnect: true, port: port++ });
 const refusal = (options: object) => {
   try {
     resolveOptions(options as FencedLockOptions);
@@ -39,6 +42,22 @@ describe('several nodes', () => {
     expect([option, message]).toEqual(['redis', expect.stringContaining('names a client twice')]);
   });
 
+  test.each<[what: string, one: RedisOptions, same: RedisOptions]>([
+    ['address', { host: 'redis-a', port: 6379 }, { host: 'Redis-A', db: 1 }],
+    ['socket', { path: '/run/redis.sock' }, { path: '/run/redis.sock' }],
+  ])('the same %s twice is refused, by clients of their own too', (_, ...both) => {
+    const redis = [...both.map((options) => new Redis({ ...options, lazyConnect: true })), client()];
+    const { option, message } = refusal({ redis });
+    expect([option, message]).toEqual(['redis', expect.stringMatching(/names the server .*redis.* twice/)]);
+  });
+
+  test('several ports of a host are servers, and so are several groups of Sentinel', () => {
+    const sentinels = [{ host: 'sentinel', port: 26_379 }];
+    const groups = ['one', 'two'].map((name) => new Redis({ name, sentinels, lazyConnect: true }));
+    const redis = [client(), client(), ...groups];
+    expect(resolveOptions({ redis }).redis).toEqual(redis);
+  });
+
   test.each([[undefined], [null], ['redis://host'], [{}], [[]]])('one that is %o is refused', (wrong) => {
     expect(refusal({ redis: [client(), wrong] })).toMatchObject({ option: 'redis' });
   });
@@ -46,16 +65,23 @@ describe('several nodes', () => {
 
 describe('the interval of looks', () => {
   const resolved = (pollInterval: unknown) =>
-    resolveOptions({ redis: client(), pollInterval } as FencedLockOptions).pollInterval;
+    resolveOptions({ redis: client(), wake: 'poll', pollInterval } as FencedLockOptions).pollInterval;
 
   test('is 200 ms unless something else is asked for', () => {
     expect([resolved(undefined), resolved(10), resolved(2_000), resolved(99.6)]).toEqual([200, 10, 2_000, 100]);
   });
 
   test.each([9, 2_001, 0, -1, Number.NaN, Number.POSITIVE_INFINITY, '100', 100n])('is not %s', (wrong) => {
-    expect(refusal({ redis: client(), pollInterval: wrong })).toMatchObject({
+    expect(refusal({ redis: client(), wake: 'spin', pollInterval: wrong })).toMatchObject({
       option: 'pollInterval',
       message: expect.stringContaining('must be a number of milliseconds from 10 to 2000'),
+    });
+  });
+
+  test.each([{}, { wake: 'pubsub' }])('is refused where nobody looks: %o', (options) => {
+    expect(refusal({ redis: client(), pollInterval: 100, ...options })).toMatchObject({
+      option: 'pollInterval',
+      message: expect.stringContaining("without `wake: 'poll'` or `wake: 'spin'`"),
     });
   });
 });

@@ -29,7 +29,7 @@ export class ClusterActor {
   readonly room: WaitingRoom;
   readonly #renewal: Renewal;
 
-  constructor({ nodes }: ClusterGroup, { client = {}, store: options = {} }: ClusterActorOptions = {}) {
+  constructor({ nodes }: Pick<ClusterGroup, 'nodes'>, { client = {}, store: options = {} }: ClusterActorOptions = {}) {
     this.redis = new Cluster(
       nodes.map(({ host, port }) => ({ host, port })),
       client,

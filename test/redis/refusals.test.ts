@@ -1,12 +1,17 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import { Actor, someKey } from '../lease/actors.js';
+import { RedisStore } from '../../src/redis/store.js';
+import { Actor, PREFIX, someKey } from '../lease/actors.js';
+import { claimOf } from '../lease/claims.js';
 import { eventually } from '../support/eventually.js';
+import type { RedisSite } from '../support/redis-site.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { freePort, type RedisServer, startRedis } from '../support/servers/index.js';
+import { freePort, type RedisServer, startRedis, startSentinelGroup } from '../support/servers/index.js';
+import { describeWithGroup } from '../support/site-suite.js';
+import { type ClientOptions, ClusterActor } from './cluster-actor.js';
 
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
@@ -66,7 +71,7 @@ describeWithRedis(
   (redis) => {
     test('the error names them, and repeats no arguments', async () => {
       const error = await refusal(redis().url);
-      expect(error.message).toMatch(/unknown command.*EVALSHA and EVAL under their own names/);
+      expect(error.message).toMatch(/unknown command.*EVALSHA and EVAL under their own names; or .* Sentinel/);
       expect(error.message.replace(String(error.key), '')).not.toContain(String(error.key));
     });
   },
@@ -92,6 +97,73 @@ describeWithRedis(
   },
   CLUSTER,
 );
+
+describe('a client of a Cluster that cannot connect', () => {
+  /** What is said of a look, once the client has tried. */
+  async function refusalOf(node: RedisServer, client: ClientOptions = {}): Promise<string> {
+    const { store, redis } = new ClusterActor({ nodes: [node] }, { client, store: { commandTimeout: 500 } });
+    await once(redis, 'error');
+    const error = await store.acquire(claimOf(someKey())).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(Error);
+    return (error as Error).message;
+  }
+
+  describeWithRedis('to a server that is none', (redis) => {
+    test('the error says what the server said, and what to do', async () => {
+      const message = await refusalOf(redis());
+      expect(message).toMatch(/status is "\w+": .*cluster support disabled.*new Redis/);
+    });
+  });
+
+  describeWithRedis(
+    'with a wrong password',
+    (redis) => {
+      test('the error says so, and does not show it', async () => {
+        const message = await refusalOf(redis(), { redisOptions: { username: 'nobody', password: 'wrong-secret' } });
+        expect(message).toMatch(/WRONGPASS.*redisOptions/);
+        expect(message).not.toContain('wrong-secret');
+      });
+    },
+    CLUSTER,
+  );
+
+  describeWithRedis('that is closed', (redis) => {
+    test('nothing of ours is left with it', async () => {
+      const actor = new ClusterActor({ nodes: [redis()] });
+      await actor.store.close();
+      expect([actor.redis.listenerCount('error'), actor.redis.listenerCount('ready')]).toEqual([1, 0]);
+    });
+  });
+});
+
+describeWithGroup('Sentinel', startSentinelGroup, (group) => {
+  const site = () => group().site as Extract<RedisSite, { kind: 'sentinel' }>;
+
+  test('a Sentinel by its own address: the error says how to give it', async () => {
+    const [sentinel] = site().sentinels;
+    const error = await refusal(`redis://${sentinel?.host}:${sentinel?.port}`);
+    expect(error.message).toMatch(/unknown command.*new Redis\(\{ name, sentinels \}\)/);
+  });
+
+  test('of a frozen master the error names failoverDetector, where it is not set', async () => {
+    const stores = [false, true].map((failoverDetector) => {
+      const redis = new Redis({ name: site().name, sentinels: [...site().sentinels], failoverDetector });
+      redis.on('error', () => {});
+      onTestFinished(() => redis.disconnect());
+      return { redis, store: new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 200 }, () => {}) };
+    });
+    for (const { redis } of stores) await redis.ping();
+    const master = await group().ownerOf('');
+    master.freeze();
+    onTestFinished(() => master.thaw());
+    const [without, having] = await Promise.all(
+      stores.map(({ store }) => store.acquire(claimOf(someKey())).catch(String)),
+    );
+    expect(without).toMatch(/did not answer.*"ready".*failoverDetector: true/);
+    expect(having).toMatch(/did not answer/);
+    expect(having).not.toContain('failoverDetector');
+  });
+});
 
 describeWithRedis('an address that moves to another server, as those of managed ones do', (redis) => {
   let other: RedisServer;

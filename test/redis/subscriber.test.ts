@@ -260,9 +260,30 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     const heard = new Tally();
     await subscriber.listen(channel, () => heard.add());
     await redis().killHard();
-    await vi.waitFor(() => expect(events.length).toBeGreaterThan(1));
-    expect(events.every(({ type }) => type === 'subscriber-down')).toBe(true);
+    await vi.waitFor(() => expect(events).toMatchObject([{ type: 'subscriber-down' }]));
     await expectHearsAgain(channel, heard);
+  });
+
+  test('an outage is told once, however often the connection is tried, and by however many that come and go', async () => {
+    const { subscriber, redis: client, events } = makeListener(redis().url);
+    const errors = new Tally();
+    const { duplicate } = client;
+    client.duplicate = (...args) => duplicate.apply(client, args).on('error', () => errors.add());
+    for (const outage of [1, 2]) {
+      const before = await subscriber.listen(someChannel(), () => {});
+      await redis().killHard();
+      await errors.reach(errors.count + 3);
+      before.close();
+      for (let each = 0; each < 3; each++) {
+        const late = subscriber.listen(someChannel(), () => {});
+        const seen = errors.count;
+        void late.then((watch) => watch.close()).catch(() => {});
+        await errors.reach(seen + 2);
+      }
+      expect(events).toHaveLength(outage);
+      await redis().start();
+      (await subscriber.listen(someChannel(), () => {})).close();
+    }
   });
 
   test('who starts to listen while Redis is away is subscribed when it comes back', async () => {
