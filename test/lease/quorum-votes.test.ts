@@ -1,9 +1,12 @@
 import { expect, test, vi } from 'vitest';
+import type { Claim, Extension, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { startQuorum } from '../support/servers/index.js';
+import { gate } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { leaseName, PREFIX, someKey } from './actors.js';
 import { claimOf } from './claims.js';
+import { ObservedStore } from './observed-store.js';
 import { holders, PATIENT, quorumStage } from './quorum-stage.js';
 
 describeWithGroup(
@@ -45,6 +48,30 @@ describeWithGroup(
       const [claim, successor] = [claimOf(someKey()), claimOf(someKey())];
       for (const index of [0, 1]) await actor.clients[index]?.set(leaseName(claim.key), claim.holder, 'PX', 60_000);
       expect(await actor.store.transfer(claim, successor.holder)).toBe(false);
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
+    });
+
+    test('a node that lost its memory is not filled up for a holder that has given the key back meanwhile', async () => {
+      const [answered, goOn] = [gate(), gate()];
+      class Slow extends ObservedStore {
+        override async extend(claims: readonly Claim[]): Promise<Extension[]> {
+          const answers = await super.extend(claims);
+          answered.open();
+          await goOn.opened;
+          return answers;
+        }
+      }
+      const wrap = ([first, ...others]: LeaseStore[]) => [new Slow(first as LeaseStore), ...others];
+      const actor = await connected({ wrap });
+      const claim = claimOf(someKey());
+      await actor.store.acquire(claim);
+      await actor.clients[4]?.del(leaseName(claim.key));
+      const extending = actor.store.extend([claim]);
+      await answered.opened;
+      await actor.store.release(claim);
+      goOn.open();
+      expect(await extending).toEqual(['extended']);
       for (const client of actor.clients) await client.ping();
       expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
     });
