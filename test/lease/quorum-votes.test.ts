@@ -1,10 +1,11 @@
+import type { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
 import type { Claim, Extension, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { startQuorum } from '../support/servers/index.js';
 import { gate } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { leaseName, PREFIX, someKey } from './actors.js';
+import { leaseName, PREFIX, receivers, someKey } from './actors.js';
 import { claimOf } from './claims.js';
 import { ObservedStore } from './observed-store.js';
 import { holders, PATIENT, quorumStage } from './quorum-stage.js';
@@ -115,7 +116,10 @@ describeWithGroup(
       const key = someKey();
       const heard: unknown[] = [];
       await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
-      await actor.clients[4]?.publish(namesOf(PREFIX, key).wake, 'look');
+      const node = actor.clients[4] as Redis;
+      // Listening has begun where a majority does; the others may follow.
+      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(1), PATIENT);
+      await node.publish(namesOf(PREFIX, key).wake, 'look');
       await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
     });
 
