@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import { acquire } from '../../src/redis/scripts.generated.js';
 import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, type ShopClient } from '../support/shop.js';
 import { outages } from './outages.js';
@@ -121,6 +124,40 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
       await end();
     },
   );
+
+  test('frozen: a handle that waited until it is back keeps its key, whoever of its process asks for it', async () => {
+    const { host, port, url } = redis();
+    const proxy = await startFaultProxy({ host, port });
+    onTestFinished(() => proxy.close());
+    const client = new Redis(proxy.url(url));
+    onTestFinished(() => client.disconnect());
+    const { prisma, events } = await warm({ ...alone, redis: client, fairness: 'strict', commandTimeout: 150 });
+    const { id, key } = await shop.product(20);
+    let end = async () => {};
+    const deaf = proxy.onData('toServer', (data) => {
+      // It is subscribed by then.
+      if (data.includes(acquire.sha1))
+        void outage('frozen').then((thaw) => {
+          end = thaw;
+        });
+      return 'forward';
+    });
+    const waiting = prisma.$lock(key, { waitTime: 20_000 });
+    await eventually('it is not given what nobody keeps', async () =>
+      events.some(({ type }) => type === 'look-failed'),
+    );
+    deaf();
+    await end();
+    const handle = await waiting;
+    // Each look of another caller tells who has the key.
+    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    const stranger = (await warm()).prisma;
+    expect(await stranger.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    await handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 19 } }));
+    await handle.release();
+    expect(await stranger.$withLock(key, () => 'in')).toBe('in');
+  });
 
   test.each(['frozen', 'dead'])('%s: a caller that was asleep in the queue gets on', async (how) => {
     const [holder, sleeper] = [(await warm(alone)).prisma, (await warm(alone)).prisma];

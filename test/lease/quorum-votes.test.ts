@@ -1,9 +1,13 @@
+import type { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
+import type { Claim, Extension, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { startQuorum } from '../support/servers/index.js';
+import { gate } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { leaseName, PREFIX, someKey } from './actors.js';
+import { leaseName, PREFIX, receivers, someKey } from './actors.js';
 import { claimOf } from './claims.js';
+import { ObservedStore } from './observed-store.js';
 import { holders, PATIENT, quorumStage } from './quorum-stage.js';
 
 describeWithGroup(
@@ -49,6 +53,30 @@ describeWithGroup(
       expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
     });
 
+    test('a node that lost its memory is not filled up for a holder that has given the key back meanwhile', async () => {
+      const [answered, goOn] = [gate(), gate()];
+      class Slow extends ObservedStore {
+        override async extend(claims: readonly Claim[]): Promise<Extension[]> {
+          const answers = await super.extend(claims);
+          answered.open();
+          await goOn.opened;
+          return answers;
+        }
+      }
+      const wrap = ([first, ...others]: LeaseStore[]) => [new Slow(first as LeaseStore), ...others];
+      const actor = await connected({ wrap });
+      const claim = claimOf(someKey());
+      await actor.store.acquire(claim);
+      await actor.clients[4]?.del(leaseName(claim.key));
+      const extending = actor.store.extend([claim]);
+      await answered.opened;
+      await actor.store.release(claim);
+      goOn.open();
+      expect(await extending).toEqual(['extended']);
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
+    });
+
     test('with two dead operators see, take and pass on keys, and with three they are told that nobody knows', async () => {
       const actor = await connected();
       const claim = claimOf(someKey());
@@ -90,7 +118,10 @@ describeWithGroup(
       const key = someKey();
       const heard: unknown[] = [];
       await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
-      await actor.clients[4]?.publish(namesOf(PREFIX, key).wake, 'look');
+      const node = actor.clients[4] as Redis;
+      // Listening has begun where a majority does; the others may follow.
+      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(1), PATIENT);
+      await node.publish(namesOf(PREFIX, key).wake, 'look');
       await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
     });
 

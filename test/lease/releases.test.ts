@@ -1,8 +1,25 @@
 import { expect, test } from 'vitest';
+import type { Claim, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
+import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { leaseName, PREFIX, someKey } from './actors.js';
+import { ObservedStore } from './observed-store.js';
 import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
+
+/** Gives back nothing for the keys that it is told. */
+class Refusing extends ObservedStore {
+  readonly #refuses: (key: string) => boolean;
+
+  constructor(store: LeaseStore, refuses: (key: string) => boolean) {
+    super(store);
+    this.#refuses = refuses;
+  }
+
+  override release(claim: Claim, quietly?: boolean): Promise<void> {
+    return this.#refuses(claim.key) ? Promise.reject(new Error('not now')) : super.release(claim, quietly);
+  }
+}
 
 describeWithShop('a release', () => {
   const stage = setStage();
@@ -46,6 +63,38 @@ describeWithShop('a release', () => {
     expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
     await stage().proxy.refuse(false);
     await stage().admin.del(leaseName(key));
+  });
+
+  test('that cannot be done does not hold up another one, which failed only once', async () => {
+    const [never, once] = [someKey(), someKey()];
+    const failing = new Set([never, once]);
+    const holder = direct({ wrap: (store) => new Refusing(store, (key) => failing.has(key)) });
+    const turns = [await holder.acquire(never), await holder.acquire(once)];
+    for (const turn of turns) await holder.release(turn);
+    expect(holder.events).toMatchObject([
+      { type: 'release-failed', key: never },
+      { type: 'release-failed', key: once },
+    ]);
+    failing.delete(once);
+    await eventually('the other one is given back', async () => (await stage().admin.exists(leaseName(once))) === 0);
+    failing.clear();
+    await holder.room.close();
+    await expectFree(stage(), never);
+  });
+
+  test('is owed only where it is one of the last thousand that failed, the rest end by themselves', async () => {
+    let away = true;
+    const holder = direct({ wrap: (store) => new Refusing(store, () => away) });
+    const keys = Array.from({ length: 1_010 }, someKey);
+    const turns = await Promise.all(keys.map((key) => holder.acquire(key)));
+    for (const turn of turns) turn.leave();
+    await holder.store.released.settled();
+    away = false;
+    // It sends all that is owed.
+    await holder.room.close();
+    const left = await Promise.all(keys.map((key) => stage().admin.exists(leaseName(key))));
+    await stage().admin.del(...keys.map(leaseName));
+    expect(left).toEqual(keys.map((_, index) => (index < 10 ? 1 : 0)));
   });
 
   test('that a server has forgotten is sent again by the process whose it was', async () => {

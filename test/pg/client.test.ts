@@ -101,6 +101,22 @@ describeWithShop("the driver's client of this package", () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
+  test('gets over a connection of the pool that was reset', async () => {
+    const { proxy, url } = await proxied();
+    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max: 1, Client: FencedClient }) });
+    shop.closeLater(() => plain.$disconnect());
+    const rescue = new PrismaPg({ connectionString: inject('postgres').app });
+    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue }));
+    const { key } = await shop.product(1);
+    const pids = () => prisma.$withLock(key, (tx) => tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`);
+    const [before] = await pids();
+    let cuts = 0;
+    // As by something on the way that has forgotten the connection: nobody knows until something is sent.
+    proxy.onData('toServer', () => (cuts++ === 0 ? 'cut' : 'forward'));
+    const [after] = await pids();
+    expect(after.pid).not.toBe(before.pid);
+  });
+
   test('names the errors of Postgres as ever', async () => {
     const database = `bare_${Date.now()}`;
     await shop.admin.query(`CREATE DATABASE ${database}`);
