@@ -15,15 +15,15 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: votes that lost are kept',
     file: quorum,
-    change: [['this.#nodes[index]?.release(claim, true).catch(() => {});', 'void index;']],
+    change: [['this.#nodes[node]?.takeBack(claim, look);', 'void node;']],
     tests: faults,
     only: 'votes',
     why: 'Nobody would have a majority until they end.',
   },
   {
     name: 'quorum: votes that lost wake everybody',
-    file: quorum,
-    change: [['this.#nodes[index]?.release(claim, true)', 'this.#nodes[index]?.release(claim, false)']],
+    file: node,
+    change: [['=== look) this.release(claim, true)', '=== look) this.release(claim, false)']],
     tests: faults,
     only: 'wake nobody',
     why: 'All would vote at once, again and again.',
@@ -47,7 +47,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a node that forgot is not filled up',
     file: quorum,
-    change: [['        this.#fillUp(claim, votes);\n', '']],
+    change: [["if (isAnswer(vote) && vote[index] === 'gone') this.#fillUp(claim, node);", 'void node;']],
     tests: faults,
     only: 'lost its memory',
     why: 'The next nodes that fail would end the lease.',
@@ -55,7 +55,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: what is lost is taken again',
     file: quorum,
-    change: [['      if (extended >= this.#majority) {', '      if (extended >= 1) {']],
+    change: [["count(index, 'extended') >= this.#majority", "count(index, 'extended') >= 1"]],
     tests: faults,
     only: 'behind the back',
     why: 'Somebody may have had the key meanwhile.',
@@ -63,7 +63,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a refused transfer is left half done',
     file: quorum,
-    change: [['node.release({ ...claim, holder: successor }, false).catch(() => {});', 'void node;']],
+    change: [['this.#nodes[node]?.release({ ...claim, holder: successor }, false).catch(() => {});', 'void node;']],
     tests: faults,
     only: 'transfer',
     why: 'The nodes that it reached would be nobody’s for a lease.',
@@ -73,8 +73,8 @@ export const QUORUM: readonly Mutant[] = [
     file: quorum,
     change: [
       [
-        'if (await reached(votes, this.#majority, (vote) => isAnswer(vote) && vote.taken)) return { taken: true };\n    const answers = await Promise.all(votes);',
-        'const answers = await Promise.all(votes);\n    if (await reached(votes, this.#majority, (vote) => isAnswer(vote) && vote.taken)) return { taken: true };',
+        'const isDecided = () => taken() >= this.#majority || isDenied();',
+        'const isDecided = () => ballot.left === 0;',
       ],
     ],
     tests: faults,

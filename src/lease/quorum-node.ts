@@ -72,11 +72,6 @@ export class QuorumNode {
     });
   }
 
-  /** Whether an acquire was sent to it that no release has followed. */
-  mayHave(holder: string): boolean {
-    return this.#mayHave.has(holder);
-  }
-
   extend(claims: readonly Claim[], time: number): Promise<Extension[]> {
     return this.ask(time, async (store) => {
       const answers = await store.extend(claims);
