@@ -103,4 +103,18 @@ export const CALLS: readonly Mutant[] = [
     tests: ['test/calls/handles-resumed'],
     why: 'The lease would end in the old name, and the handle know nothing of it.',
   },
+  {
+    name: 'turn begun in the async context of another caller',
+    file: 'src/lease/caller.ts',
+    change: [['this.runInAsyncScope(() => this.request.ahead?.open());', 'this.request.ahead?.open();']],
+    tests: ['test/calls/async-context'],
+    why: 'It would find a tenant, a trace or a lock there that is somebody else’s.',
+  },
+  {
+    name: 'transaction of another client',
+    file: 'src/prisma/transactions.ts',
+    change: [['        if (!(HOOKED in tx)) throw anotherClient();\n', '']],
+    tests: ['test/fence/another-client'],
+    why: 'Its writes would go past the fence.',
+  },
 ];

@@ -136,4 +136,40 @@ export const LEASE: readonly Mutant[] = [
     tests: ['test/lease/fallback', 'test/calls/redis-passed-by'],
     why: 'Others would wait for a lease that nobody has.',
   },
+  {
+    name: 'name of a holder used again',
+    file: contention,
+    change: [['            this.#holder = randomUUID();\n            throw', '            throw']],
+    tests: ['test/calls/redis-passed-by'],
+    only: 'keeps its key',
+    why: 'A release that was meant for what it had before would take the key from it.',
+  },
+  {
+    name: 'one owed release holds up the others',
+    file: 'src/lease/releases.ts',
+    change: [['      if (oldest && matters && this.#owed.delete(oldest)) this.#owed.set(oldest, matters);\n', '']],
+    tests: ['test/lease/releases'],
+    only: 'hold up',
+    why: 'A node that is gone would cost the keys of all others the rest of their leases.',
+  },
+  {
+    name: 'releases owed without end',
+    file: 'src/lease/releases.ts',
+    change: [['      if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);\n', '']],
+    tests: ['test/lease/releases'],
+    only: 'last thousand',
+    why: 'An outage would fill the memory, and its end be a flood.',
+  },
+  {
+    name: 'extensions wait for the slowest master',
+    file: 'src/redis/store.ts',
+    change: [
+      [
+        'groups.size > 1 ? Math.min(...claims.map(({ leaseTime }) => leaseTime)) / 6 : undefined;',
+        'groups.size > 1 ? undefined : undefined;',
+      ],
+    ],
+    tests: ['test/redis/cluster-renewal'],
+    why: 'A master that is silent would cost the leases of all others.',
+  },
 ];

@@ -45,4 +45,19 @@ export const PG: readonly Mutant[] = [
     tests,
     why: 'It would cost the round trip that BEGIN has been spared.',
   },
+  {
+    name: 'the connection of a try that failed is used on',
+    file: 'src/pg/opening.ts',
+    change: [['    this.#line = undefined;\n', '']],
+    tests: ['test/pg/repeated'],
+    why: 'The admission would land in the transaction of somebody else.',
+  },
+  {
+    name: 'a connection that was reset is no disconnect',
+    file: 'src/prisma/errors.ts',
+    change: [["  if (code === 'ECONNRESET' || code === 'EPIPE') return true;\n", '']],
+    tests,
+    only: 'was reset',
+    why: 'Nothing was done, and the caller would be told of an error all the same.',
+  },
 ];

@@ -157,4 +157,12 @@ export const QUORUM: readonly Mutant[] = [
     only: 'beyond the end',
     why: 'A crash would cost more than the rest of the lease.',
   },
+  {
+    name: 'quorum: filled up for one that has gone',
+    file: quorum,
+    change: [['    if (!this.#nodes.some((node) => node.mayHave(claim.holder))) return;\n', '']],
+    tests: ['test/lease/quorum-votes'],
+    only: 'given the key back',
+    why: 'The node would be nobody’s for a lease.',
+  },
 ];
