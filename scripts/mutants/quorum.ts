@@ -160,7 +160,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: filled up for one that has gone',
     file: quorum,
-    change: [['    if (!this.#nodes.some((node) => node.mayHave(claim.holder))) return;\n', '']],
+    change: [['    if (!this.#nodes.some((each) => each.mayHave(claim.holder))) return;\n', '']],
     tests: ['test/lease/quorum-votes'],
     only: 'given the key back',
     why: 'The node would be nobody’s for a lease.',
