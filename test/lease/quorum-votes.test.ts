@@ -55,15 +55,18 @@ describeWithGroup(
 
     test('a node that lost its memory is not filled up for a holder that has given the key back meanwhile', async () => {
       const [answered, goOn] = [gate(), gate()];
+      let answers = 0;
+      /** All nodes have said what they have; what they say is not heard before the key is given back. */
       class Slow extends ObservedStore {
         override async extend(claims: readonly Claim[]): Promise<Extension[]> {
-          const answers = await super.extend(claims);
-          answered.open();
+          const answer = await super.extend(claims);
+          answers += 1;
+          if (answers === 5) answered.open();
           await goOn.opened;
-          return answers;
+          return answer;
         }
       }
-      const wrap = ([first, ...others]: LeaseStore[]) => [new Slow(first as LeaseStore), ...others];
+      const wrap = (stores: LeaseStore[]) => stores.map((store) => new Slow(store));
       const actor = await connected({ wrap });
       const claim = claimOf(someKey());
       await actor.store.acquire(claim);

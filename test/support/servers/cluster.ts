@@ -6,6 +6,13 @@ import type { RedisServer } from './redis-server.js';
 export interface ClusterGroup extends FailoverGroup {
   /** Another master gets the slot of this name, with all that is in it. */
   reshard(name: string): Promise<void>;
+  /**
+   * Resolves when the replica has what the master of this name has now. A replica that has just come in gets what is
+   * written only after it has answered once; a master that dies before that takes everything with it.
+   */
+  replicated(name: string): Promise<void>;
+  /** What is written from now on is lost with the master of this name. The function that it gives lets the replica go on. */
+  cutOffReplica(name: string): Promise<() => void>;
 }
 
 const MASTERS = 3;
@@ -80,27 +87,43 @@ async function viewOf({ url }: RedisServer): Promise<Seen[]> {
 
 function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
   const nodeOf = ({ port }: Seen) => nodes.find((node) => node.port === port) as RedisServer;
-  const ownerOf = async (name: string) => {
+  const pairOf = async (name: string) => {
     const { slot, view } = await locate(nodes, name);
-    return nodeOf(ownerIn(view, slot));
+    const owner = ownerIn(view, slot);
+    const [replica] = view.filter(({ master }) => master === owner.id).map(nodeOf);
+    if (replica === undefined) throw new Error('this master has no replica');
+    return { master: nodeOf(owner), replica };
   };
   return {
     about: `Redis ${nodes[0]?.version}, three masters with a replica each`,
     site: { kind: 'cluster', nodes: nodes.map(({ host, port }) => ({ host, port })) },
     nodes,
-    ownerOf,
-    async failOver(name) {
+    async ownerOf(name) {
       const { slot, view } = await locate(nodes, name);
-      const master = ownerIn(view, slot);
-      const replica = view.find((each) => each.master === master.id);
-      if (replica === undefined) throw new Error('this master has no replica');
-      await askServer(nodeOf(replica).url, 'CLUSTER', 'FAILOVER');
+      return nodeOf(ownerIn(view, slot));
+    },
+    async failOver(name) {
+      const { replica } = await pairOf(name);
+      await askServer(replica.url, 'CLUSTER', 'FAILOVER');
     },
     async reshard(name) {
       const { slot, view } = await locate(nodes, name);
       const from = ownerIn(view, slot);
       const to = view.find((each) => isMaster(each) && each.id !== from.id) as Seen;
       await moveSlot(`${slot}`, { ...from, url: nodeOf(from).url }, { ...to, url: nodeOf(to).url });
+    },
+    async replicated(name) {
+      const { master, replica } = await pairOf(name);
+      const written = await offsetOf(master);
+      const has = async () => (await offsetOf(replica)) >= written;
+      await eventually('the replica has what was written', has, { within: WHOLE_WITHIN, every: 5 });
+    },
+    async cutOffReplica(name) {
+      const { master, replica } = await pairOf(name);
+      // Frozen it does not connect again.
+      replica.freeze();
+      await askServer(master.url, 'CLIENT', 'KILL', 'TYPE', 'replica');
+      return () => replica.thaw();
     },
     isWhole: () => isWhole(nodes).catch(() => false),
     stop: () => stopAll(nodes),
@@ -121,6 +144,11 @@ async function isWhole(nodes: readonly RedisServer[]): Promise<boolean> {
   const roles = await Promise.all(nodes.map(({ url }) => askServer(url, 'INFO', 'replication')));
   const up = roles.filter((info) => /role:slave[\s\S]*master_link_status:up/.test(String(info)));
   return up.length === nodes.length - MASTERS;
+}
+
+/** How much of what is written a node has. */
+async function offsetOf({ url }: RedisServer): Promise<number> {
+  return Number(/master_repl_offset:(\d+)/.exec(String(await askServer(url, 'INFO', 'replication')))?.[1]);
 }
 
 function isMaster({ flags }: Seen): boolean {
