@@ -6,14 +6,14 @@ const TOGETHER = 20;
 
 /** Listens on all nodes, and wakes when most of them say that it is worth looking; or a moment after one did. */
 export class QuorumWatch implements Watch {
-  readonly #majority: number;
+  readonly #majority: () => number;
   readonly #wake: (wakeUp: WakeUp) => void;
   readonly #watches: Watch[] = [];
   readonly #heard = new Set<LeaseStore>();
   #timer: Timer | undefined;
   #closed = false;
 
-  private constructor(majority: number, wake: (wakeUp: WakeUp) => void) {
+  private constructor(majority: () => number, wake: (wakeUp: WakeUp) => void) {
     this.#majority = majority;
     this.#wake = wake;
   }
@@ -21,7 +21,7 @@ export class QuorumWatch implements Watch {
   /** Resolves when most nodes have confirmed; the others join when they do. */
   static open(
     nodes: readonly LeaseStore[],
-    majority: number,
+    majority: () => number,
     key: string,
     wake: (wakeUp: WakeUp) => void,
   ): Promise<QuorumWatch> {
@@ -33,10 +33,10 @@ export class QuorumWatch implements Watch {
           .watch(key, () => watch.#hear(node))
           .then(
             (joined) => {
-              if (watch.#join(joined) >= majority) resolve(watch);
+              if (watch.#join(joined) >= majority()) resolve(watch);
             },
             (error: unknown) => {
-              if (++failed <= nodes.length - majority) return;
+              if (++failed <= nodes.length - majority()) return;
               watch.close();
               reject(error);
             },
@@ -46,7 +46,7 @@ export class QuorumWatch implements Watch {
   }
 
   get hears(): boolean {
-    return this.#watches.filter(({ hears }) => hears !== false).length >= this.#majority;
+    return this.#watches.filter(({ hears }) => hears !== false).length >= this.#majority();
   }
 
   close(): void {
@@ -64,7 +64,7 @@ export class QuorumWatch implements Watch {
   #hear(node: LeaseStore): void {
     if (this.#closed) return;
     this.#heard.add(node);
-    if (this.#heard.size >= this.#majority) this.#ring();
+    if (this.#heard.size >= this.#majority()) this.#ring();
     else this.#timer ??= after(TOGETHER, () => this.#ring());
   }
 

@@ -11,6 +11,8 @@ export interface Nodes {
   readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
+  /** Whether the last connection to the server was refused by its machine. */
+  readonly refused: boolean;
   /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
   readonly suspicion: string;
   /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
@@ -42,10 +44,20 @@ class OneNode implements Nodes {
   readonly pingEvery = 5_000;
   readonly resends = false;
   readonly channelPrefix = '';
+  refused = false;
   readonly #redis: RedisClient;
+  readonly #closed = () => {
+    const error: (Error & { readonly code?: string }) | null | undefined = this.#redis.stream?.errored;
+    this.refused = error?.code === 'ECONNREFUSED';
+  };
+  readonly #connected = () => {
+    this.refused = false;
+  };
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+    redis.on('close', this.#closed);
+    redis.on('connect', this.#connected);
   }
 
   get suspicion(): string {
@@ -81,7 +93,10 @@ class OneNode implements Nodes {
     return () => this.#redis.off('ready', listener);
   }
 
-  close(): void {}
+  close(): void {
+    this.#redis.off('close', this.#closed);
+    this.#redis.off('connect', this.#connected);
+  }
 }
 
 class ClusterNodes implements Nodes {
@@ -89,6 +104,7 @@ class ClusterNodes implements Nodes {
   /** A node that froze is replaced within seconds, and nothing tells its subscribers. */
   readonly pingEvery = 1_000;
   readonly resends = true;
+  readonly refused = false;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
   /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */

@@ -57,7 +57,8 @@ export class RedisStore implements LeaseStore {
   get reach(): Reach {
     const { status } = this.#redis;
     // One that connects for the first time is not away: it may be there in a moment.
-    return { away: AWAY.includes(status), says: `the client's status is "${status}"${this.#nodes.suspicion}` };
+    const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
+    return { away: AWAY.includes(status), refused: this.#nodes.refused, says };
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
