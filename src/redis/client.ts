@@ -25,8 +25,8 @@ export interface RedisClient extends Commands {
     step: string,
   ): Promise<[cursor: string, names: string[]]>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
-  on(event: 'ready' | 'connect' | 'close', listener: () => void): unknown;
-  off(event: 'ready' | 'connect' | 'close', listener: () => void): unknown;
+  on(event: 'ready' | 'connect' | 'close' | 'end', listener: () => void): unknown;
+  off(event: 'ready' | 'connect' | 'close' | 'end', listener: () => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */
@@ -39,9 +39,9 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node which has which slot; then comes `refresh`. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh' | 'ready', listener: () => void): unknown;
+  on(event: 'refresh' | 'ready' | 'connect' | 'end', listener: () => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
-  off(event: 'refresh' | 'ready', listener: () => void): unknown;
+  off(event: 'refresh' | 'ready' | 'connect' | 'end', listener: () => void): unknown;
   off(event: 'error', listener: (error: Error) => void): unknown;
 }
 
