@@ -1,4 +1,4 @@
-import { Alarm, after, Deadline, OVERDUE, type Timer, within } from '../base/clock.js';
+import { Alarm, after, Deadline, LONGEST_TIME, OVERDUE, type Timer, within } from '../base/clock.js';
 import { ClosedError, CommitUnknownError, StaleTokenError, TransactionAbortedError } from '../base/errors.js';
 import { type Admission, admit } from './admission.js';
 import { endBackend, endBlockers } from './backends.js';
@@ -112,7 +112,7 @@ export class Attempt<Tx, R> {
       if (end === 'committed') return this.#value as R;
       if (this.#phase !== 'committing') {
         // Without an answer nobody knows whether ROLLBACK has arrived: the transaction may still have the key's row.
-        if (end === OVERDUE && this.#admission) await endBackend(this.#call, this.#admission);
+        if (end === OVERDUE && this.#admission) await within(endBackend(this.#call, this.#admission), ANSWER_TIME);
         throw end === OVERDUE ? strike.reason : end.error;
       }
       if (end !== OVERDUE && this.#isRefusal(end.error)) throw this.#operations?.named(end.error) ?? end.error;
@@ -167,7 +167,7 @@ export class Attempt<Tx, R> {
       help = after(BLOCKED_FOR, () => void endBlockers(this.#call, Number(own?.['pid'])));
     }
     const { keys, holders, leaseTime } = grant;
-    const workTime = limits.timeout + BACKSTOP;
+    const workTime = Math.min(limits.timeout + BACKSTOP, LONGEST_TIME);
     try {
       this.#strikeAfter(waitTime + ANSWER_TIME, SILENT);
       return await strike.unlessStruck(admit(query, { keys, holders, leaseTime, workTime, waitTime, ...registered }));

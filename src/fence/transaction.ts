@@ -66,6 +66,7 @@ async function admittedTransaction<Tx, R>(
       return await attempt.run();
     } catch (error) {
       if (attempt.admitted) throw error;
+      if (call.strike.struck) throw call.strike.reason;
       // A connection of the pool that Postgres had closed, as it does with one that was idle for too long under a lock.
       if (database.isDisconnect(error) && ++disconnects <= MOST_DISCONNECTS) continue;
       const code = database.sqlState(error);
