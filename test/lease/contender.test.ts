@@ -3,7 +3,7 @@ import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js
 import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { FOR_EVER, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
+import { FOR_EVER, holderOf, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './stage.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -93,7 +93,7 @@ describeWithShop('a contender', () => {
       const first = await holder.acquire(key);
       await expect(contender.acquire(key, { waitTime: 150 })).rejects.toBeInstanceOf(LockTimeoutError);
       await expectNothingLeft(stage(), contender, key);
-      expect(await stage().admin.get(leaseName(key))).toBe(first.lease.holder);
+      expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
     });
 
     test('without a wait time it looks once, and takes what is free', async () => {
@@ -175,7 +175,7 @@ describeWithShop('a contender', () => {
         const sent = await stage().monitor.about(key);
         expect(sent.filter(([, sha1]) => sha1 === scripts.acquire.sha1)).toHaveLength(2);
         expect(sent.every((line) => line.includes(holder))).toBe(true);
-        expect(await stage().admin.get(leaseName(key))).toBe(holder);
+        expect(await holderOf(stage().admin, key)).toBe(holder);
         // One lease: whoever comes next is refused, and one release is enough.
         await expect(direct().acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
         await contender.release(turn);

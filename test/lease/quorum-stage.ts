@@ -1,7 +1,7 @@
 import { afterEach } from 'vitest';
 import type { RedisGroup, RedisServer } from '../support/servers/index.js';
 import { answersPing } from '../support/servers/redis-ping.js';
-import { leaseName } from './actors.js';
+import { holderOf } from './actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
 /** How long to wait for what gives no event. */
@@ -38,5 +38,5 @@ export function quorumStage(group: () => RedisGroup) {
 
 /** Who has the key on each node, as the node says. */
 export function holders({ clients }: QuorumActor, key: string): Promise<(string | null)[]> {
-  return Promise.all(clients.map((client) => client.get(leaseName(key))));
+  return Promise.all(clients.map((client) => holderOf(client, key)));
 }
