@@ -154,13 +154,10 @@ describe("G5 when a server's wall clock is set", async () => {
       expect(ended([...events, ...next.events])).toBe(0);
     });
 
-    test.each([
-      ['ahead', HOUR],
-      ['back', -HOUR],
-    ])('an hour %s: a frozen holder delays the others by its lease, and writes nothing', async (_, ahead) => {
+    test('an hour ahead: a frozen holder delays the others by its lease, and writes nothing', async () => {
       const { worker, id, key } = await holder();
       worker.freeze();
-      postgres.moveClock(ahead);
+      postgres.moveClock(HOUR);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + 2 * WORK);
