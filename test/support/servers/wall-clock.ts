@@ -1,20 +1,26 @@
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ServerUnavailable } from './errors.js';
-import { onPath } from './on-path.js';
 import { run } from './run.js';
 
 const SOURCE = fileURLToPath(new URL('wall-clock.c', import.meta.url));
 
+let unavailable: { readonly why: string | undefined } | undefined;
+
 /** Why the wall clock of a server cannot be moved here, in a sentence; undefined if it can. */
 export function wallClocksUnavailable(): string | undefined {
-  if (process.platform !== 'linux') return 'The wall clock of one process is moved by a library for Linux.';
-  return onPath('gcc') === undefined ? NO_COMPILER : undefined;
+  unavailable ??= { why: compiles() ? undefined : UNAVAILABLE };
+  return unavailable.why;
 }
 
-const NO_COMPILER =
-  'gcc is not on PATH, which compiles what moves a wall clock (Debian: apt-get install gcc libc6-dev).';
+const UNAVAILABLE =
+  'Nothing here compiles the library that sets the wall clock of a server on Linux (Debian: apt-get install gcc libc6-dev).';
+
+function compiles(): boolean {
+  return process.platform === 'linux' && spawnSync('gcc', ['-fsyntax-only', SOURCE]).status === 0;
+}
 
 /** The wall clock of one server, which goes on over its restarts. */
 export interface WallClock {
@@ -26,8 +32,8 @@ export interface WallClock {
 
 /** In the directory of its server. Where clocks cannot be moved it is the true one, and `move` throws why. */
 export async function wallClock(dir: string): Promise<WallClock> {
-  const unavailable = wallClocksUnavailable();
-  if (unavailable !== undefined) return notMovable(unavailable);
+  const why = wallClocksUnavailable();
+  if (why !== undefined) return notMovable(why);
   const [library, file] = [join(dir, 'wall-clock.so'), join(dir, 'wall-clock')];
   await run('gcc', ['-shared', '-fPIC', '-O2', '-o', library, SOURCE]);
   // In place, because the server has mapped the file that is there.
