@@ -24,9 +24,10 @@ export interface RedisClient extends Commands {
     count: 'COUNT',
     step: string,
   ): Promise<[cursor: string, names: string[]]>;
+  connect(): Promise<void>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
-  on(event: 'ready' | 'connect' | 'close', listener: () => void): unknown;
-  off(event: 'ready' | 'connect' | 'close', listener: () => void): unknown;
+  on(event: 'ready' | 'connecting' | 'connect' | 'close' | 'end', listener: () => void): unknown;
+  off(event: 'ready' | 'connecting' | 'connect' | 'close' | 'end', listener: () => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */

@@ -46,18 +46,39 @@ class OneNode implements Nodes {
   readonly channelPrefix = '';
   refused = false;
   readonly #redis: RedisClient;
+  /** Whether it is on its way to a server. */
+  #connecting: boolean;
+  /**
+   * Whether the client was cut short on that way, by nobody who uses it. The failover detector of ioredis 5 and 6 does so
+   * when it hears of a failover while the client already asks the sentinels who is master now; the client then ends for good.
+   */
+  #cutShort = false;
+  readonly #setsOut = () => {
+    this.#connecting = true;
+    this.#cutShort = false;
+  };
   readonly #closed = () => {
+    this.#connecting = false;
     const error: (Error & { readonly code?: string }) | null | undefined = this.#redis.stream?.errored;
     this.refused = error?.code === 'ECONNREFUSED';
   };
   readonly #connected = () => {
+    this.#connecting = false;
     this.refused = false;
+  };
+  readonly #ended = () => {
+    const { manuallyClosing } = this.#redis as { readonly manuallyClosing?: boolean };
+    this.#cutShort = this.#connecting && manuallyClosing !== true;
+    this.#connecting = false;
   };
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
-    redis.on('close', this.#closed);
+    this.#connecting = redis.status === 'connecting';
+    redis.on('connecting', this.#setsOut);
     redis.on('connect', this.#connected);
+    redis.on('close', this.#closed);
+    redis.on('end', this.#ended);
   }
 
   get suspicion(): string {
@@ -82,7 +103,9 @@ class OneNode implements Nodes {
     return [this.#redis];
   }
 
-  doubt(): void {}
+  doubt(): void {
+    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});
+  }
 
   onChange(): () => void {
     return () => {};
@@ -94,8 +117,10 @@ class OneNode implements Nodes {
   }
 
   close(): void {
-    this.#redis.off('close', this.#closed);
+    this.#redis.off('connecting', this.#setsOut);
     this.#redis.off('connect', this.#connected);
+    this.#redis.off('close', this.#closed);
+    this.#redis.off('end', this.#ended);
   }
 }
 

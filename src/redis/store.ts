@@ -212,6 +212,7 @@ export class RedisStore implements LeaseStore {
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
+    if (!isReply(error)) this.#nodes.doubt();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
       const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));
