@@ -27,20 +27,29 @@ export class QuorumWatch implements Watch {
   ): Promise<QuorumWatch> {
     const watch = new QuorumWatch(majority, wake);
     return new Promise((resolve, reject) => {
-      let failed = 0;
+      let left = nodes.length;
+      let failure: unknown;
+      let decided = false;
+      // Counted anew each time, because a node may die or come back meanwhile; the last one decides in any case.
+      const settled = () => {
+        left--;
+        const joined = watch.#watches.length;
+        if (decided || (joined < majority() && joined + left >= majority())) return;
+        decided = true;
+        if (joined >= majority()) return resolve(watch);
+        watch.close();
+        reject(failure);
+      };
       for (const node of nodes) {
         node
           .watch(key, () => watch.#hear(node))
           .then(
-            (joined) => {
-              if (watch.#join(joined) >= majority()) resolve(watch);
-            },
+            (joined) => watch.#join(joined),
             (error: unknown) => {
-              if (++failed <= nodes.length - majority()) return;
-              watch.close();
-              reject(error);
+              failure = error;
             },
-          );
+          )
+          .then(settled);
       }
     });
   }
@@ -55,10 +64,9 @@ export class QuorumWatch implements Watch {
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
-  #join(watch: Watch): number {
+  #join(watch: Watch): void {
     if (this.#closed) watch.close();
     else this.#watches.push(watch);
-    return this.#watches.length;
   }
 
   #hear(node: LeaseStore): void {

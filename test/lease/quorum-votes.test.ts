@@ -14,7 +14,7 @@ describeWithGroup(
   'the votes of five nodes',
   () => startQuorum(5),
   (group) => {
-    const { kill, connected } = quorumStage(group);
+    const { freeze, kill, connected } = quorumStage(group);
 
     test('votes of a look that lost are taken back, and wake nobody', async () => {
       const [actor, other] = [await connected(), await connected()];
@@ -91,7 +91,11 @@ describeWithGroup(
       expect(await actor.store.force(claim.key, 'successor')).toBe(true);
       expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: undefined });
       await kill(3);
-      await expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered');
+      // Two of three are enough for as long as it is only silent.
+      await vi.waitFor(
+        () => expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered'),
+        PATIENT,
+      );
       await expect(actor.store.list()).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.force(claim.key, 'successor')).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.release(claim)).rejects.toThrow('2 of 5 nodes answered');
@@ -114,6 +118,36 @@ describeWithGroup(
       await kill(2);
       await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
       await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
+    });
+
+    test('listening begins also where it is known only later that two are dead and have no vote', async () => {
+      const actor = await connected();
+      // So that the connections are there, and two nodes confirm before anything is known of the others.
+      await actor.store.watch(someKey(), () => {});
+      freeze(2);
+      await kill(0, 1);
+      const watch = await actor.store.watch(someKey(), () => {});
+      expect(watch.hears).toBe(true);
+    });
+
+    test('one that is dead does not make a lease lost that nobody else can have', async () => {
+      const nodes: LeaseStore[] = [];
+      const wrap = (stores: LeaseStore[]) => {
+        nodes.push(...stores);
+        return stores;
+      };
+      const actor = await connected({ wrap });
+      const claim = claimOf(someKey());
+      await actor.store.acquire(claim);
+      await vi.waitFor(async () => expect(await holders(actor, claim.key)).not.toContain(null), PATIENT);
+      await Promise.all([3, 4].map((index) => actor.clients[index]?.flushall()));
+      await kill(0);
+      await vi.waitFor(() => expect(nodes[0]?.reach).toMatchObject({ refused: true }), PATIENT);
+      const [first] = await actor.store.extend([claim]);
+      expect(first).not.toBe('gone');
+      // It has been given to those two again.
+      for (const client of actor.clients.slice(3)) await client.ping();
+      expect(await actor.store.extend([claim])).toEqual(['extended']);
     });
 
     test('what one node alone says is heard, too', async () => {
