@@ -1,7 +1,14 @@
+import { Deadline } from '../base/clock.js';
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
-import { presentable } from './errors.js';
+import { isRefusal, presentable } from './errors.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
+
+/**
+ * How long a refusal is believed; milliseconds. ioredis tries again every two seconds at the least. A client that was told
+ * to rest for longer, or has given up, would not hear that the server is back, and gives leases to others.
+ */
+const REFUSAL_TIME = 3_000;
 
 /** The servers behind a client, and which of them has which names. */
 export interface Nodes {
@@ -11,7 +18,7 @@ export interface Nodes {
   readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
-  /** Whether the last connection to the server was refused by its machine. */
+  /** Whether the server's machine has just refused a connection to it. */
   readonly refused: boolean;
   /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
   readonly suspicion: string;
@@ -44,20 +51,26 @@ class OneNode implements Nodes {
   readonly pingEvery = 5_000;
   readonly resends = false;
   readonly channelPrefix = '';
-  refused = false;
   readonly #redis: RedisClient;
+  /** Until when a refusal is believed. */
+  #refused = new Deadline(0);
   readonly #closed = () => {
-    const error: (Error & { readonly code?: string }) | null | undefined = this.#redis.stream?.errored;
-    this.refused = error?.code === 'ECONNREFUSED';
+    this.#refused = new Deadline(isRefusal(this.#redis.stream?.errored) ? REFUSAL_TIME : 0);
   };
   readonly #connected = () => {
-    this.refused = false;
+    this.#refused = new Deadline(0);
   };
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+    // Behind Sentinel another one takes over, which has what the dead one had.
+    if (redis.options?.sentinels) return;
     redis.on('close', this.#closed);
     redis.on('connect', this.#connected);
+  }
+
+  get refused(): boolean {
+    return !this.#refused.passed;
   }
 
   get suspicion(): string {

@@ -92,10 +92,7 @@ describeWithGroup(
       expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: undefined });
       await kill(3);
       // Two of three are enough for as long as it is only silent.
-      await vi.waitFor(
-        () => expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered'),
-        PATIENT,
-      );
+      await vi.waitFor(() => expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered'), PATIENT);
       await expect(actor.store.list()).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.force(claim.key, 'successor')).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.release(claim)).rejects.toThrow('2 of 5 nodes answered');
