@@ -11,6 +11,7 @@ export class QuorumWatch implements Watch {
   readonly #watches: Watch[] = [];
   readonly #heard = new Set<LeaseStore>();
   #timer: Timer | undefined;
+  #rung = false;
   #closed = false;
 
   private constructor(majority: () => number, wake: (wakeUp: WakeUp) => void) {
@@ -69,17 +70,28 @@ export class QuorumWatch implements Watch {
     else this.#watches.push(watch);
   }
 
+  /** A release has all of them say the same, within a moment: that is one wake-up. */
   #hear(node: LeaseStore): void {
     if (this.#closed) return;
+    // What a node says twice is about two.
+    if (this.#rung && this.#heard.has(node)) this.#end();
     this.#heard.add(node);
-    if (this.#heard.size >= this.#majority()) this.#ring();
-    else this.#timer ??= after(TOGETHER, () => this.#ring());
+    this.#timer ??= after(TOGETHER, () => {
+      if (!this.#rung) this.#ring();
+      this.#end();
+    });
+    if (!this.#rung && this.#heard.size >= this.#majority()) this.#ring();
   }
 
   #ring(): void {
+    this.#rung = true;
+    this.#wake('look');
+  }
+
+  #end(): void {
     this.#timer?.stop();
     this.#timer = undefined;
     this.#heard.clear();
-    this.#wake('look');
+    this.#rung = false;
   }
 }

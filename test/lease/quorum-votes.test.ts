@@ -159,6 +159,30 @@ describeWithGroup(
       await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
     });
 
+    test('a release that all of them tell of is one wake-up', async () => {
+      const nodes: ObservedStore[] = [];
+      const wrap = (stores: LeaseStore[]) => {
+        nodes.push(...stores.map((store) => new ObservedStore(store)));
+        return [...nodes];
+      };
+      const [actor, holder] = [await connected({ wrap }), await connected()];
+      const [claim, other] = [claimOf(someKey()), someKey()];
+      const heard: unknown[] = [];
+      await actor.store.watch(claim.key, (wakeUp) => heard.push(wakeUp));
+      const listeners = () => Promise.all(actor.clients.map((client) => receivers(client, claim.key)));
+      await vi.waitFor(async () => expect(await listeners()).toEqual(Array(5).fill(1)), PATIENT);
+      await holder.store.acquire(claim);
+      await holder.store.release(claim);
+      await Promise.all(nodes.map((node) => node.heard.reach(1)));
+      // A node that is heard alone is waited on for as long as another wake-up would take to come.
+      const wokenLater = gate();
+      await actor.store.watch(other, () => wokenLater.open());
+      await vi.waitFor(async () => expect(await receivers(actor.clients[4] as Redis, other)).toBe(1), PATIENT);
+      await actor.clients[4]?.publish(namesOf(PREFIX, other).wake, 'look');
+      await wokenLater.opened;
+      expect(heard).toEqual(['look']);
+    });
+
     test('nodes keep a lease for longer than its holder believes in it', async () => {
       const actor = await connected();
       const key = someKey();
