@@ -1,5 +1,7 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
 import { presentable } from './errors.js';
+import { Refusal } from './refusal.js';
+import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
 
@@ -11,7 +13,7 @@ export interface Nodes {
   readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
-  /** Whether the last connection to the server was refused by its machine. */
+  /** Whether the server's machine has just refused a connection to it. */
   readonly refused: boolean;
   /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
   readonly suspicion: string;
@@ -44,41 +46,19 @@ class OneNode implements Nodes {
   readonly pingEvery = 5_000;
   readonly resends = false;
   readonly channelPrefix = '';
-  refused = false;
   readonly #redis: RedisClient;
-  /** Whether it is on its way to a server. */
-  #connecting: boolean;
-  /**
-   * Whether the client was cut short on that way, by nobody who uses it. The failover detector of ioredis 5 and 6 does so
-   * when it hears of a failover while the client already asks the sentinels who is master now; the client then ends for good.
-   */
-  #cutShort = false;
-  readonly #setsOut = () => {
-    this.#connecting = true;
-    this.#cutShort = false;
-  };
-  readonly #closed = () => {
-    this.#connecting = false;
-    const error: (Error & { readonly code?: string }) | null | undefined = this.#redis.stream?.errored;
-    this.refused = error?.code === 'ECONNREFUSED';
-  };
-  readonly #connected = () => {
-    this.#connecting = false;
-    this.refused = false;
-  };
-  readonly #ended = () => {
-    const { manuallyClosing } = this.#redis as { readonly manuallyClosing?: boolean };
-    this.#cutShort = this.#connecting && manuallyClosing !== true;
-    this.#connecting = false;
-  };
+  /** Behind Sentinel a server that is dead is replaced by another one, which has what it had. */
+  readonly #refusal: Refusal | undefined;
+  readonly #revival: Revival | undefined;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
-    this.#connecting = redis.status === 'connecting';
-    redis.on('connecting', this.#setsOut);
-    redis.on('connect', this.#connected);
-    redis.on('close', this.#closed);
-    redis.on('end', this.#ended);
+    if (redis.options?.sentinels) this.#revival = new Revival(redis);
+    else this.#refusal = new Refusal(redis);
+  }
+
+  get refused(): boolean {
+    return this.#refusal?.stands === true;
   }
 
   get suspicion(): string {
@@ -104,7 +84,7 @@ class OneNode implements Nodes {
   }
 
   doubt(): void {
-    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});
+    this.#revival?.revive();
   }
 
   onChange(): () => void {
@@ -117,10 +97,8 @@ class OneNode implements Nodes {
   }
 
   close(): void {
-    this.#redis.off('connecting', this.#setsOut);
-    this.#redis.off('connect', this.#connected);
-    this.#redis.off('close', this.#closed);
-    this.#redis.off('end', this.#ended);
+    this.#refusal?.close();
+    this.#revival?.close();
   }
 }
 
