@@ -130,7 +130,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: one message of a release is enough',
     file: 'src/lease/quorum-watch.ts',
-    change: [['    else this.#timer ??= after(TOGETHER, () => this.#ring());\n', '']],
+    change: [['      if (!this.#rung) this.#ring();\n      this.#end();', '      this.#end();']],
     tests: faults,
     only: 'one node alone',
     why: 'What fewer say would be heard by nobody.',
