@@ -2,15 +2,32 @@ import type { Mutant } from './mutant.js';
 
 const quorum = 'src/lease/quorum.ts';
 const node = 'src/lease/quorum-node.ts';
+const majority = 'src/lease/majority.ts';
 const faults = ['test/lease/quorum-faults', 'test/lease/quorum-votes'];
 
 export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: half of the nodes are enough',
-    file: quorum,
-    change: [['Math.floor(stores.length / 2) + 1', 'Math.max(1, Math.floor(stores.length / 2))']],
+    file: majority,
+    change: [['Math.floor(count / 2) + 1', 'Math.max(1, Math.floor(count / 2))']],
     tests: ['test/lease/quorum-rounds', 'test/lease/quorum'],
     why: 'Two would have the key.',
+  },
+  {
+    name: 'quorum: the dead have a vote',
+    file: node,
+    change: [['return this.store.reach?.refused === true;', 'return false;']],
+    tests: faults,
+    only: 'two dead and one frozen',
+    why: 'Nobody would have a majority until the silent one answers.',
+  },
+  {
+    name: 'quorum: few that are alive are enough',
+    file: majority,
+    change: [['return alive >= moreThanHalf(nodes) ? alive : nodes;', 'return alive;']],
+    tests: faults,
+    only: 'three dead',
+    why: 'Each part of a split network would have a majority of its own.',
   },
   {
     name: 'quorum: votes that lost are kept',
@@ -47,7 +64,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a node that forgot is not filled up',
     file: quorum,
-    change: [["if (isAnswer(vote) && vote[index] === 'gone') this.#fillUp(claim, node);", 'void node;']],
+    change: [["if (says(index, 'gone')(vote)) this.#fillUp(claim, node);", 'void node;']],
     tests: faults,
     only: 'lost its memory',
     why: 'The next nodes that fail would end the lease.',
@@ -55,7 +72,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: what is lost is taken again',
     file: quorum,
-    change: [["count(index, 'extended') >= this.#majority", "count(index, 'extended') >= 1"]],
+    change: [["      if (isGone(index)) return 'gone';\n", '']],
     tests: faults,
     only: 'behind the back',
     why: 'Somebody may have had the key meanwhile.',
@@ -72,10 +89,7 @@ export const QUORUM: readonly Mutant[] = [
     name: 'quorum: all answers are waited for',
     file: quorum,
     change: [
-      [
-        'const isDecided = () => taken() >= this.#majority || isDenied();',
-        'const isDecided = () => ballot.left === 0;',
-      ],
+      ['const isDecided = () => taken() >= majority || isDenied();', 'const isDecided = () => ballot.left === 0;'],
     ],
     tests: faults,
     only: 'not waited for',
@@ -84,7 +98,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a node that failed is asked all the same',
     file: quorum,
-    change: [['enough && !node.answers ? node.spare(key) : question(node)', 'question(node)']],
+    change: [['isSpared(node) ? node.spare(key) : question(node)', 'question(node)']],
     tests: faults,
     only: 'left out',
     why: 'Its commands would pile up, and its silence cost time.',
@@ -116,7 +130,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: one message of a release is enough',
     file: 'src/lease/quorum-watch.ts',
-    change: [['    else this.#timer ??= after(TOGETHER, () => this.#ring());\n', '']],
+    change: [['      if (!this.#rung) this.#ring();\n      this.#end();', '      this.#end();']],
     tests: faults,
     only: 'one node alone',
     why: 'What fewer say would be heard by nobody.',

@@ -1,14 +1,37 @@
 import type { KeyState } from './store.js';
 
+/**
+ * How many nodes have a vote. One that is dead keeps nothing for anybody; but once no more than half of all are alive, the
+ * dead count too: they will come back, and know of nothing.
+ */
+function votersOf(nodes: number, dead: number): number {
+  const alive = nodes - dead;
+  return alive >= moreThanHalf(nodes) ? alive : nodes;
+}
+
+/** How many of the nodes are enough. */
+export function majorityOf(nodes: number, dead: number): number {
+  return moreThanHalf(votersOf(nodes, dead));
+}
+
+function moreThanHalf(count: number): number {
+  return Math.floor(count / 2) + 1;
+}
+
 /** Votes as they come in, one of each node, in the nodes' order. */
 export class Ballot<Vote> {
   /** `undefined` while it is awaited. */
   readonly cast: (Vote | undefined)[];
+  readonly majority: number;
   readonly #votes: readonly Promise<Vote>[];
+  readonly #voters: number;
   #left: number;
 
-  constructor(votes: readonly Promise<Vote>[]) {
+  /** `dead`: of how many it is known beforehand. */
+  constructor(votes: readonly Promise<Vote>[], dead: number) {
     this.#votes = votes;
+    this.#voters = votersOf(votes.length, dead);
+    this.majority = majorityOf(votes.length, dead);
     this.#left = votes.length;
     this.cast = votes.map(() => undefined);
     this.each((vote, node) => {
@@ -24,6 +47,15 @@ export class Ballot<Vote> {
 
   count(counts: (vote: Vote) => boolean): number {
     return this.cast.filter((vote) => vote !== undefined && counts(vote)).length;
+  }
+
+  isMajority(counts: (vote: Vote) => boolean): boolean {
+    return this.count(counts) >= this.majority;
+  }
+
+  /** Whether so many have said no that nobody can have a majority any more. */
+  isOut(no: (vote: Vote) => boolean): boolean {
+    return this.#voters - this.count(no) < this.majority;
   }
 
   /** Calls the listener with every vote, once it is cast. */

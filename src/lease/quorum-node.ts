@@ -26,6 +26,11 @@ export class QuorumNode {
     return this.#failure === undefined && this.store.reach?.away !== true;
   }
 
+  /** Whether there is nobody to ask: what it had for anybody it has no more. */
+  get isDead(): boolean {
+    return this.store.reach?.refused === true;
+  }
+
   /** The answer, if it comes in time. */
   async ask<T>(time: number, question: (store: LeaseStore) => Promise<T>): Promise<T> {
     try {

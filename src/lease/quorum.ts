@@ -1,6 +1,6 @@
 import { sleep, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import { Ballot, isClear, stateOf } from './majority.js';
+import { Ballot, isClear, majorityOf, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
 import { QuorumWatch } from './quorum-watch.js';
 import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from './store.js';
@@ -26,7 +26,6 @@ const LONGEST_REST = 2_000;
  */
 export class QuorumStore implements LeaseStore {
   readonly #nodes: readonly QuorumNode[];
-  readonly #majority: number;
   readonly #giveWay: number;
 
   /** `giveWay`: how long those who wait may take to come for a key that is passed on; milliseconds. */
@@ -37,7 +36,6 @@ export class QuorumStore implements LeaseStore {
           emit(error ? { type: 'node-down', node, error } : { type: 'node-back', node }),
         ),
     );
-    this.#majority = Math.floor(stores.length / 2) + 1;
     this.#giveWay = giveWay;
   }
 
@@ -45,38 +43,38 @@ export class QuorumStore implements LeaseStore {
     const time = Math.min(atMost, timeFor(claim));
     const look = { enter: enter > 0 ? PLACE_TIME : 0 };
     const ballot = this.#ask(claim.key, (node) => node.acquire(withDrift(claim), time, look));
+    const { majority } = ballot;
     const taken = () => ballot.count((vote) => isAnswer(vote) && vote.taken);
-    const isOut = () => taken() + ballot.left < this.#majority;
-    const isKnown = () => ballot.count(isAnswer) >= this.#majority;
+    const isOut = () => taken() + ballot.left < majority;
+    const isKnown = () => ballot.isMajority(isAnswer);
     const states = () => answersOf(ballot.cast).map((answer) => stateBy(claim.key, answer));
-    const isDenied = () => isOut() && isKnown() && isClear(states(), ballot.left, this.#majority);
-    const isDecided = () => taken() >= this.#majority || isDenied();
+    const isDenied = () => isOut() && isKnown() && isClear(states(), ballot.left, majority);
+    const isDecided = () => taken() >= majority || isDenied();
     // One that is late can only end a tie, and is not worth much time then: others wait for what we were given.
     await ballot.until(() => isDecided() || isKnown());
     if (!isDecided()) await within(ballot.until(isDecided), LATE_TIME);
-    if (taken() >= this.#majority) return { taken: true };
+    if (taken() >= majority) return { taken: true };
     ballot.each((vote, node) => {
       if (!isAnswer(vote) || vote.taken) this.#nodes[node]?.takeBack(claim, look);
     });
-    return this.#denied(claim.key, this.#enough(ballot.cast));
+    return this.#denied(claim.key, ballot);
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     const time = Math.min(...claims.map(timeFor));
     const ballot = this.#ask(claims[0]?.key, (node) => node.extend(claims.map(withDrift), time));
-    const count = (index: number, wanted: Extension) =>
-      ballot.count((vote) => isAnswer(vote) && vote[index] === wanted);
-    const isExtended = (index: number) => count(index, 'extended') >= this.#majority;
-    const isGone = (index: number) => this.#isOut(count(index, 'gone'));
+    const says = (index: number, wanted: Extension) => (vote: Extension[] | Error) =>
+      isAnswer(vote) && vote[index] === wanted;
+    const isExtended = (index: number) => ballot.isMajority(says(index, 'extended'));
+    // Only then can somebody else have most of them: with fewer it is not lost, and gets those again.
+    const isGone = (index: number) => ballot.isMajority(says(index, 'gone'));
     await ballot.until(() => claims.every((_, index) => isExtended(index) || isGone(index)));
     return claims.map((claim, index) => {
-      if (isExtended(index)) {
-        ballot.each((vote, node) => {
-          if (isAnswer(vote) && vote[index] === 'gone') this.#fillUp(claim, node);
-        });
-        return 'extended';
-      }
       if (isGone(index)) return 'gone';
+      ballot.each((vote, node) => {
+        if (says(index, 'gone')(vote)) this.#fillUp(claim, node);
+      });
+      if (isExtended(index)) return 'extended';
       return this.#unknown(ballot.cast.map((vote) => (vote instanceof Error ? vote : vote?.[index])));
     });
   }
@@ -93,15 +91,16 @@ export class QuorumStore implements LeaseStore {
   async release(claim: Claim, quietly = false): Promise<void> {
     const ballot = new Ballot(
       this.#nodes.map((node) => node.release(claim, quietly).then(() => true as const, asError)),
+      this.#dead,
     );
-    const isDone = () => ballot.count(isAnswer) >= this.#majority;
+    const isDone = () => ballot.isMajority(isAnswer);
     await ballot.until(isDone);
     if (!isDone()) throw this.#unknown(ballot.cast);
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
     const stores = this.#nodes.map(({ store }) => store);
-    return QuorumWatch.open(stores, this.#majority, key, wake);
+    return QuorumWatch.open(stores, () => this.#majority, key, wake);
   }
 
   async transfer(claim: Claim, successor: string): Promise<boolean> {
@@ -116,15 +115,15 @@ export class QuorumStore implements LeaseStore {
 
   async inspect(key: string): Promise<KeyState> {
     const ballot = this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.inspect(key)));
-    await ballot.until(() => this.#areClear([answersOf(ballot.cast)], ballot));
-    return stateOf(key, this.#enough(ballot.cast), this.#majority);
+    await ballot.until(() => areClear([answersOf(ballot.cast)], ballot));
+    return stateOf(key, this.#enough(ballot), ballot.majority);
   }
 
   async list(): Promise<readonly KeyState[]> {
     const ballot = this.#ask(undefined, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.list()));
-    await ballot.until(() => this.#areClear(byKey(answersOf(ballot.cast).flat()).values(), ballot));
-    return [...byKey(this.#enough(ballot.cast).flat())]
-      .map(([key, states]) => stateOf(key, states, this.#majority))
+    await ballot.until(() => areClear(byKey(answersOf(ballot.cast).flat()).values(), ballot));
+    return [...byKey(this.#enough(ballot).flat())]
+      .map(([key, states]) => stateOf(key, states, ballot.majority))
       .filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
   }
 
@@ -145,44 +144,43 @@ export class QuorumStore implements LeaseStore {
     await Promise.all(this.#nodes.map(({ store }) => store.close()));
   }
 
-  /** One vote of each node. A node that failed is left out while the others are enough. */
-  #ask<T>(key: string | undefined, question: (node: QuorumNode) => Promise<T>): Ballot<T | Error> {
-    const enough = this.#nodes.filter(({ answers }) => answers).length >= this.#majority;
-    return new Ballot(
-      this.#nodes.map((node) => (enough && !node.answers ? node.spare(key) : question(node)).catch(asError)),
-    );
+  get #dead(): number {
+    return this.#nodes.filter(({ isDead }) => isDead).length;
   }
 
-  /** Nobody can have most of the nodes any more, once so many have said no. */
-  #isOut(nos: number): boolean {
-    return this.#nodes.length - nos < this.#majority;
+  get #majority(): number {
+    return majorityOf(this.#nodes.length, this.#dead);
+  }
+
+  /** One vote of each node. A node that is dead is left out, and one that failed while the others are enough. */
+  #ask<T>(key: string | undefined, question: (node: QuorumNode) => Promise<T>): Ballot<T | Error> {
+    const enough = this.#nodes.filter(({ answers }) => answers).length >= this.#majority;
+    const isSpared = (node: QuorumNode) => node.isDead || (enough && !node.answers);
+    return new Ballot(
+      this.#nodes.map((node) => (isSpared(node) ? node.spare(key) : question(node)).catch(asError)),
+      this.#dead,
+    );
   }
 
   /** @throws where so few answered that nobody knows. */
   async #decided(ballot: Ballot<boolean | Error>): Promise<boolean> {
-    const isYes = () => ballot.count((vote) => vote === true) >= this.#majority;
-    const isNo = () => this.#isOut(ballot.count((vote) => vote === false));
+    const isYes = () => ballot.isMajority((vote) => vote === true);
+    const isNo = () => ballot.isOut((vote) => vote === false);
     await ballot.until(() => isYes() || isNo());
     if (!isYes() && !isNo()) throw this.#unknown(ballot.cast);
     return isYes();
   }
 
-  /** Whether enough nodes have answered, and the others can change nothing about who has these keys. */
-  #areClear(keys: Iterable<readonly KeyState[]>, { cast, left }: Ballot<unknown>): boolean {
-    if (answersOf(cast).length < this.#majority) return false;
-    return [...keys].every((states) => isClear(states, left, this.#majority));
-  }
-
-  #denied(key: string, answers: readonly Answer[]): Answer {
-    const states = answers.map((answer) => stateBy(key, answer));
-    const { holder, expiresIn } = stateOf(key, states, this.#majority);
+  #denied(key: string, ballot: Ballot<Answer | Error>): Answer {
+    const states = this.#enough(ballot).map((answer) => stateBy(key, answer));
+    const { holder, expiresIn } = stateOf(key, states, ballot.majority);
     if (holder === undefined) return { taken: false, expiresIn: LONGEST_REST, split: true };
     return { taken: false, expiresIn: Math.min(expiresIn, LONGEST_REST), holder };
   }
 
   /**
    * A node that lost its memory, or was away, gets the lease if nobody else has it there: the next one that fails would
-   * end it otherwise. Only for one who has most of them: what is lost is not taken again behind its holder's back.
+   * end it otherwise. Only while it is not lost: that is not taken again behind its holder's back.
    */
   #fillUp(claim: Claim, node: number): void {
     // It may have been given back before this node said so.
@@ -191,20 +189,24 @@ export class QuorumStore implements LeaseStore {
   }
 
   /** @throws where most of them did not answer. */
-  #enough<T>(cast: readonly (T | Error | undefined)[]): T[] {
+  #enough<T>({ cast, majority }: Ballot<T | Error>): T[] {
     const known = answersOf(cast);
-    if (known.length < this.#majority) throw this.#unknown(cast);
+    if (known.length < majority) throw this.#unknown(cast);
     return known;
   }
 
   #unknown(votes: readonly unknown[]): Error {
     const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
     const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
-    const answered = votes.length - failures.length;
-    return new Error(`${answered} of ${votes.length} nodes answered, which does not decide: ${why}`, {
-      cause: failures[0]?.vote,
-    });
+    const answered = `${votes.length - failures.length} of ${votes.length} nodes answered, which does not decide`;
+    return new Error(why ? `${answered}: ${why}` : answered, { cause: failures[0]?.vote });
   }
+}
+
+/** Whether enough nodes have answered, and the others can change nothing about who has these keys. */
+function areClear(keys: Iterable<readonly KeyState[]>, { cast, left, majority }: Ballot<unknown>): boolean {
+  if (answersOf(cast).length < majority) return false;
+  return [...keys].every((states) => isClear(states, left, majority));
 }
 
 function timeFor({ leaseTime }: Claim): number {

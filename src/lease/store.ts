@@ -41,6 +41,8 @@ export interface Look {
 export interface Reach {
   /** Whether a command would be kept back until it is connected again. */
   readonly away: boolean;
+  /** Whether its machine has just said that nobody is there: what a server had in its memory is gone then. */
+  readonly refused: boolean;
   /** In words, for an error. */
   readonly says: string;
 }

@@ -15,6 +15,8 @@ export interface RedisClient extends Commands {
     readonly failoverDetector?: boolean | undefined;
   };
   readonly mode: string;
+  /** Of the connection at the moment, or of the last one; Node's own. */
+  readonly stream?: { readonly errored?: Error | null };
   scan(
     cursor: string,
     match: 'MATCH',
@@ -22,9 +24,10 @@ export interface RedisClient extends Commands {
     count: 'COUNT',
     step: string,
   ): Promise<[cursor: string, names: string[]]>;
+  connect(): Promise<void>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
-  on(event: 'ready', listener: () => void): unknown;
-  off(event: 'ready', listener: () => void): unknown;
+  on(event: 'ready' | 'connecting' | 'connect' | 'close' | 'end', listener: () => void): unknown;
+  off(event: 'ready' | 'connecting' | 'connect' | 'close' | 'end', listener: () => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */

@@ -1,5 +1,7 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
 import { presentable } from './errors.js';
+import { Refusal } from './refusal.js';
+import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
 
@@ -11,6 +13,8 @@ export interface Nodes {
   readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
+  /** Whether the server's machine has just refused a connection to it. */
+  readonly refused: boolean;
   /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
   readonly suspicion: string;
   /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
@@ -43,9 +47,18 @@ class OneNode implements Nodes {
   readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
+  /** Behind Sentinel a server that is dead is replaced by another one, which has what it had. */
+  readonly #refusal: Refusal | undefined;
+  readonly #revival: Revival | undefined;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+    if (redis.options?.sentinels) this.#revival = new Revival(redis);
+    else this.#refusal = new Refusal(redis);
+  }
+
+  get refused(): boolean {
+    return this.#refusal?.stands === true;
   }
 
   get suspicion(): string {
@@ -70,7 +83,9 @@ class OneNode implements Nodes {
     return [this.#redis];
   }
 
-  doubt(): void {}
+  doubt(): void {
+    this.#revival?.revive();
+  }
 
   onChange(): () => void {
     return () => {};
@@ -81,7 +96,10 @@ class OneNode implements Nodes {
     return () => this.#redis.off('ready', listener);
   }
 
-  close(): void {}
+  close(): void {
+    this.#refusal?.close();
+    this.#revival?.close();
+  }
 }
 
 class ClusterNodes implements Nodes {
@@ -89,6 +107,7 @@ class ClusterNodes implements Nodes {
   /** A node that froze is replaced within seconds, and nothing tells its subscribers. */
   readonly pingEvery = 1_000;
   readonly resends = true;
+  readonly refused = false;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
   /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */

@@ -57,7 +57,8 @@ export class RedisStore implements LeaseStore {
   get reach(): Reach {
     const { status } = this.#redis;
     // One that connects for the first time is not away: it may be there in a moment.
-    return { away: AWAY.includes(status), says: `the client's status is "${status}"${this.#nodes.suspicion}` };
+    const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
+    return { away: AWAY.includes(status), refused: this.#nodes.refused, says };
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
@@ -211,6 +212,7 @@ export class RedisStore implements LeaseStore {
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
+    if (!isReply(error)) this.#nodes.doubt();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
       const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));
