@@ -154,16 +154,33 @@ describe("G5 when a server's wall clock is set", async () => {
       expect(ended([...events, ...next.events])).toBe(0);
     });
 
-    test('an hour ahead: a frozen holder delays the others by its lease, and writes nothing', async () => {
+    test.each([
+      ['ahead', HOUR],
+      ['back', -HOUR],
+    ])('an hour %s: a frozen holder delays the others by its lease, and writes nothing', async (_, ahead) => {
       const { worker, id, key } = await holder();
       worker.freeze();
-      postgres.moveClock(HOUR);
+      postgres.moveClock(ahead);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
       worker.thaw();
       worker.send({ type: 'go on' });
       expect((await worker.next('end'))['code']).not.toBe('committed');
+      expect((await shop.row(id))?.quantity).toBe(9);
+    });
+
+    test('an hour back: a contender that waited in Postgres already is told so, and is in nobody’s way', async () => {
+      const { worker, id, key } = await holder();
+      worker.freeze();
+      const { sold } = contender(id, key);
+      await shop.blocked('fenced_lock.admit(');
+      // No time limit of Postgres ends its statement now: it stands in the line for the key's row.
+      postgres.moveClock(-HOUR);
+      await expect(sold).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+      const { quantity, after } = await contender(id, key).sold;
+      expect(quantity).toBe(9);
+      expect(after).toBeLessThan(LEASE + WORK);
       expect((await shop.row(id))?.quantity).toBe(9);
     });
   });
