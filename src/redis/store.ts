@@ -30,6 +30,8 @@ export interface RedisStoreOptions {
 const OFFER_TIME = 1_000;
 /** What closes where nothing was opened. */
 const DEAF: Watch = { close: () => {}, hears: false };
+/** The states of a client that is connected, or waits for its first command to be. */
+const READY = ['ready', 'wait'];
 /** The states of a client that has no connection, and has had one or failed to get one. */
 const AWAY = ['close', 'reconnecting', 'end'];
 /** How many names a step of `list` asks for. */
@@ -58,7 +60,7 @@ export class RedisStore implements LeaseStore {
     const { status } = this.#redis;
     // One that connects for the first time is not away: it may be there in a moment.
     const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
-    return { away: AWAY.includes(status), refused: this.#nodes.refused, says };
+    return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
