@@ -25,8 +25,8 @@ export interface RedisClient extends Commands {
     step: string,
   ): Promise<[cursor: string, names: string[]]>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
-  on(event: 'ready' | 'connect' | 'close', listener: () => void): unknown;
-  off(event: 'ready' | 'connect' | 'close', listener: () => void): unknown;
+  on(event: 'ready' | 'connect' | 'close', listener: (error?: Error) => void): unknown;
+  off(event: 'ready' | 'connect' | 'close', listener: (error?: Error) => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */
@@ -39,10 +39,8 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node which has which slot; then comes `refresh`. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh' | 'ready', listener: () => void): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  off(event: 'refresh' | 'ready', listener: () => void): unknown;
-  off(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'refresh' | 'ready' | 'error', listener: (error?: Error) => void): unknown;
+  off(event: 'refresh' | 'ready' | 'error', listener: (error?: Error) => void): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

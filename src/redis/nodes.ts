@@ -1,6 +1,7 @@
 import { Deadline } from '../base/clock.js';
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
 import { isRefusal, presentable } from './errors.js';
+import { listen } from './listen.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
 
@@ -54,19 +55,20 @@ class OneNode implements Nodes {
   readonly #redis: RedisClient;
   /** Until when a refusal is believed. */
   #refused = new Deadline(0);
-  readonly #closed = () => {
-    this.#refused = new Deadline(isRefusal(this.#redis.stream?.errored) ? REFUSAL_TIME : 0);
-  };
-  readonly #connected = () => {
-    this.#refused = new Deadline(0);
-  };
+  readonly #ends: ReadonlyArray<() => void>;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+    const believe = (time: number) => {
+      this.#refused = new Deadline(time);
+    };
     // Behind Sentinel another one takes over, which has what the dead one had.
-    if (redis.options?.sentinels) return;
-    redis.on('close', this.#closed);
-    redis.on('connect', this.#connected);
+    this.#ends = redis.options?.sentinels
+      ? []
+      : [
+          listen(redis, 'close', () => believe(isRefusal(redis.stream?.errored) ? REFUSAL_TIME : 0)),
+          listen(redis, 'connect', () => believe(0)),
+        ];
   }
 
   get refused(): boolean {
@@ -102,13 +104,11 @@ class OneNode implements Nodes {
   }
 
   onReturn(listener: () => void): () => void {
-    this.#redis.on('ready', listener);
-    return () => this.#redis.off('ready', listener);
+    return listen(this.#redis, 'ready', listener);
   }
 
   close(): void {
-    this.#redis.off('close', this.#closed);
-    this.#redis.off('connect', this.#connected);
+    for (const end of this.#ends) end();
   }
 }
 
@@ -122,18 +122,15 @@ class ClusterNodes implements Nodes {
   readonly #redis: ClusterClient;
   /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */
   #failure: Error | undefined;
-  readonly #remember = (error: Error) => {
-    this.#failure = presentable(error);
-  };
-  readonly #forget = () => {
-    this.#failure = undefined;
-  };
+  readonly #ends: ReadonlyArray<() => void>;
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
-    redis.on('error', this.#remember);
-    redis.on('ready', this.#forget);
+    const remember = (error?: Error) => {
+      this.#failure = error && presentable(error);
+    };
+    this.#ends = [listen(redis, 'error', remember), listen(redis, 'ready', () => remember())];
   }
 
   get suspicion(): string {
@@ -167,8 +164,7 @@ class ClusterNodes implements Nodes {
   }
 
   onChange(listener: () => void): () => void {
-    this.#redis.on('refresh', listener);
-    return () => this.#redis.off('refresh', listener);
+    return listen(this.#redis, 'refresh', listener);
   }
 
   onReturn(listener: () => void): () => void {
@@ -181,8 +177,7 @@ class ClusterNodes implements Nodes {
   }
 
   close(): void {
-    this.#redis.off('error', this.#remember);
-    this.#redis.off('ready', this.#forget);
+    for (const end of this.#ends) end();
   }
 
   #allMasters(): string {
