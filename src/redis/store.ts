@@ -105,13 +105,17 @@ export class RedisStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
+    const kept = (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
+    if (!kept) this.#unanswered.over(claim.holder, () => this.#giveBack(claim));
+    return kept;
   }
 
-  async release({ key, holder }: Claim, quietly = false): Promise<void> {
-    const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
-    await this.#unanswered.released(holder, () => this.#run(scripts.release, [lease, queue], [...args]));
+  async release(claim: Claim, quietly = false): Promise<void> {
+    try {
+      await this.#giveBack(claim, quietly);
+    } finally {
+      this.#unanswered.over(claim.holder, () => this.#giveBack(claim, quietly));
+    }
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -169,6 +173,12 @@ export class RedisStore implements LeaseStore {
   async close(): Promise<void> {
     this.#subscriber.close();
     this.#nodes.close();
+  }
+
+  async #giveBack({ key, holder }: Claim, quietly = false): Promise<void> {
+    const { lease, queue, wake } = this.#names(key);
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
+    await this.#run(scripts.release, [lease, queue], [...args]);
   }
 
   /** No channel: the scripts publish nothing. */
