@@ -31,9 +31,7 @@ export const NODES: readonly Mutant[] = [
   {
     name: 'nodes: who was dead stays so',
     file: refusal,
-    change: [
-      ['  readonly #connected = () => {\n    this.#until = new Deadline(0);', '  readonly #connected = () => {'],
-    ],
+    change: [["      listen(redis, 'connect', () => believe(0)),\n", '']],
     tests: ['test/redis/refused'],
     why: 'It would have no vote, and give leases.',
   },

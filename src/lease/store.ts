@@ -39,6 +39,8 @@ export interface Look {
 
 /** What a store's client knows of its connection. */
 export interface Reach {
+  /** Whether a command would be sent at once, or make it connect. */
+  readonly ready: boolean;
   /** Whether a command would be kept back until it is connected again. */
   readonly away: boolean;
   /** Whether its machine has just said that nobody is there: what a server had in its memory is gone then. */

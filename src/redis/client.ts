@@ -7,6 +7,8 @@ export interface Commands {
   pipeline(): RedisPipeline;
 }
 
+type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end';
+
 /** Of one server, or of a Sentinel group. Wake-ups go over one duplicate of it. */
 export interface RedisClient extends Commands {
   readonly options?: {
@@ -26,8 +28,8 @@ export interface RedisClient extends Commands {
   ): Promise<[cursor: string, names: string[]]>;
   connect(): Promise<void>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
-  on(event: 'ready' | 'connecting' | 'connect' | 'close' | 'end', listener: () => void): unknown;
-  off(event: 'ready' | 'connecting' | 'connect' | 'close' | 'end', listener: () => void): unknown;
+  on(event: ClientEvent, listener: (error?: Error) => void): unknown;
+  off(event: ClientEvent, listener: (error?: Error) => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */
@@ -40,10 +42,8 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node which has which slot; then comes `refresh`. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh' | 'ready', listener: () => void): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  off(event: 'refresh' | 'ready', listener: () => void): unknown;
-  off(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'refresh' | 'ready' | 'error', listener: (error?: Error) => void): unknown;
+  off(event: 'refresh' | 'ready' | 'error', listener: (error?: Error) => void): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

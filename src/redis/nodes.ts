@@ -1,5 +1,6 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
 import { presentable } from './errors.js';
+import { listen } from './listen.js';
 import { Refusal } from './refusal.js';
 import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
@@ -92,8 +93,7 @@ class OneNode implements Nodes {
   }
 
   onReturn(listener: () => void): () => void {
-    this.#redis.on('ready', listener);
-    return () => this.#redis.off('ready', listener);
+    return listen(this.#redis, 'ready', listener);
   }
 
   close(): void {
@@ -112,18 +112,15 @@ class ClusterNodes implements Nodes {
   readonly #redis: ClusterClient;
   /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */
   #failure: Error | undefined;
-  readonly #remember = (error: Error) => {
-    this.#failure = presentable(error);
-  };
-  readonly #forget = () => {
-    this.#failure = undefined;
-  };
+  readonly #ends: ReadonlyArray<() => void>;
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
-    redis.on('error', this.#remember);
-    redis.on('ready', this.#forget);
+    const remember = (error?: Error) => {
+      this.#failure = error && presentable(error);
+    };
+    this.#ends = [listen(redis, 'error', remember), listen(redis, 'ready', () => remember())];
   }
 
   get suspicion(): string {
@@ -157,8 +154,7 @@ class ClusterNodes implements Nodes {
   }
 
   onChange(listener: () => void): () => void {
-    this.#redis.on('refresh', listener);
-    return () => this.#redis.off('refresh', listener);
+    return listen(this.#redis, 'refresh', listener);
   }
 
   onReturn(listener: () => void): () => void {
@@ -171,8 +167,7 @@ class ClusterNodes implements Nodes {
   }
 
   close(): void {
-    this.#redis.off('error', this.#remember);
-    this.#redis.off('ready', this.#forget);
+    for (const end of this.#ends) end();
   }
 
   #allMasters(): string {

@@ -1,6 +1,7 @@
 import { Deadline } from '../base/clock.js';
 import type { RedisClient } from './client.js';
 import { isRefusal } from './errors.js';
+import { listen } from './listen.js';
 
 /**
  * How long a refusal is believed; milliseconds. ioredis tries again every two seconds at the least. A client that was told
@@ -10,19 +11,17 @@ const REFUSAL_TIME = 3_000;
 
 /** Whether the machine of a client's server has just refused a connection: then nobody is there. */
 export class Refusal {
-  readonly #redis: RedisClient;
+  readonly #ends: ReadonlyArray<() => void>;
   #until = new Deadline(0);
-  readonly #closed = () => {
-    this.#until = new Deadline(isRefusal(this.#redis.stream?.errored) ? REFUSAL_TIME : 0);
-  };
-  readonly #connected = () => {
-    this.#until = new Deadline(0);
-  };
 
   constructor(redis: RedisClient) {
-    this.#redis = redis;
-    redis.on('close', this.#closed);
-    redis.on('connect', this.#connected);
+    const believe = (time: number) => {
+      this.#until = new Deadline(time);
+    };
+    this.#ends = [
+      listen(redis, 'close', () => believe(isRefusal(redis.stream?.errored) ? REFUSAL_TIME : 0)),
+      listen(redis, 'connect', () => believe(0)),
+    ];
   }
 
   get stands(): boolean {
@@ -30,7 +29,6 @@ export class Refusal {
   }
 
   close(): void {
-    this.#redis.off('close', this.#closed);
-    this.#redis.off('connect', this.#connected);
+    for (const end of this.#ends) end();
   }
 }

@@ -1,4 +1,5 @@
 import type { RedisClient } from './client.js';
+import { listen } from './listen.js';
 
 /**
  * Connects a client again that was cut short on its way to a master, by nobody who uses it. The failover detector of
@@ -7,29 +8,30 @@ import type { RedisClient } from './client.js';
  */
 export class Revival {
   readonly #redis: RedisClient;
+  readonly #ends: ReadonlyArray<() => void>;
   #onItsWay: boolean;
   #cutShort = false;
-  readonly #setsOut = () => {
-    this.#onItsWay = true;
-    this.#cutShort = false;
-  };
-  readonly #arrives = () => {
-    this.#onItsWay = false;
-  };
-  readonly #ends = () => {
-    // Of its own, and set by nothing but a `disconnect` of its owner.
-    const { manuallyClosing } = this.#redis as { readonly manuallyClosing?: boolean };
-    this.#cutShort = this.#onItsWay && manuallyClosing !== true;
-    this.#onItsWay = false;
-  };
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
     this.#onItsWay = redis.status === 'connecting';
-    redis.on('connecting', this.#setsOut);
-    redis.on('connect', this.#arrives);
-    redis.on('close', this.#arrives);
-    redis.on('end', this.#ends);
+    const arrives = () => {
+      this.#onItsWay = false;
+    };
+    this.#ends = [
+      listen(redis, 'connecting', () => {
+        this.#onItsWay = true;
+        this.#cutShort = false;
+      }),
+      listen(redis, 'connect', arrives),
+      listen(redis, 'close', arrives),
+      listen(redis, 'end', () => {
+        // Of its own, and set by nothing but a `disconnect` of its owner.
+        const { manuallyClosing } = redis as { readonly manuallyClosing?: boolean };
+        this.#cutShort = this.#onItsWay && manuallyClosing !== true;
+        this.#onItsWay = false;
+      }),
+    ];
   }
 
   /** Somebody needs the client. */
@@ -38,9 +40,6 @@ export class Revival {
   }
 
   close(): void {
-    this.#redis.off('connecting', this.#setsOut);
-    this.#redis.off('connect', this.#arrives);
-    this.#redis.off('close', this.#arrives);
-    this.#redis.off('end', this.#ends);
+    for (const end of this.#ends) end();
   }
 }

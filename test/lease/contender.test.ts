@@ -72,17 +72,15 @@ describeWithShop('a contender', () => {
       await contender.release(await turn);
     });
 
-    test('where wake-ups cannot be heard, it looks at intervals, and says so', async () => {
+    test('where wake-ups cannot be heard, it looks at intervals', async () => {
       const [holder, contender] = [direct(), direct()];
       const key = someKey();
       const first = await holder.acquire(key);
-      const deaf = new Error('NOPERM this user has no permissions to access one of the channels');
-      contender.store.beforeWatch = () => Promise.reject(deaf);
+      contender.store.beforeWatch = () => Promise.reject(new Error('deaf'));
       const held = contender.acquire(key);
       await contender.store.answers.reach(2);
       await holder.release(first);
       await contender.release(await held);
-      expect(contender.events[0]).toEqual({ type: 'subscriber-down', error: deaf });
     });
   });
 
