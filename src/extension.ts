@@ -132,9 +132,10 @@ function extensionOf(resolved: ResolvedOptions) {
          */
         async $resumeLock<T>(this: T, state: HandleState, options: ResumeOptions = {}): Promise<LockHandle<LockTx<T>>> {
           const checked = checkState(state);
+          const call = check(this, '$resumeLock', checked.keys, options);
           if ('leaseTime' in options)
             throw new InvalidOptionError('leaseTime', 'is that of the handle that is resumed.');
-          const handle = await resume(parts, check(this, '$resumeLock', checked.keys, options), checked);
+          const handle = await resume(parts, call, checked);
           return handle as unknown as LockHandle<LockTx<T>>;
         },
 

@@ -114,7 +114,7 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);
   const timeout = time('timeout', options.timeout ?? defaults.timeout, 1);
   const givenWait = options.maxWait ?? defaults.maxWait;
-  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 0);
+  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 1);
   const renew = options.renew ?? defaults.renew;
   if (typeof renew !== 'boolean') throw new InvalidOptionError('renew', 'must be true or false.');
   const signal = options.signal ?? defaults.signal;

@@ -59,7 +59,7 @@ export class LockLostError extends FencedLockError {
   constructor(key: string, reason: LossReason, cause?: unknown) {
     const why =
       reason === 'expired'
-        ? 'it could not be renewed in time (Redis did not answer, or this process stood still)'
+        ? 'it was not renewed in time (Redis did not answer, this process stood still, or `renew` is off)'
         : 'Redis no longer has it for this holder';
     super(
       'LOCK_LOST',
@@ -186,7 +186,7 @@ export class NestedError extends FencedLockError {
     super(
       'NESTED',
       `The lock ${quoted(key)} was asked for inside that of ${quoted(outer)}, which holds a connection and keeps ` +
-        "others waiting meanwhile. Take one key for both, or set `nested: 'allow'` and give the pool room for it.",
+        "others waiting meanwhile. Take both keys in the outer call, or set `nested: 'allow'` and give the pool room for it.",
       { key },
     );
   }

@@ -5,7 +5,7 @@ import { Bell } from './bell.js';
 import type { Caller } from './caller.js';
 import { Lease } from './lease.js';
 import type { Rest } from './rest.js';
-import type { Answer, Claim, LeaseStore, WakeUp, Watch } from './store.js';
+import { type Answer, type Claim, type LeaseStore, NotAsked, type WakeUp, type Watch } from './store.js';
 
 /** First pause after a store that gave no answer, or votes that were split; it doubles up to the longest. */
 const FIRST_PAUSE = 25;
@@ -149,7 +149,8 @@ export class Contention {
       } finally {
         this.#askedAt = Number.POSITIVE_INFINITY;
       }
-      known ||= this.#trouble !== undefined || this.#watch !== undefined;
+      const asked = this.#trouble !== undefined && !(this.#trouble instanceof NotAsked);
+      known ||= asked || this.#watch !== undefined;
       // Who came first looked at once, and only now has to wait.
       first.settle();
       if (this.#first() === undefined) break;

@@ -1,6 +1,16 @@
 import { Deadline } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from './store.js';
+import {
+  type Answer,
+  type Claim,
+  type Extension,
+  type KeyState,
+  type LeaseStore,
+  type Look,
+  NotAsked,
+  type WakeUp,
+  type Watch,
+} from './store.js';
 
 /** How long the store is spared after it has failed; then one call in the background asks whether it is back. */
 const SPARED = 1_000;
@@ -26,19 +36,20 @@ export class FallbackStore implements LeaseStore {
   }
 
   async acquire(claim: Claim, look?: Look): Promise<Answer> {
-    const asked = this.#down === undefined;
-    if (asked) {
+    let inDoubt = false;
+    if (this.#down === undefined) {
       try {
         const answer = await this.#store.acquire(claim, look);
         this.#without.delete(claim.holder);
         return answer;
       } catch (error) {
+        inDoubt = !(error instanceof NotAsked);
         this.#passBy(error);
       }
     } else if (this.#spared.passed) {
       this.#askAgain(claim.key);
     }
-    this.#without.set(claim.holder, { inDoubt: asked });
+    this.#without.set(claim.holder, { inDoubt });
     return { taken: true, shared: this.#down ?? new Error('the store could not be asked') };
   }
 

@@ -1,3 +1,4 @@
+import { offAbort, onAbort } from '../base/abort.js';
 import type { LockLostError } from '../base/errors.js';
 import type { Request } from './caller.js';
 import type { Lease, LeaseUser } from './lease.js';
@@ -91,9 +92,13 @@ export async function withOthers(
 ): Promise<Grant> {
   if (keys.length === 1) return new Grant([first]);
   const turns = [first];
-  const lost = new AbortController();
-  const user = { lost: (loss: LockLostError) => lost.abort(loss), beat: () => {} };
-  const signal = AbortSignal.any([lost.signal, ...(request.signal ? [request.signal] : [])]);
+  // Not AbortSignal.any: what that makes is remembered by the caller's signal, which may live as long as the process.
+  const end = new AbortController();
+  const { signal } = end;
+  const user = { lost: (loss: LockLostError) => end.abort(loss), beat: () => {} };
+  const aborted = { handleEvent: () => end.abort(request.signal?.reason) };
+  onAbort(request.signal, aborted);
+  if (request.signal?.aborted) aborted.handleEvent();
   const { leaseTime, renew, deadline, waitTime, mayShare, mayBeEarly, ahead } = request;
   const more = { leaseTime, renew, deadline, waitTime, mayShare, mayBeEarly, signal, ...(ahead && { ahead }) };
   const detach = [first.lease.attach(user)];
@@ -109,6 +114,7 @@ export async function withOthers(
     for (const turn of turns) turn.leave();
     throw error;
   } finally {
+    offAbort(request.signal, aborted);
     for (const end of detach) end();
   }
 }

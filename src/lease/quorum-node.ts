@@ -1,5 +1,5 @@
 import { Deadline, OVERDUE, within } from '../base/clock.js';
-import type { Answer, Claim, Extension, LeaseStore, Look } from './store.js';
+import { type Answer, type Claim, type Extension, type LeaseStore, type Look, NotAsked } from './store.js';
 
 /** How long a node is spared after it has failed; then one call in the background asks whether it is back. */
 const SPARED = 1_000;
@@ -70,7 +70,10 @@ export class QuorumNode {
     const { holder } = claim;
     this.#mayHave.set(holder, look);
     return this.ask(time, async (store) => {
-      const answer = await store.acquire(claim, look);
+      const answer = await store.acquire(claim, look).catch((error: unknown) => {
+        if (error instanceof NotAsked && this.#mayHave.get(holder) === look) this.#mayHave.delete(holder);
+        throw error;
+      });
       const latest = this.#mayHave.get(holder);
       // It was released meanwhile, and a script that the node did not know was sent once more behind that.
       if (answer.taken && latest === undefined) store.release(claim, true).catch(() => {});

@@ -8,6 +8,9 @@ export type Answer =
    */
   | { readonly taken: false; readonly expiresIn: number; readonly holder?: string; readonly split?: boolean };
 
+/** A look that was never sent, so that there is nothing to undo: the store's client had no connection all the while. */
+export class NotAsked extends Error {}
+
 /** One lease, as the store knows it. */
 export interface Claim {
   readonly key: string;
@@ -73,7 +76,7 @@ export interface LeaseStore {
   readonly reach?: Reach;
   /**
    * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
-   * Rejects if the answer is not known.
+   * Rejects if the answer is not known; with `NotAsked` if there can be none.
    */
   acquire(claim: Claim, look?: Look): Promise<Answer>;
   /** One answer a claim, in order. Never rejects. */

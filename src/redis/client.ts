@@ -42,8 +42,8 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node which has which slot; then comes `refresh`. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh' | 'ready' | 'error', listener: (error?: Error) => void): unknown;
-  off(event: 'refresh' | 'ready' | 'error', listener: (error?: Error) => void): unknown;
+  on(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
+  off(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

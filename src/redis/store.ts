@@ -1,8 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { OVERDUE, within } from '../base/clock.js';
+import { now, OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, Reach, WakeUp, Watch } from '../lease/store.js';
+import {
+  type Answer,
+  type Claim,
+  type Extension,
+  type KeyState,
+  type LeaseStore,
+  type Look,
+  NotAsked,
+  type Reach,
+  type WakeUp,
+  type Watch,
+} from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
+import { Connection } from './connection.js';
 import { isRedirection, isReply, presentable } from './errors.js';
 import { keyOf, type Names, namesOf } from './keys.js';
 import { type Nodes, nodesOf } from './nodes.js';
@@ -47,11 +59,13 @@ export class RedisStore implements LeaseStore {
   readonly #receiver = randomUUID();
   readonly #subscriber: Subscriber;
   readonly #unanswered = new Unanswered();
+  readonly #connection: Connection;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
     this.#options = options;
     this.#nodes = nodesOf(redis);
+    this.#connection = new Connection(redis);
     this.#pubsub = options.pubsub ?? this.#nodes.pubsub;
     this.#subscriber = new Subscriber(this.#nodes, this.#pubsub, this.#receiver, emit);
   }
@@ -64,13 +78,15 @@ export class RedisStore implements LeaseStore {
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
+    const connection = this.#connection.awaited;
+    const time = connection ? await this.#connected(connection, atMost) : atMost;
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
     const [reply, present] = await this.#run(
       scripts.acquire,
       [lease, queue],
       [...args, this.#offerTime, this.#pubsub],
-      atMost,
+      time,
     ).catch((error: unknown) => {
       if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
       throw error;
@@ -171,6 +187,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async close(): Promise<void> {
+    this.#connection.close();
     this.#subscriber.close();
     this.#nodes.close();
   }
@@ -259,6 +276,18 @@ export class RedisStore implements LeaseStore {
     }
   }
 
+  /**
+   * How much of the time is left once there is a connection. A look that is given to the client before is sent when
+   * nobody waits any more, and so is what undoes it: through a long outage they would pile up there.
+   */
+  async #connected(connection: Promise<void>, atMost = this.#options.commandTimeout): Promise<number> {
+    const time = Math.min(atMost, this.#options.commandTimeout);
+    const since = now();
+    if ((await within(connection, time)) !== OVERDUE) return Math.max(0, time - (now() - since));
+    this.#nodes.doubt();
+    throw new NotAsked(this.#silence(time));
+  }
+
   /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */
   #bounded<T>(reply: Promise<T>, atMost = this.#options.commandTimeout): Promise<T> {
     const time = Math.min(atMost, this.#options.commandTimeout);
@@ -266,14 +295,18 @@ export class RedisStore implements LeaseStore {
       (answer) => {
         if (answer !== OVERDUE) return answer;
         this.#nodes.doubt();
-        // While it connects ioredis keeps commands back: its status says why nothing came.
-        throw new Error(`Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`);
+        throw new Error(this.#silence(time));
       },
       (error: unknown) => {
         if (!isReply(error)) this.#nodes.doubt();
         throw presentable(error);
       },
     );
+  }
+
+  /** While it connects ioredis keeps commands back: its status says why nothing came. */
+  #silence(time: number): string {
+    return `Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`;
   }
 }
 

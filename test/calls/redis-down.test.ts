@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
@@ -55,6 +55,24 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'throw'", (redis) => {
     await eventually('a look has failed', async () => events.some(({ type }) => type === 'look-failed'));
     await end();
     expect(await patient).toBe('in');
+  });
+
+  test('dead: what nobody will wait for any more is not left to the client to send', async () => {
+    const client = new Redis(redis().url, { maxRetriesPerRequest: null });
+    client.on('error', () => {});
+    shop.closeLater(() => client.disconnect());
+    const { prisma } = await warm({ redis: client });
+    const keys = await Promise.all(Array.from({ length: 20 }, async () => (await shop.product(10)).key));
+    const end = await outage('dead');
+    await eventually('the client knows', async () => client.status === 'reconnecting');
+    const given = vi.spyOn(client, 'evalsha');
+    const calls = await Promise.allSettled(keys.map((key) => prisma.$withLock(key, () => 'in', { waitTime: 300 })));
+    const refused = calls.map((call) => 'reason' in call && call.reason.code);
+    expect(refused).toEqual(keys.map(() => 'LOCK_UNAVAILABLE'));
+    // ioredis would keep it, and send it when it is back.
+    expect(given).not.toHaveBeenCalled();
+    await end();
+    expect(await prisma.$withLock(keys[0] as string, () => 'in')).toBe('in');
   });
 
   test('a client that never reached it is refused in the same way', async () => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
@@ -203,6 +204,19 @@ describeWithShop('several keys', () => {
     goOn.open();
     await expect(held).rejects.toThrow();
     expect((await shop.row(two.id))?.quantity).toBe(9);
+  });
+
+  test('leave nothing at a signal that lives longer than the call', async () => {
+    const [one, two] = await pair();
+    const { signal } = new AbortController();
+    // Node keeps what was made of a signal by AbortSignal.any in a set on that signal.
+    const kept = () =>
+      Object.getOwnPropertySymbols(signal)
+        .map((symbol) => (signal as unknown as Record<symbol, { readonly size?: number } | null | undefined>)[symbol])
+        .reduce((sum, value) => sum + (value?.size ?? 0), 0);
+    for (let call = 0; call < 10; call++) await prisma.$withLock([one.key, two.key], () => {}, { signal });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    expect(kept()).toBe(0);
   });
 
   test('may be one, and up to 100', async () => {

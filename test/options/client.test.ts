@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
@@ -120,6 +121,7 @@ describeWithShop('a call', () => {
     const redis = new Redis({ lazyConnect: true });
     const { prisma } = shop.client({ redis });
     const work = async () => 1;
+    const state = { keys: ['stock:1'], tokens: ['1'], holders: [randomUUID()], leaseTime: 500 };
     const calls: Array<[option: string, () => Promise<unknown>]> = [
       ['waitTimeout', () => prisma.$withLock('stock:1', work, { waitTimeout: 5 } as never)],
       ['leaseTime', () => prisma.$withLock('stock:1', work, { leaseTime: 99 })],
@@ -130,6 +132,9 @@ describeWithShop('a call', () => {
       ['waitTime', () => prisma.$tryWithLock('stock:1', work, { waitTime: 5 } as never)],
       ['options', () => prisma.$tryWithLock('stock:1', work, null as never)],
       ['fn', () => prisma.$tryWithLock('stock:1', undefined as never)],
+      ['options', () => prisma.$lock('stock:1', null as never)],
+      ['options', () => prisma.$resumeLock(state, null as never)],
+      ['leaseTime', () => prisma.$resumeLock(state, { leaseTime: 500 } as never)],
     ];
     for (const [option, call] of calls) {
       await expect(call()).rejects.toMatchObject({ code: 'INVALID_OPTION', option });

@@ -94,12 +94,14 @@ describe('a time', () => {
   });
 
   test('each has its least and its greatest value', () => {
-    expect(call({ waitTime: 0, leaseTime: 100, timeout: 1, maxWait: 0 })).toMatchObject({ waitTime: 0, maxWait: 0 });
+    expect(call({ waitTime: 0, leaseTime: 100, timeout: 1, maxWait: 1 })).toMatchObject({ waitTime: 0, maxWait: 1 });
     const longest = 2 ** 31 - 1;
     const all = { waitTime: longest, leaseTime: longest, timeout: longest, maxWait: longest };
     expect(call(all)).toMatchObject(all);
     expect(refusal(() => call({ leaseTime: 99 })).message).toContain('from 100 to');
     expect(refusal(() => call({ timeout: 0 })).option).toBe('timeout');
+    // Prisma takes 0 for none: "maxWait is required".
+    expect(refusal(() => call({ maxWait: 0 })).option).toBe('maxWait');
     expect(refusal(() => extension({ commandTimeout: 0 })).option).toBe('commandTimeout');
   });
 
