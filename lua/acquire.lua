@@ -5,39 +5,36 @@
 -- ARGV  holder  leaseTime  receiver  enter  wake  offerTime  pubsub
 -- REPLY list: 0 taken; otherwise the milliseconds that the present holder's lease still has, at least 1;
 --       -1 if that key never expires, which no lease of ours does; and that holder, '' if there is none
--- USES  shared/wake.lua shared/pass-on.lua
+-- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
 --
 -- `enter`: for how long a place in the queue is wanted; 0 for none. `receiver`: whose channel tells that it is alive.
 -- "Already mine" makes it safe to send again after a lost reply (clients resend by themselves after a reconnect), and
 -- is how an offer is confirmed. A key that lost its holder has no message to wake the first in the queue, so whoever
--- looks makes the offer. PEXPIRE and not SET for what is mine: a server whose memory is full refuses a script whose
--- first write may need some, and an offer that nobody can confirm would go from one to the next.
+-- looks makes the offer.
 --
 -- Where no offers are made all who have a place may take a free key. Who has none, and asks for none, lets them go
 -- first: otherwise one that gives a key back and asks for it again would always be before those whom that has woken.
 
 local own = ARGV[1] .. ' ' .. ARGV[3]
 local enter = tonumber(ARGV[4])
-local holder = redis.call('GET', KEYS[1])
+local holder, time = holder_of(KEYS[1])
 if holder == false then
   local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   local behind = ARGV[6] == '0' and enter == 0 and redis.call('LLEN', KEYS[2]) > 0
   if (first == nil or first == own) and not behind then
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    put(KEYS[1], ARGV[1], ARGV[2])
     if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
     return { 0, '' }
   end
 end
 if holder == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  extend(KEYS[1], ARGV[1], ARGV[2], time)
   return { 0, '' }
 end
 if enter > 0 then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end
   if redis.call('PTTL', KEYS[2]) < enter then redis.call('PEXPIRE', KEYS[2], enter) end
 end
-holder = redis.call('GET', KEYS[1])
+holder, time = holder_of(KEYS[1])
 if holder == false then return { 1, '' } end
-local left = redis.call('PTTL', KEYS[1])
-if left < 0 then return { -1, holder } end
-return { math.max(1, left), holder }
+return { time_left(KEYS[1], time), holder }

@@ -3,5 +3,7 @@
 -- KEYS  lease  queue
 -- ARGV
 -- REPLY list: the holder, '' for none; milliseconds that its lease still has; entries of the queue
+-- USES  shared/lease.lua
 
-return { redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }
+local holder = holder_of(KEYS[1])
+return { holder or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }

@@ -54,6 +54,7 @@ function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
     const base = client as unknown as PrismaInternals;
     const { parts, store, databaseOf, close } = assemble(base, resolved);
+    let own: unknown;
     const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
       const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
       if (outermost === undefined) {
@@ -61,9 +62,11 @@ function extensionOf(resolved: ResolvedOptions) {
       }
       refuseInside(outermost, method, keys[0]);
       const options = resolveLockOptions(given, resolved.defaults);
-      return { client: outermost, database: databaseOf(outermost), keys, options, given };
+      // Our own layer has nothing for a transaction, whose hook is another one: there it would only cost time.
+      const database = databaseOf(outermost === own ? base : outermost);
+      return { client: outermost, database, keys, options, given };
     };
-    return client.$extends({
+    const extended = client.$extends({
       name: 'fenced-lock',
       query: { $allOperations: (params) => noticeEscape(params as unknown as HookParams) },
       client: {
@@ -173,6 +176,8 @@ function extensionOf(resolved: ResolvedOptions) {
         },
       },
     });
+    own = extended;
+    return extended;
   });
 }
 

@@ -137,9 +137,10 @@ async function hold<Tx, R>(
     own.check();
     return value;
   };
-  // Whoever comes next waits for our COMMIT in Postgres. With an older snapshot it would have to begin again.
+  // Whoever comes next waits for our COMMIT in Postgres, which is sent first: what the next one begins with would be in
+  // its way. With an older snapshot it would have to begin again.
   const onCommit = ({ isolation }: Admission) => {
-    if (isolation === 'read committed') grant.early();
+    if (isolation === 'read committed') process.nextTick(() => grant.early());
   };
   try {
     const wanted = { database, opening: asked.take(), grant, options, deadline: asked.deadline, onCommit };

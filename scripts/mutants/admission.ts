@@ -87,7 +87,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'lock_timeout kept',
     file,
-    change: [["PERFORM set_config('lock_timeout', lock_before, true);", '']],
+    change: [["is_set := set_config('lock_timeout', lock_before, true);", '']],
     tests: ['test/fence/traps'],
     only: 'own time limits',
     why: "The caller's statements would wait for locks as long as our admission did.",
@@ -97,8 +97,8 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [
       [
-        "extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000, lease_time);",
-        '0, 0);',
+        "extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);",
+        '0 END, 0);',
       ],
     ],
     tests: ['test/promises/g5-crash'],
@@ -116,7 +116,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'statement without a time limit',
     file,
-    change: [["* 1000, (request ->> 'workTime')::integer);", '* 1000, 0);']],
+    change: [["* 1000 END, (request ->> 'workTime')::integer);", '* 1000 END, 0);']],
     tests: ['test/fence/traps', 'test/fence/admission'],
     why: 'Where a strike cannot reach the server, this alone ends what is in flight.',
   },

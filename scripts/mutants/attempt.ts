@@ -159,12 +159,22 @@ export const ATTEMPT: readonly Mutant[] = [
     file: 'src/fence/sql.ts',
     change: [
       [
-        'WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)\n  AND',
+        'WHERE a.xact_start NOT BETWEEN clock_timestamp() - make_interval(secs => $2::float8 / 1000) AND clock_timestamp()\n  AND',
         'WHERE $2::float8 IS NOT NULL AND',
       ],
     ],
     tests: ['test/fence/sql', 'test/fence/admission'],
     why: 'One that began after our lease is work that is well.',
+  },
+  {
+    name: 'blockers by a clock that was not set back',
+    file: 'src/fence/sql.ts',
+    change: [
+      ['a.xact_start NOT BETWEEN clock_timestamp() -', 'a.xact_start < clock_timestamp() -'],
+      [' AND clock_timestamp()\n', '\n'],
+    ],
+    tests: ['test/promises/g5-clocks'],
+    why: 'A frozen holder, whose time limits come an hour late too, would keep its key for an hour.',
   },
   {
     name: 'transaction remembered for ever',

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.js';
 
-const EARLY = "if (isolation === 'read committed') grant.early();";
+const EARLY = "if (isolation === 'read committed') process.nextTick(() => grant.early());";
 
 export const CALLS: readonly Mutant[] = [
   {
@@ -14,7 +14,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'early turn after any isolation',
     file: 'src/with-lock.ts',
-    change: [[EARLY, 'if (isolation) grant.early();']],
+    change: [[EARLY, 'if (isolation) process.nextTick(() => grant.early());']],
     tests: ['test/calls/early-turn'],
     why: 'An older snapshot would have to begin again.',
   },

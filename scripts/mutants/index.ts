@@ -4,9 +4,21 @@ import { CALLS } from './calls.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
 import type { Mutant } from './mutant.js';
+import { NODES } from './nodes.js';
 import { OUTCOME } from './outcome.js';
 import { PG } from './pg.js';
 import { QUORUM } from './quorum.js';
 import { WRITES } from './writes.js';
 
-export const MUTANTS: readonly Mutant[] = [ADMISSION, ATTEMPT, OUTCOME, PG, WRITES, LUA, LEASE, QUORUM, CALLS].flat();
+export const MUTANTS: readonly Mutant[] = [
+  ADMISSION,
+  ATTEMPT,
+  OUTCOME,
+  PG,
+  WRITES,
+  LUA,
+  LEASE,
+  NODES,
+  QUORUM,
+  CALLS,
+].flat();

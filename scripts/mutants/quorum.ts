@@ -30,22 +30,6 @@ export const QUORUM: readonly Mutant[] = [
     why: 'Each part of a split network would have a majority of its own.',
   },
   {
-    name: 'quorum: a silent node is a dead one',
-    file: 'src/redis/nodes.ts',
-    change: [["this.refused = error?.code === 'ECONNREFUSED';", 'this.refused = true;']],
-    tests: ['test/lease/quorum-faults'],
-    only: 'one whose machine answers',
-    why: 'It may keep a lease for somebody who still reaches it.',
-  },
-  {
-    name: 'quorum: who was dead stays so',
-    file: 'src/redis/nodes.ts',
-    change: [['    this.refused = false;\n', '']],
-    tests: ['test/lease/quorum-faults'],
-    only: 'nobody else has the key|two dead and one frozen',
-    why: 'It would never have a vote again.',
-  },
-  {
     name: 'quorum: votes that lost are kept',
     file: quorum,
     change: [['this.#nodes[node]?.takeBack(claim, look);', 'void node;']],
@@ -146,7 +130,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: one message of a release is enough',
     file: 'src/lease/quorum-watch.ts',
-    change: [['    else this.#timer ??= after(TOGETHER, () => this.#ring());\n', '']],
+    change: [['      if (!this.#rung) this.#ring();\n      this.#end();', '      this.#end();']],
     tests: faults,
     only: 'one node alone',
     why: 'What fewer say would be heard by nobody.',

@@ -14,13 +14,14 @@ export const OWN_XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 
 /**
  * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
- * our lease, so their holders have lost theirs. Only while $1 is still in its admission: this may have come late, and
+ * our lease, so their holders have lost theirs. One that began after now is older too, or the server's clock has been
+ * set back since, and with it the time limits that would have ended that one. Only while $1 is still in its admission: this may have come late, and
  * what our work waits for then is nobody's fault.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
-WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
+WHERE a.xact_start NOT BETWEEN clock_timestamp() - make_interval(secs => $2::float8 / 1000) AND clock_timestamp()
   AND a.wait_event IS DISTINCT FROM 'SyncRep'
   AND EXISTS (
     SELECT FROM pg_stat_activity AS o WHERE o.pid = $1::integer AND position('fenced_lock.admit(' IN o.query) > 0

@@ -110,5 +110,7 @@ export class Caller extends AsyncResource implements AbortListener {
 
   #end(): void {
     offAbort(this.request.signal, this);
+    // Whoever follows async contexts by hooks keeps something for each until it hears that.
+    this.emitDestroy();
   }
 }

@@ -178,8 +178,8 @@ export class Contention {
     try {
       this.#watch = await this.#means.store.watch(this.#key, (wakeUp) => this.#onWakeUp(wakeUp));
       return true;
-    } catch (error) {
-      this.#means.emit({ type: 'subscriber-down', error });
+    } catch {
+      // The store tells of it, once: here each try would, of each key.
       return false;
     }
   }

@@ -53,7 +53,9 @@ export class QuorumNode {
       // Its client says so, and will say when it is back.
       this.#spared = new Deadline(0);
     }
-    if (key !== undefined && this.#spared.passed && !this.#asking) {
+    // What a client keeps back until it is connected again would pile up with it.
+    const mayAsk = this.#spared.passed && !this.#asking && this.store.reach?.ready !== false;
+    if (key !== undefined && mayAsk) {
       this.#asking = true;
       this.ask(this.#patience, (store) => store.inspect(key))
         .catch(() => {})

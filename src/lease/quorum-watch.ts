@@ -11,6 +11,7 @@ export class QuorumWatch implements Watch {
   readonly #watches: Watch[] = [];
   readonly #heard = new Set<LeaseStore>();
   #timer: Timer | undefined;
+  #rung = false;
   #closed = false;
 
   private constructor(majority: () => number, wake: (wakeUp: WakeUp) => void) {
@@ -27,20 +28,29 @@ export class QuorumWatch implements Watch {
   ): Promise<QuorumWatch> {
     const watch = new QuorumWatch(majority, wake);
     return new Promise((resolve, reject) => {
-      let failed = 0;
+      let left = nodes.length;
+      let failure: unknown;
+      let decided = false;
+      // Counted anew each time, because a node may die or come back meanwhile; the last one decides in any case.
+      const settled = () => {
+        left--;
+        const joined = watch.#watches.length;
+        if (decided || (joined < majority() && joined + left >= majority())) return;
+        decided = true;
+        if (joined >= majority()) return resolve(watch);
+        watch.close();
+        reject(failure);
+      };
       for (const node of nodes) {
         node
           .watch(key, () => watch.#hear(node))
           .then(
-            (joined) => {
-              if (watch.#join(joined) >= majority()) resolve(watch);
-            },
+            (joined) => watch.#join(joined),
             (error: unknown) => {
-              if (++failed <= nodes.length - majority()) return;
-              watch.close();
-              reject(error);
+              failure = error;
             },
-          );
+          )
+          .then(settled);
       }
     });
   }
@@ -55,23 +65,33 @@ export class QuorumWatch implements Watch {
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
-  #join(watch: Watch): number {
+  #join(watch: Watch): void {
     if (this.#closed) watch.close();
     else this.#watches.push(watch);
-    return this.#watches.length;
   }
 
+  /** A release has all of them say the same, within a moment: that is one wake-up. */
   #hear(node: LeaseStore): void {
     if (this.#closed) return;
+    // What a node says twice is about two.
+    if (this.#rung && this.#heard.has(node)) this.#end();
     this.#heard.add(node);
-    if (this.#heard.size >= this.#majority()) this.#ring();
-    else this.#timer ??= after(TOGETHER, () => this.#ring());
+    this.#timer ??= after(TOGETHER, () => {
+      if (!this.#rung) this.#ring();
+      this.#end();
+    });
+    if (!this.#rung && this.#heard.size >= this.#majority()) this.#ring();
   }
 
   #ring(): void {
+    this.#rung = true;
+    this.#wake('look');
+  }
+
+  #end(): void {
     this.#timer?.stop();
     this.#timer = undefined;
     this.#heard.clear();
-    this.#wake('look');
+    this.#rung = false;
   }
 }

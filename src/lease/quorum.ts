@@ -66,7 +66,8 @@ export class QuorumStore implements LeaseStore {
     const says = (index: number, wanted: Extension) => (vote: Extension[] | Error) =>
       isAnswer(vote) && vote[index] === wanted;
     const isExtended = (index: number) => ballot.isMajority(says(index, 'extended'));
-    const isGone = (index: number) => ballot.isOut(says(index, 'gone'));
+    // Only then can somebody else have most of them: with fewer it is not lost, and gets those again.
+    const isGone = (index: number) => ballot.isMajority(says(index, 'gone'));
     await ballot.until(() => claims.every((_, index) => isExtended(index) || isGone(index)));
     return claims.map((claim, index) => {
       if (isGone(index)) return 'gone';
@@ -197,10 +198,8 @@ export class QuorumStore implements LeaseStore {
   #unknown(votes: readonly unknown[]): Error {
     const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
     const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
-    const answered = votes.length - failures.length;
-    return new Error(`${answered} of ${votes.length} nodes answered, which does not decide: ${why}`, {
-      cause: failures[0]?.vote,
-    });
+    const answered = `${votes.length - failures.length} of ${votes.length} nodes answered, which does not decide`;
+    return new Error(why ? `${answered}: ${why}` : answered, { cause: failures[0]?.vote });
   }
 }
 

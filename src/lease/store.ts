@@ -42,9 +42,11 @@ export interface Look {
 
 /** What a store's client knows of its connection. */
 export interface Reach {
+  /** Whether a command would be sent at once, or make it connect. */
+  readonly ready: boolean;
   /** Whether a command would be kept back until it is connected again. */
   readonly away: boolean;
-  /** Whether its machine said that nobody is there: what a server had in its memory is gone then. */
+  /** Whether its machine has just said that nobody is there: what a server had in its memory is gone then. */
   readonly refused: boolean;
   /** In words, for an error. */
   readonly says: string;

@@ -7,6 +7,8 @@ export interface Commands {
   pipeline(): RedisPipeline;
 }
 
+type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end';
+
 /** Of one server, or of a Sentinel group. Wake-ups go over one duplicate of it. */
 export interface RedisClient extends Commands {
   readonly options?: {
@@ -24,9 +26,10 @@ export interface RedisClient extends Commands {
     count: 'COUNT',
     step: string,
   ): Promise<[cursor: string, names: string[]]>;
+  connect(): Promise<void>;
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
-  on(event: 'ready' | 'connect' | 'close' | 'end', listener: () => void): unknown;
-  off(event: 'ready' | 'connect' | 'close' | 'end', listener: () => void): unknown;
+  on(event: ClientEvent, listener: (error?: Error) => void): unknown;
+  off(event: ClientEvent, listener: (error?: Error) => void): unknown;
 }
 
 /** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */
@@ -39,10 +42,8 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node which has which slot; then comes `refresh`. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh' | 'ready' | 'connect' | 'end', listener: () => void): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  off(event: 'refresh' | 'ready' | 'connect' | 'end', listener: () => void): unknown;
-  off(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
+  off(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

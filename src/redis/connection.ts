@@ -1,3 +1,5 @@
+import { listen } from './listen.js';
+
 /** The states of a client that is on its way to a connection. */
 const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 
@@ -24,14 +26,15 @@ export class Connection {
   get awaited(): Promise<void> | undefined {
     if (!UNCONNECTED.includes(this.#redis.status)) return undefined;
     this.#awaited ??= new Promise((resolve) => {
+      const ends = [
+        listen(this.#redis, 'connect', () => this.#settle()),
+        listen(this.#redis, 'end', () => this.#settle()),
+      ];
       this.#settle = () => {
         this.#awaited = undefined;
-        this.#redis.off('connect', this.#settle);
-        this.#redis.off('end', this.#settle);
+        for (const end of ends) end();
         resolve();
       };
-      this.#redis.on('connect', this.#settle);
-      this.#redis.on('end', this.#settle);
     });
     return this.#awaited;
   }

@@ -50,3 +50,9 @@ export function isReply(error: unknown): boolean {
 export function isRedirection(error: unknown): boolean {
   return error instanceof Error && /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /.test(error.message);
 }
+
+/** Whether nobody is there to connect to: the machine itself says so, at each address of its name. */
+export function isRefusal(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isRefusal);
+  return (error as { readonly code?: unknown } | null | undefined)?.code === 'ECONNREFUSED';
+}

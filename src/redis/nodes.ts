@@ -1,5 +1,8 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
 import { presentable } from './errors.js';
+import { listen } from './listen.js';
+import { Refusal } from './refusal.js';
+import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 import type { PubSub } from './subscriber-connection.js';
 
@@ -11,7 +14,7 @@ export interface Nodes {
   readonly pingEvery: number;
   /** Whether the client may send a command once more that has failed, behind commands that came after it. */
   readonly resends: boolean;
-  /** Whether the last connection to the server was refused by its machine. */
+  /** Whether the server's machine has just refused a connection to it. */
   readonly refused: boolean;
   /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
   readonly suspicion: string;
@@ -44,20 +47,19 @@ class OneNode implements Nodes {
   readonly pingEvery = 5_000;
   readonly resends = false;
   readonly channelPrefix = '';
-  refused = false;
   readonly #redis: RedisClient;
-  readonly #closed = () => {
-    const error: (Error & { readonly code?: string }) | null | undefined = this.#redis.stream?.errored;
-    this.refused = error?.code === 'ECONNREFUSED';
-  };
-  readonly #connected = () => {
-    this.refused = false;
-  };
+  /** Behind Sentinel a server that is dead is replaced by another one, which has what it had. */
+  readonly #refusal: Refusal | undefined;
+  readonly #revival: Revival | undefined;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
-    redis.on('close', this.#closed);
-    redis.on('connect', this.#connected);
+    if (redis.options?.sentinels) this.#revival = new Revival(redis);
+    else this.#refusal = new Refusal(redis);
+  }
+
+  get refused(): boolean {
+    return this.#refusal?.stands === true;
   }
 
   get suspicion(): string {
@@ -82,20 +84,21 @@ class OneNode implements Nodes {
     return [this.#redis];
   }
 
-  doubt(): void {}
+  doubt(): void {
+    this.#revival?.revive();
+  }
 
   onChange(): () => void {
     return () => {};
   }
 
   onReturn(listener: () => void): () => void {
-    this.#redis.on('ready', listener);
-    return () => this.#redis.off('ready', listener);
+    return listen(this.#redis, 'ready', listener);
   }
 
   close(): void {
-    this.#redis.off('close', this.#closed);
-    this.#redis.off('connect', this.#connected);
+    this.#refusal?.close();
+    this.#revival?.close();
   }
 }
 
@@ -109,18 +112,15 @@ class ClusterNodes implements Nodes {
   readonly #redis: ClusterClient;
   /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */
   #failure: Error | undefined;
-  readonly #remember = (error: Error) => {
-    this.#failure = presentable(error);
-  };
-  readonly #forget = () => {
-    this.#failure = undefined;
-  };
+  readonly #ends: ReadonlyArray<() => void>;
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
-    redis.on('error', this.#remember);
-    redis.on('ready', this.#forget);
+    const remember = (error?: Error) => {
+      this.#failure = error && presentable(error);
+    };
+    this.#ends = [listen(redis, 'error', remember), listen(redis, 'ready', () => remember())];
   }
 
   get suspicion(): string {
@@ -154,8 +154,7 @@ class ClusterNodes implements Nodes {
   }
 
   onChange(listener: () => void): () => void {
-    this.#redis.on('refresh', listener);
-    return () => this.#redis.off('refresh', listener);
+    return listen(this.#redis, 'refresh', listener);
   }
 
   onReturn(listener: () => void): () => void {
@@ -168,8 +167,7 @@ class ClusterNodes implements Nodes {
   }
 
   close(): void {
-    this.#redis.off('error', this.#remember);
-    this.#redis.off('ready', this.#forget);
+    for (const end of this.#ends) end();
   }
 
   #allMasters(): string {

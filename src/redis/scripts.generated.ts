@@ -4,8 +4,30 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '9449a2c99c393416530c2c111afb1619b9dec6c5',
-  lua: `local function is_sharded(pubsub)
+  sha1: 'c8236b8604ec5a628c1ec3596aaf57247e54c2d6',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
 local function wake_up(pubsub, wake, message)
@@ -24,7 +46,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      redis.call('SET', lease, holder, 'PX', offer_time)
+      put(lease, holder, offer_time)
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
@@ -32,36 +54,56 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
 end
 local own = ARGV[1] .. ' ' .. ARGV[3]
 local enter = tonumber(ARGV[4])
-local holder = redis.call('GET', KEYS[1])
+local holder, time = holder_of(KEYS[1])
 if holder == false then
   local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   local behind = ARGV[6] == '0' and enter == 0 and redis.call('LLEN', KEYS[2]) > 0
   if (first == nil or first == own) and not behind then
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    put(KEYS[1], ARGV[1], ARGV[2])
     if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
     return { 0, '' }
   end
 end
 if holder == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  extend(KEYS[1], ARGV[1], ARGV[2], time)
   return { 0, '' }
 end
 if enter > 0 then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end
   if redis.call('PTTL', KEYS[2]) < enter then redis.call('PEXPIRE', KEYS[2], enter) end
 end
-holder = redis.call('GET', KEYS[1])
+holder, time = holder_of(KEYS[1])
 if holder == false then return { 1, '' } end
-local left = redis.call('PTTL', KEYS[1])
-if left < 0 then return { -1, holder } end
-return { math.max(1, left), holder }`,
+return { time_left(KEYS[1], time), holder }`,
 };
 
 export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: '93768d6f2b821531bf0763474577f2b57528ecc0',
-  lua: `local function is_sharded(pubsub)
+  sha1: '66ead9ff9948d15b7491a85f006ed8643b236a5a',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
 local function wake_up(pubsub, wake, message)
@@ -80,14 +122,17 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      redis.call('SET', lease, holder, 'PX', offer_time)
+      put(lease, holder, offer_time)
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-local holder = redis.call('GET', KEYS[1])
-if holder == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+local holder, time = holder_of(KEYS[1])
+if holder == ARGV[1] then
+  extend(KEYS[1], ARGV[1], ARGV[2], time)
+  return 1
+end
 if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
   wake_up(ARGV[5], ARGV[3], 'look')
 end
@@ -97,8 +142,30 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: '5722484d9c078349be2d67c9246caf92b892cb8b',
-  lua: `local function is_sharded(pubsub)
+  sha1: '285b2be81e4a6809e35306859fc3b74b7839c431',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
 local function wake_up(pubsub, wake, message)
@@ -117,13 +184,13 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      redis.call('SET', lease, holder, 'PX', offer_time)
+      put(lease, holder, offer_time)
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4], ARGV[2], 'look') end
 return 1`,
@@ -132,15 +199,60 @@ return 1`,
 export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: '90837b0c429f77755b70c57d8af7995cee4cd1ff',
-  lua: `return { redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }`,
+  sha1: '170d7da7adf4675b3775f99c95bbc98fdfc31909',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local holder = holder_of(KEYS[1])
+return { holder or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }`,
 };
 
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: '67305a68851f198b61afed2f0e1b6403649fe6ae',
-  lua: `local function is_sharded(pubsub)
+  sha1: '3f18617fb058eb70e002e947a60d1a74dcbd2b29',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
 local function wake_up(pubsub, wake, message)
@@ -159,14 +271,14 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      redis.call('SET', lease, holder, 'PX', offer_time)
+      put(lease, holder, offer_time)
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
 redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
-local holder = redis.call('GET', KEYS[1])
+local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
   redis.call('DEL', KEYS[1])
@@ -178,19 +290,62 @@ return holder and 1 or 0`,
 export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string], number> = {
   name: 'transfer',
   keys: 1,
-  sha1: 'cc1a3f45ebd4a572298e040d58f865ad1ca66c68',
-  lua: `local holder = redis.call('GET', KEYS[1])
+  sha1: '63c4107c62fda039797efb99eea28f177c2164ad',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local holder = holder_of(KEYS[1])
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+extend(KEYS[1], ARGV[2], ARGV[3])
 return 1`,
 };
 
 export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: '2bc1d20f42d6e7439b7334c4504b390dfd855f0b',
-  lua: `local function is_sharded(pubsub)
+  sha1: 'de1c8f33f55256736190d917c9c3bcb1c0722980',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
 local function wake_up(pubsub, wake, message)
@@ -209,17 +364,20 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      redis.call('SET', lease, holder, 'PX', offer_time)
+      put(lease, holder, offer_time)
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-local holder = redis.call('GET', KEYS[1])
+local holder, time = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end
 local waited_for = ARGV[4] == '0' and redis.call('LLEN', KEYS[2]) > 0
-if holder and not waited_for then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if holder and not waited_for then
+  extend(KEYS[1], ARGV[1], ARGV[2], time)
+  return 1
+end
 redis.call('DEL', KEYS[1], KEYS[2])
 wake_up(ARGV[5], ARGV[3], 'look')
 return 0`,

@@ -42,6 +42,8 @@ export interface RedisStoreOptions {
 const OFFER_TIME = 1_000;
 /** What closes where nothing was opened. */
 const DEAF: Watch = { close: () => {}, hears: false };
+/** The states of a client that is connected, or waits for its first command to be. */
+const READY = ['ready', 'wait'];
 /** The states of a client that has no connection, and has had one or failed to get one. */
 const AWAY = ['close', 'reconnecting', 'end'];
 /** How many names a step of `list` asks for. */
@@ -72,7 +74,7 @@ export class RedisStore implements LeaseStore {
     const { status } = this.#redis;
     // One that connects for the first time is not away: it may be there in a moment.
     const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
-    return { away: AWAY.includes(status), refused: this.#nodes.refused, says };
+    return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
@@ -119,13 +121,17 @@ export class RedisStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
+    const kept = (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
+    if (!kept) this.#unanswered.over(claim.holder, () => this.#giveBack(claim));
+    return kept;
   }
 
-  async release({ key, holder }: Claim, quietly = false): Promise<void> {
-    const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
-    await this.#unanswered.released(holder, () => this.#run(scripts.release, [lease, queue], [...args]));
+  async release(claim: Claim, quietly = false): Promise<void> {
+    try {
+      await this.#giveBack(claim, quietly);
+    } finally {
+      this.#unanswered.over(claim.holder, () => this.#giveBack(claim, quietly));
+    }
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -186,6 +192,12 @@ export class RedisStore implements LeaseStore {
     this.#nodes.close();
   }
 
+  async #giveBack({ key, holder }: Claim, quietly = false): Promise<void> {
+    const { lease, queue, wake } = this.#names(key);
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
+    await this.#run(scripts.release, [lease, queue], [...args]);
+  }
+
   /** No channel: the scripts publish nothing. */
   #names(key: string): Names {
     const names = namesOf(this.#options.keyPrefix, key);
@@ -229,6 +241,7 @@ export class RedisStore implements LeaseStore {
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
+    if (!isReply(error)) this.#nodes.doubt();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
       const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));

@@ -66,9 +66,12 @@ export class Subscriber {
       if ((await within(channel.confirmed, ANSWER_TIME)) === OVERDUE) {
         throw new Error(`Redis did not confirm a subscription within ${ANSWER_TIME} ms`);
       }
-    } catch (error) {
+    } catch (refusal) {
+      const error = presentable(refusal);
+      const address = this.#nodes.addressOf(name);
+      if (address !== undefined && this.#channels.has(name)) this.#tell(address, { type: 'subscriber-down', error });
       close();
-      throw presentable(error);
+      throw error;
     }
     return {
       close,

@@ -12,14 +12,9 @@ export class Unanswered {
     this.#holders.add(holder);
   }
 
-  /** Behind the acquire that the client may still be sending again. */
-  async released(holder: string, release: () => Promise<unknown>): Promise<void> {
-    const again = this.#holders.delete(holder);
-    try {
-      await release();
-    } finally {
-      if (again) releaseAgain(release, LATEST);
-    }
+  /** This holder has nothing any more: whatever the client still sends for it is undone, behind that. */
+  over(holder: string, release: () => Promise<unknown>): void {
+    if (this.#holders.delete(holder)) releaseAgain(release, LATEST);
   }
 }
 

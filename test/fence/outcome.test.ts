@@ -40,6 +40,7 @@ describe('the rule of the outcome', () => {
   test('with no epoch at the admission, "in progress" and "committed" are not taken for another\'s or ours', () => {
     const unknown = { ...admission, epoch: undefined };
     expect(judge(unknown, { ...evidence, status: 'in progress', epoch: undefined })).toBe('open');
+    expect(judge(unknown, { ...evidence, status: 'future', epoch: undefined })).toBe('aborted');
     expect(judge(unknown, { ...evidence, epoch: undefined, ...without('a') })).toBe('aborted');
   });
 });

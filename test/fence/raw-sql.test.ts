@@ -20,6 +20,14 @@ describe('transaction control in raw SQL', () => {
     'SELECT $$ ; $$; COMMIT',
     'SELECT $a$ $$ $a$; COMMIT',
     'SELECT "a;""b"; COMMIT',
+    // A backslash escapes in E'…' alone: not in a plain string, a quoted name, or behind a word that ends in e.
+    "SELECT 'a\\'; COMMIT",
+    'SELECT "a\\"; COMMIT',
+    "SELECT date'a\\'; COMMIT",
+    "E'\\''; COMMIT; --'",
+    // A name may hold a dollar, and begins no text by it; nor does a parameter.
+    'SELECT a$b$; COMMIT',
+    'SELECT $1, $$ ; $$; COMMIT',
   ])('is found: %s', (text) => {
     expect(transactionControl(text)).toMatch(/^(commit|begin|end|abort|rollback|start|prepare)/i);
   });
@@ -28,6 +36,8 @@ describe('transaction control in raw SQL', () => {
     'SELECT 1',
     "SELECT 'a; COMMIT'",
     'SELECT $$ ; COMMIT $$',
+    '$$ ; COMMIT $$',
+    "SELECT E'a''\\'; COMMIT'",
     'SELECT $tag$ ; COMMIT; $tag$',
     '-- ; COMMIT',
     '/* ; COMMIT */ SELECT 1',

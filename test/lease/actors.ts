@@ -110,6 +110,12 @@ export function leaseName(key: string): string {
   return namesOf(PREFIX, key).lease;
 }
 
+/** Who has the key, as this server says. */
+export async function holderOf(redis: Redis, key: string): Promise<string | null> {
+  const lease = await redis.get(leaseName(key));
+  return lease?.replace(/ \d+$/, '') ?? null;
+}
+
 /** The Redis key of those who wait. */
 export function queueName(key: string): string {
   return namesOf(PREFIX, key).queue;

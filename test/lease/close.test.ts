@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import { ClosedError, LockLostError } from '../../src/base/errors.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { leaseName, queueName, someKey, turnOfLoop } from './actors.js';
+import { holderOf, leaseName, queueName, someKey, turnOfLoop } from './actors.js';
 import { claimOf } from './claims.js';
 import { asleep, direct, expectFree, expectNothingLeft, setStage } from './stage.js';
 
@@ -118,10 +118,10 @@ describeWithShop('taking over a lease', () => {
       new Deadline(60_000),
     );
     expect(turn.lease).toMatchObject({ key, holder: 'successor', leaseTime: 5_000 });
-    expect(await stage().admin.get(leaseName(key))).toBe('successor');
+    expect(await holderOf(stage().admin, key)).toBe('successor');
     // The one who had it before finds out by its renewal, or by giving it back: neither touches the successor's.
     await holder.release(first);
-    expect(await stage().admin.get(leaseName(key))).toBe('successor');
+    expect(await holderOf(stage().admin, key)).toBe('successor');
     await successor.release(turn);
     turn.leave();
     await successor.room.close();

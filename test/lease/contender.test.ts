@@ -3,7 +3,7 @@ import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js
 import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { FOR_EVER, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
+import { FOR_EVER, holderOf, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './stage.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -72,17 +72,15 @@ describeWithShop('a contender', () => {
       await contender.release(await turn);
     });
 
-    test('where wake-ups cannot be heard, it looks at intervals, and says so', async () => {
+    test('where wake-ups cannot be heard, it looks at intervals', async () => {
       const [holder, contender] = [direct(), direct()];
       const key = someKey();
       const first = await holder.acquire(key);
-      const deaf = new Error('NOPERM this user has no permissions to access one of the channels');
-      contender.store.beforeWatch = () => Promise.reject(deaf);
+      contender.store.beforeWatch = () => Promise.reject(new Error('deaf'));
       const held = contender.acquire(key);
       await contender.store.answers.reach(2);
       await holder.release(first);
       await contender.release(await held);
-      expect(contender.events[0]).toEqual({ type: 'subscriber-down', error: deaf });
     });
   });
 
@@ -93,7 +91,7 @@ describeWithShop('a contender', () => {
       const first = await holder.acquire(key);
       await expect(contender.acquire(key, { waitTime: 150 })).rejects.toBeInstanceOf(LockTimeoutError);
       await expectNothingLeft(stage(), contender, key);
-      expect(await stage().admin.get(leaseName(key))).toBe(first.lease.holder);
+      expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
     });
 
     test('without a wait time it looks once, and takes what is free', async () => {
@@ -175,7 +173,7 @@ describeWithShop('a contender', () => {
         const sent = await stage().monitor.about(key);
         expect(sent.filter(([, sha1]) => sha1 === scripts.acquire.sha1)).toHaveLength(2);
         expect(sent.every((line) => line.includes(holder))).toBe(true);
-        expect(await stage().admin.get(leaseName(key))).toBe(holder);
+        expect(await holderOf(stage().admin, key)).toBe(holder);
         // One lease: whoever comes next is refused, and one release is enough.
         await expect(direct().acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
         await contender.release(turn);

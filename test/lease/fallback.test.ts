@@ -5,7 +5,7 @@ import { LockUnavailableError } from '../../src/base/errors.js';
 import { FallbackStore } from '../../src/lease/fallback.js';
 import { Monitor } from '../redis/monitor.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { Actor, leaseName, someKey } from './actors.js';
+import { Actor, holderOf, leaseName, someKey } from './actors.js';
 import { ObservedStore } from './observed-store.js';
 import { namesOfScripts } from './stage.js';
 
@@ -149,7 +149,7 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     redis().thaw();
     await untilBack(made);
     const admin = new Redis(redis().url);
-    expect(await admin.get(leaseName(key))).toBe(turn.lease.holder);
+    expect(await holderOf(admin, key)).toBe(turn.lease.holder);
     await actor.release(turn);
     expect(await admin.exists(leaseName(key))).toBe(0);
     admin.disconnect();

@@ -3,7 +3,7 @@ import { now } from '../../src/base/clock.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { type Actor, type Asked, leaseName, PREFIX, queueName, someKey } from './actors.js';
+import { type Actor, type Asked, holderOf, leaseName, PREFIX, queueName, someKey } from './actors.js';
 import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from './stage.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -130,7 +130,7 @@ describeWithShop('the hand-over inside a process', () => {
     first.leave();
     await actor.store.answers.reach(3);
     expect(actor.room.waiting(key)).toBe(1);
-    expect(await stage().admin.get(leaseName(key))).toBe('somebody else');
+    expect(await holderOf(stage().admin, key)).toBe('somebody else');
     await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).wake, 'look').exec();
     const second = await next;
     expect(second.lease.holder).not.toBe(first.lease.holder);

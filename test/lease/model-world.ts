@@ -3,7 +3,7 @@ import { now } from '../../src/base/clock.js';
 import type { Lease } from '../../src/lease/lease.js';
 import type { Turn } from '../../src/lease/turn.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
-import { Actor, type ActorOptions, FOR_EVER, leaseName, someKey } from './actors.js';
+import { Actor, type ActorOptions, FOR_EVER, holderOf, someKey } from './actors.js';
 
 /** What a run is made of; `slot`: which of the processes. */
 export type Step =
@@ -124,7 +124,7 @@ export class World {
     let changedAt = now();
     let holder: string | null = null;
     while (!over) {
-      const present = await this.#admin.get(leaseName(this.#key));
+      const present = await holderOf(this.#admin, this.#key);
       if (present !== holder) changedAt = now();
       holder = present;
       const tooLong = now() - changedAt > OFFER + SLACK;

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { LockTimeoutError } from '../../src/base/errors.js';
 import { describeWithShop } from '../support/shop.js';
-import { leaseName, queueName, someKey } from './actors.js';
+import { holderOf, queueName, someKey } from './actors.js';
 import { asleep, direct, expectFree, expectNothingLeft, setStage, throughProxy } from './stage.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -91,7 +91,7 @@ describeWithShop('the place of a process in the queue', () => {
     // It hears nothing of the offer, and so cannot come for it.
     stage().proxy.silence('toClient');
     await holder.release(first);
-    const offer = await stage().admin.get(leaseName(key));
+    const offer = await holderOf(stage().admin, key);
     caller.abort('enough');
     await expect(gone).rejects.toBe('enough');
     const turn = await elsewhere;

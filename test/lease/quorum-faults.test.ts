@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import type { LeaseStore } from '../../src/lease/store.js';
+import type { KeyState, LeaseStore, Reach } from '../../src/lease/store.js';
 import { release } from '../../src/redis/scripts.generated.js';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
@@ -170,6 +170,38 @@ describeWithGroup(
       }, PATIENT);
       // Its renewal brings the lease to the node, if the freeze has not.
       turn.leave();
+    });
+
+    test('a node whose client is not connected is not asked, because that would be kept back; and it comes back', async () => {
+      let inspected = 0;
+      class Inspected extends ObservedStore {
+        readonly #inner: LeaseStore;
+
+        constructor(inner: LeaseStore) {
+          super(inner);
+          this.#inner = inner;
+        }
+
+        get reach() {
+          return this.#inner.reach as Reach;
+        }
+
+        override inspect(key: string): Promise<KeyState> {
+          inspected += 1;
+          return super.inspect(key);
+        }
+      }
+      const actor = await connected({ wrap: (stores) => stores.map((store) => new Inspected(store)) });
+      await kill(2);
+      await vi.waitFor(() => expect(actor.clients[2]?.status).toBe('reconnecting'), PATIENT);
+      for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey()));
+      expect(inspected).toBe(0);
+      await restart(2);
+      await vi.waitFor(async () => {
+        await actor.release(await actor.acquire(someKey()));
+        expect(ofNode(actor, 2).map(({ type }) => type)).toEqual(['node-down', 'node-back']);
+      }, PATIENT);
+      expect(inspected).toBe(1);
     });
 
     test('a node that lost its memory gets the lease again at the next renewal', async () => {

@@ -1,7 +1,7 @@
 import { afterEach } from 'vitest';
 import type { RedisGroup, RedisServer } from '../support/servers/index.js';
 import { answersPing } from '../support/servers/redis-ping.js';
-import { leaseName } from './actors.js';
+import { holderOf } from './actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
 /** How long to wait for what gives no event. */
@@ -43,5 +43,5 @@ export function holders(
   nodes = clients.map((_, index) => index),
 ): Promise<(string | null)[]> {
   const asked = clients.filter((_, index) => nodes.includes(index));
-  return Promise.all(asked.map((client) => client.get(leaseName(key))));
+  return Promise.all(asked.map((client) => holderOf(client, key)));
 }

@@ -3,7 +3,7 @@ import type { Claim, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
-import { leaseName, PREFIX, someKey } from './actors.js';
+import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
 import { ObservedStore } from './observed-store.js';
 import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
 
@@ -37,7 +37,7 @@ describeWithShop('a release', () => {
     await closed;
     await holder.release(turn).catch(() => {});
     expect(holder.events).toMatchObject([{ type: 'release-failed', key }]);
-    expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
     await stage().proxy.refuse(false);
     await contender.release(await next);
     await holder.room.close();
@@ -60,7 +60,7 @@ describeWithShop('a release', () => {
     const tries = holder.store.released.count;
     await holder.room.close();
     expect(holder.store.released.count).toBeGreaterThan(tries);
-    expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
     await stage().proxy.refuse(false);
     await stage().admin.del(leaseName(key));
   });
@@ -145,7 +145,7 @@ describeWithShop('a release', () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const turn = await holder.acquire(key);
     const { turn: next } = await asleep(contender, key);
-    expect(await stage().admin.get(leaseName(key))).toBe(turn.lease.holder);
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
     expect(contender.store.released.count).toBe(0);
     await holder.release(turn);
     await contender.release(await next);

@@ -9,7 +9,7 @@ import type { LeaseStore } from '../../src/lease/store.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop } from '../support/shop.js';
-import { Actor, leaseName, someKey, Tally, turnOfLoop } from './actors.js';
+import { Actor, holderOf, leaseName, someKey, Tally, turnOfLoop } from './actors.js';
 
 /** A holder whose leases are had without waiting. */
 class Holder extends Actor {
@@ -78,7 +78,7 @@ describeWithShop('renewal', () => {
     expect(now()).toBeGreaterThan(first);
     expect(lease.loss).toBeUndefined();
     expect(lease.expiresAt).toBeGreaterThan(first);
-    expect(await admin.get(leaseName(lease.key))).toBe(lease.holder);
+    expect(await holderOf(admin, lease.key)).toBe(lease.holder);
     expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(4).fill('extended'));
   });
 
@@ -130,7 +130,7 @@ describeWithShop('renewal', () => {
     const loss = await lossOf(lease);
     expect(loss).toBeInstanceOf(LockLostError);
     expect(loss).toMatchObject({ code: 'LOCK_LOST', reason: 'gone', key: lease.key });
-    expect(await admin.get(leaseName(lease.key))).toBe('somebody else');
+    expect(await holderOf(admin, lease.key)).toBe('somebody else');
     expect(bystander.loss).toBeUndefined();
   });
 
@@ -226,7 +226,7 @@ describeWithRedis('renewal without Redis', (redis) => {
     expect(answers[2]).toBe('extended');
     expect(lease.loss).toBeUndefined();
     const admin = new Redis(redis().url);
-    expect(await admin.get(leaseName(lease.key))).toBe(lease.holder);
+    expect(await holderOf(admin, lease.key)).toBe(lease.holder);
     admin.disconnect();
   });
 

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { leaseName, PREFIX, someKey } from './actors.js';
+import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './stage.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -106,7 +106,7 @@ describeWithShop("the caller's signal", () => {
     caller.abort(reason);
     await expect(gone).rejects.toBe(reason);
     await expectNothingLeft(stage(), contender, key);
-    expect(await stage().admin.get(leaseName(key))).toBe(first.lease.holder);
+    expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
     expect(contender.store.looks.count).toBe(2);
   });
 

@@ -75,6 +75,28 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     for (const monitor of monitors) monitor.stop();
   });
 
+  test.for(['released', 'passed on'])(
+    'a look that was given up, and carried out after the key was %s, is undone',
+    async (how) => {
+      const [holder, contender, key] = [actor(), actor(), someKey()];
+      const [claim, other] = [claimOf(key), claimOf(key)];
+      await contender.store.watch(key, () => {});
+      await holder.store.inspect(key);
+      const owner = await cluster().ownerOf(leaseName(key));
+      owner.freeze();
+      await expect(holder.store.acquire(claim, { atMost: 50 })).rejects.toThrow('did not answer');
+      owner.thaw();
+      expect(await holder.store.acquire(claim)).toEqual({ taken: true });
+      expect(await contender.store.acquire(other, { enter: 60_000 })).toMatchObject({ taken: false });
+      if (how === 'passed on') expect(await holder.store.yield(claim)).toBe(false);
+      else await holder.store.release(claim);
+      await contender.store.release(other);
+      // As the client of a Cluster may do it, which sends again what has failed.
+      expect(await contender.store.acquire(claim)).toEqual({ taken: true });
+      await eventually('it is undone', async () => (await contender.store.inspect(key)).holder === undefined);
+    },
+  );
+
   describe('renewal', () => {
     test('leases of many slots are extended in a pipeline for each node, in the order of the claims', async () => {
       const { store, redis } = actor();

@@ -59,7 +59,9 @@ test('a name leads back to its key, whatever braces and endings the key has', ()
 });
 
 test('a name of another make leads to no key', () => {
-  for (const name of ['other:{stock:1}:lease', 'fenced-lock:stock:1', 'fenced-lock:{stock:1', 'stock:1', '']) {
-    expect(keyOf('fenced-lock:', name)).toBeUndefined();
+  const others = ['other:{stock:1}:lease', 'fenced-latch{stock:1}:lease', 'stock:1', ''];
+  const unlike = ['fenced-lock:stock:1', 'fenced-lock:{stock:1', 'fenced-lock:{a}b', 'fenced-lock:{a}b{c}:lease'];
+  for (const name of [...others, ...unlike]) {
+    expect(keyOf('fenced-lock:', name), name).toBeUndefined();
   }
 });

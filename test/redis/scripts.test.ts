@@ -12,7 +12,7 @@ import type { Claim } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { Actor, leaseName, PREFIX, someKey } from '../lease/actors.js';
+import { Actor, holderOf, leaseName, PREFIX, someKey } from '../lease/actors.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate } from '../support/shop.js';
@@ -159,7 +159,7 @@ describeWithRedis('the scripts', (redis) => {
     expect(await store.acquire(claim)).toEqual({ taken: true });
     const { lease } = namesOf(PREFIX, key);
     expect(await everything()).toEqual({ ...before, [lease]: expect.anything() });
-    expect(await admin.get(lease)).toBe(claim.holder);
+    expect(await holderOf(admin, key)).toBe(claim.holder);
     expect(await store.acquire(claimOf(key))).toMatchObject({ taken: false });
     expect(await store.extend([claim])).toEqual(['extended']);
     await store.release(claim);

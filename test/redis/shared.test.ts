@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { RedisStore } from '../../src/redis/store.js';
 import { Actor, PREFIX, someKey } from '../lease/actors.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 
@@ -45,6 +46,26 @@ describeWithRedis('a Redis that is shared', (redis) => {
     expect(await names(0)).toHaveLength(1);
     expect(await names(3)).toHaveLength(1);
     expect(turns).toHaveLength(2);
+  });
+
+  test('one client of many stores: it has one listener for them all, of which Node does not warn, and none in the end', async () => {
+    const client = new Redis(redis().url);
+    onTestFinished(() => client.disconnect());
+    const events = ['close', 'connect', 'ready'] as const;
+    const counts = () => events.map((event) => client.listenerCount(event));
+    const before = counts();
+    const stores = Array.from(
+      { length: 20 },
+      () => new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 2_000 }, () => {}),
+    );
+    let returned = 0;
+    const ends = stores.map((store) => store.onReturn(() => returned++));
+    expect(counts()).toEqual(before.map((count) => count + 1));
+    await client.ping();
+    expect(returned).toBe(20);
+    for (const end of ends) end();
+    for (const store of stores) await store.close();
+    expect(counts()).toEqual(before);
   });
 
   // Channels are the whole server's: two applications with one prefix hear each other, whatever their databases.

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import type { FencedLockEvent } from '../../src/base/events.js';
 import { nodesOf } from '../../src/redis/nodes.js';
 import { Subscriber } from '../../src/redis/subscriber.js';
-import { Tally } from '../lease/actors.js';
+import { Actor, someKey, Tally } from '../lease/actors.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate } from '../support/shop.js';
@@ -262,6 +262,23 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     await redis().killHard();
     await vi.waitFor(() => expect(events).toMatchObject([{ type: 'subscriber-down' }]));
     await expectHearsAgain(channel, heard);
+  });
+
+  test('a refusal is told once, however often is tried, and by however many who wait', async () => {
+    const admin = new Redis(redis().url);
+    onTestFinished(() => admin.disconnect());
+    await admin.call('ACL', 'SETUSER', 'deaf', 'on', '>password', '+@all', '-subscribe', '~*', '&*');
+    const holder = new Actor({ url: redis().url });
+    const waiting = new Actor({ url: redis().url, redis: { username: 'deaf', password: 'password' } });
+    const keys = [someKey(), someKey()];
+    const held = await Promise.all(keys.map((key) => holder.acquire(key)));
+    const turns = keys.map((key) => waiting.acquire(key));
+    await waiting.store.watches.reach(6);
+    expect(waiting.events).toEqual([
+      { type: 'subscriber-down', error: expect.objectContaining({ message: expect.stringContaining('NOPERM') }) },
+    ]);
+    for (const turn of held) turn.leave();
+    for (const turn of turns) (await turn).leave();
   });
 
   test('an outage is told once, however often the connection is tried, and by however many that come and go', async () => {

@@ -23,7 +23,7 @@ const ANY_REDIS = () => undefined;
 /** For the fault that makes it evict; without a limit it never does. */
 const EVICTING = ['--maxmemory-policy', 'allkeys-random'];
 
-const startOne = async () => groupOfOne(await startRedis({ args: EVICTING }));
+const startOne = async () => groupOfOne(await startRedis({ args: EVICTING, movableClock: true }));
 
 export const TOPOLOGIES = {
   single: { unavailable: ANY_REDIS, start: startOne },

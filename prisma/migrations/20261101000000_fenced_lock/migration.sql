@@ -46,13 +46,14 @@ AS $$
 $$;
 
 -- A time setting of the transaction becomes the smaller of ours and the one in force; 0 is "none" in both.
-CREATE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS void
+CREATE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS text
 LANGUAGE plpgsql
 AS $$
 BEGIN
     IF ours > 0 AND (in_force = 0 OR ours < in_force) THEN
-        PERFORM set_config(setting, ours::text, true);
+        RETURN set_config(setting, ours::text, true);
     END IF;
+    RETURN NULL;
 END
 $$;
 
@@ -76,8 +77,8 @@ AS $$
 DECLARE
     our_attempt constant uuid := request ->> 'attempt';
     lease_time  constant integer := request ->> 'leaseTime';
-    give_up     constant timestamptz :=
-        clock_timestamp() + make_interval(secs => (request ->> 'waitTime')::integer / 1000.0);
+    wait_time   constant integer := greatest(1, (request ->> 'waitTime')::integer);
+    began       constant timestamptz := clock_timestamp();
     lock_before constant text := current_setting('lock_timeout');
     keys        constant jsonb := request -> 'keys';
     our_key     text;
@@ -85,10 +86,25 @@ DECLARE
     our_token   bigint;
     our_tokens  jsonb := '[]';
     our_turn    bigint;
+    our_epoch   uuid;
+    -- What set_config answers with. Assigned, and not PERFORMed, it is an expression and not a query of its own.
+    is_set      text;
 BEGIN
     IF jsonb_array_length(keys) NOT BETWEEN 1 AND 100 THEN
         RAISE EXCEPTION 'an admission takes 1 to 100 keys' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- What does not need the rows comes first: it is done by the time that somebody else's COMMIT lets us have them.
+    is_set := fenced_lock.limit_time('idle_in_transaction_session_timeout',
+        CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN 0 ELSE
+        extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);
+    is_set := fenced_lock.limit_time('statement_timeout',
+        CASE WHEN current_setting('statement_timeout') = '0' THEN 0 ELSE
+        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, (request ->> 'workTime')::integer);
+    -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the
+    -- connection's own timeout sees it. This setting is shown as a bare number of milliseconds.
+    is_set := fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
+    SELECT e.id INTO our_epoch FROM fenced_lock.epoch AS e;
+
     FOR place IN 0 .. jsonb_array_length(keys) - 1 LOOP
         our_key := keys ->> place;
         our_holder := request -> 'holders' ->> place;
@@ -97,8 +113,8 @@ BEGIN
             RAISE EXCEPTION 'a key has 1 to 2048 bytes, and a holder' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
-        PERFORM set_config('lock_timeout',
-            greatest(1, ceil(extract(epoch FROM give_up - clock_timestamp()) * 1000))::bigint::text, true);
+        is_set := set_config('lock_timeout', CASE place WHEN 0 THEN wait_time ELSE
+            greatest(1, wait_time - extract(epoch FROM clock_timestamp() - began) * 1000)::integer END::text, true);
         IF our_token IS NOT NULL THEN
             -- Written, and not only looked at or locked: a snapshot from before another turn then cannot commit.
             UPDATE fenced_lock.admission AS a SET
@@ -139,19 +155,11 @@ BEGIN
         our_tokens := our_tokens || to_jsonb(our_token::text);
     END LOOP;
     -- The caller's own statements wait for locks as its role is set up to, not as we are.
-    PERFORM set_config('lock_timeout', lock_before, true);
-
-    PERFORM fenced_lock.limit_time('idle_in_transaction_session_timeout',
-        extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000, lease_time);
-    PERFORM fenced_lock.limit_time('statement_timeout',
-        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000, (request ->> 'workTime')::integer);
-    -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the
-    -- connection's own timeout sees it. This setting is shown as a bare number of milliseconds.
-    PERFORM fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
-    PERFORM set_config('fenced_lock.token', our_token::text, true);
-    PERFORM set_config('fenced_lock.key', our_key, true);
+    is_set := set_config('lock_timeout', lock_before, true);
+    is_set := set_config('fenced_lock.token', our_token::text, true);
+    is_set := set_config('fenced_lock.key', our_key, true);
     IF (request ->> 'durable')::boolean AND current_setting('synchronous_commit') IN ('off', 'local') THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
+        is_set := set_config('synchronous_commit', 'on', true);
     END IF;
 
     RETURN jsonb_build_object(
@@ -159,7 +167,7 @@ BEGIN
         'turn', our_turn::text,
         'xid', pg_current_xact_id()::text,
         'pid', pg_backend_pid(),
-        'epoch', (SELECT e.id FROM fenced_lock.epoch AS e),
+        'epoch', our_epoch,
         'isolation', current_setting('transaction_isolation')
     );
 END

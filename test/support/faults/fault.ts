@@ -8,6 +8,8 @@ export type Place = 'redis' | 'postgres' | 'worker' | 'postgres line' | 'redis l
 export interface Fault {
   readonly name: string;
   readonly place: Place;
+  /** Why it cannot strike on this machine, in a sentence; undefined if it can. */
+  unavailable?(): string | undefined;
   /**
    * Hurts, and heals what does not heal by itself; `ms` is for how long, where that can be chosen. Resolves to
    * false if it never came to what it waited for.

@@ -52,12 +52,12 @@ export class Round {
     this.#directory = directory;
   }
 
-  /** Resolves to whether the fault has struck: its place may be taken by another one. */
+  /** Resolves to whether the fault has struck: it may not be possible here, or its place taken by another one. */
   async strike(fault: Fault, actor: Actor, ms: number): Promise<boolean> {
     const target = fault.place === 'redis' || fault.place === 'postgres' ? fault.place : `${actor.name} ${fault.place}`;
     const from = monotonic();
     let struck = false;
-    if (!this.#taken.has(target)) {
+    if (fault.unavailable?.() === undefined && !this.#taken.has(target)) {
       this.#taken.add(target);
       try {
         struck = await fault.strike(this.#stage, actor, ms);

@@ -42,7 +42,7 @@ export class Stage {
 
   static async open({ guard = false, topology = TOPOLOGIES.single as Topology }: StageOptions = {}): Promise<Stage> {
     const [postgres, group] = await Promise.all([
-      startPostgres({ settings: { log_min_messages: 'fatal' } }),
+      startPostgres({ settings: { log_min_messages: 'fatal' }, movableClock: true }),
       topology.start(),
     ]);
     const databaseUrl = await setUpShop(postgres);

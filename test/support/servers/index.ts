@@ -13,3 +13,4 @@ export { askServer } from './redis-ping.js';
 export type { RedisOptions, RedisServer } from './redis-server.js';
 export { startSentinelGroup } from './sentinel.js';
 export { startValkey, valkeyUnavailable } from './valkey.js';
+export { wallClocksUnavailable } from './wall-clock.js';

@@ -8,10 +8,14 @@ import { queryOnce } from './postgres-query.js';
 import { type PostgresOptions, type PostgresServer, withDatabase, withUser } from './postgres-server.js';
 import { run } from './run.js';
 import { Supervised } from './supervised.js';
+import { notMovable, wallClock } from './wall-clock.js';
 
 const HOST = '127.0.0.1';
 
-export async function startEmbedded(packageRoot: string, { settings = {} }: PostgresOptions): Promise<PostgresServer> {
+export async function startEmbedded(
+  packageRoot: string,
+  { settings = {}, movableClock = false }: PostgresOptions,
+): Promise<PostgresServer> {
   const user = postgresUser();
   const binaries = await usableBinaries(packageRoot, user);
   const template = await preparedData(binaries, user);
@@ -21,6 +25,7 @@ export async function startEmbedded(packageRoot: string, { settings = {} }: Post
   const data = join(dir.path, 'data');
   await run('cp', ['-a', template, data], { user: asUser(user), cwd: dir.path });
 
+  const clock = movableClock ? await wallClock(dir.path) : notMovable();
   const server = await Supervised.start({
     dir,
     command: binaries.postgres,
@@ -28,6 +33,7 @@ export async function startEmbedded(packageRoot: string, { settings = {} }: Post
     ready: (port) => answersFrom(urlOf(port), data),
     endSignal: 'SIGQUIT',
     user: asUser(user),
+    env: clock.env,
   });
   const url = urlOf(server.port);
 
@@ -56,6 +62,7 @@ export async function startEmbedded(packageRoot: string, { settings = {} }: Post
     },
     freeze: () => server.freeze(),
     thaw: () => server.thaw(),
+    moveClock: clock.move,
     stop: () => server.stop(),
   };
 }

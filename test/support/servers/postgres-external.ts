@@ -44,6 +44,7 @@ export async function useExternal(
     restart: async () => refuse('restart'),
     freeze: () => refuse('freeze'),
     thaw: () => refuse('thaw'),
+    moveClock: () => refuse('moveClock'),
     stop: async () => {
       for (const name of created.splice(0)) await queryOnce(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
       await afterwards();

@@ -22,6 +22,8 @@ export interface PostgresServer {
   restart(): Promise<void>;
   freeze(): void;
   thaw(): void;
+  /** So many milliseconds ahead of the true time; throws unless it was started with `movableClock`. */
+  moveClock(ms: number): void;
   /** May be called more than once. */
   stop(): Promise<void>;
 }
@@ -29,6 +31,8 @@ export interface PostgresServer {
 export interface PostgresOptions {
   /** Server settings, such as `{ fsync: 'off' }`. Only for a server that is started here. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Whether its wall clock is to be moved, where that is possible. */
+  readonly movableClock?: boolean;
 }
 
 /** The same server and database as somebody else. */

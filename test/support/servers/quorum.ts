@@ -1,8 +1,8 @@
 import { groupOf } from './independent.js';
-import { type RedisGroup, startAll } from './redis-group.js';
+import { programForGroups, type RedisGroup, startAll } from './redis-group.js';
 
 /** Servers that know nothing of each other. */
 export async function startQuorum(count: number): Promise<RedisGroup> {
-  const nodes = await startAll(count, () => []);
+  const nodes = await startAll(count, () => [], { ...programForGroups(), movableClock: true });
   return groupOf(nodes, { kind: 'quorum', urls: nodes.map(({ url }) => url) }, `${count} independent nodes`);
 }

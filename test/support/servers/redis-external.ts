@@ -22,6 +22,7 @@ export async function useExternalRedis(
     pid: undefined,
     freeze: () => refuse('freeze'),
     thaw: () => refuse('thaw'),
+    moveClock: () => refuse('moveClock'),
     killHard: async () => refuse('killHard'),
     start: async () => refuse('start'),
     stop,

@@ -5,6 +5,7 @@ import { guardedDir } from './guard.js';
 import { answersFromProcess, answersPing, versionOf } from './redis-ping.js';
 import type { RedisServer } from './redis-server.js';
 import { Supervised } from './supervised.js';
+import { notMovable, wallClock } from './wall-clock.js';
 
 const HOST = '127.0.0.1';
 
@@ -12,6 +13,8 @@ export interface RedisProgram {
   readonly kind: 'redis-server' | 'valkey-server' | 'emulator';
   readonly command: string;
   args(port: number, dir: string): string[];
+  /** Where that is possible. */
+  readonly movableClock?: boolean | undefined;
 }
 
 type RealKind = 'redis-server' | 'valkey-server';
@@ -40,10 +43,11 @@ export function emulator(): RedisProgram {
 }
 
 export async function startProgram(
-  { kind, command, args }: RedisProgram,
+  { kind, command, args, movableClock = false }: RedisProgram,
   more: readonly string[],
 ): Promise<RedisServer> {
   const dir = guardedDir('redis', { endSignal: 'SIGTERM' });
+  const clock = movableClock ? await wallClock(dir.path) : notMovable();
   const server = await Supervised.start({
     dir,
     command,
@@ -51,6 +55,7 @@ export async function startProgram(
     // The emulator invents its process id.
     ready: kind === 'emulator' ? answersPing : answersFromProcess,
     endSignal: 'SIGTERM',
+    env: clock.env,
   });
   const url = `redis://${HOST}:${server.port}`;
   return {
@@ -66,6 +71,7 @@ export async function startProgram(
     },
     freeze: () => server.freeze(),
     thaw: () => server.thaw(),
+    moveClock: clock.move,
     killHard: () => server.killHard(),
     start: () => server.start(),
     stop: () => server.stop(),

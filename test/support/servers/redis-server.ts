@@ -12,6 +12,8 @@ export interface RedisServer {
   readonly dir: string | undefined;
   freeze(): void;
   thaw(): void;
+  /** So many milliseconds ahead of the true time; throws unless it was started with `movableClock`. */
+  moveClock(ms: number): void;
   killHard(): Promise<void>;
   /** Again on the same port, and empty, since nothing is saved. Resolves when it answers. */
   start(): Promise<void>;
@@ -24,4 +26,6 @@ export interface RedisOptions {
   readonly allowEmulator?: boolean;
   /** More arguments for a server that is started here. It must still answer PING without a password. */
   readonly args?: readonly string[];
+  /** Whether its wall clock is to be moved, where that is possible. */
+  readonly movableClock?: boolean;
 }

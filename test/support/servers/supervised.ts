@@ -15,6 +15,8 @@ export interface Recipe {
   /** Ends it at once, without saving anything. */
   readonly endSignal: NodeJS.Signals;
   readonly user?: number | undefined;
+  /** Beside what every server has. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const READY_WITHIN = 30_000;
@@ -63,11 +65,11 @@ export class Supervised {
   async start(): Promise<void> {
     if (this.#stopping) throw new Error('the server was stopped for good: its directory is gone');
     if (this.#running()) throw new Error('the server runs already');
-    const { dir, command, user } = this.#recipe;
+    const { dir, command, user, env } = this.#recipe;
     const log = openSync(this.#logFile(), 'w');
     const child = spawn(command, this.#recipe.args(this.#port), {
       cwd: dir.path,
-      env: { PATH: process.env['PATH'], LC_ALL: 'C' },
+      env: { PATH: process.env['PATH'], LC_ALL: 'C', ...env },
       // Its own session: Ctrl-C is for the tests, which then stop their servers.
       detached: true,
       stdio: ['ignore', log, log],

@@ -13,5 +13,5 @@ const UNAVAILABLE =
 export async function startValkey(args: readonly string[] = []): Promise<RedisServer> {
   const program = redisOnPath(['valkey-server']);
   if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  return await startProgram(program, args);
+  return await startProgram({ ...program, movableClock: true }, args);
 }

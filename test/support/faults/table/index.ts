@@ -1,5 +1,6 @@
 import type { TopologyName } from '../../topologies.js';
 import type { Fault } from '../fault.js';
+import { POSTGRES_CLOCKS, REDIS_CLOCKS } from './clocks.js';
 import { FAILOVERS, RESHARDING } from './failovers.js';
 import { LINES } from './lines.js';
 import { OPERATORS } from './operators.js';
@@ -16,6 +17,7 @@ export const FAULTS = {
   lines: LINES,
   Redis: REDIS,
   Postgres: POSTGRES,
+  clocks: [...REDIS_CLOCKS, ...POSTGRES_CLOCKS],
   steps: STEP_FAULTS,
 } as const satisfies Record<string, readonly Fault[]>;
 
@@ -26,6 +28,7 @@ const AROUND_NODES = [
   ...WORKERS,
   ...OPERATORS,
   ...POSTGRES,
+  ...POSTGRES_CLOCKS,
   ...LINES.filter(({ place }) => place === 'postgres line'),
   ...POSTGRES_STEP_FAULTS,
 ];

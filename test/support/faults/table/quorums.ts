@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { askServer } from '../../servers/index.js';
 import { type Fault, lasting, sudden } from '../fault.js';
 import type { Stage } from '../stage.js';
+import { clockFaults } from './clocks.js';
 
 /** To independent nodes: as many as the others can do without, and more. */
 export const QUORUMS: readonly Fault[] = [
@@ -24,6 +25,8 @@ export const QUORUMS: readonly Fault[] = [
       for (const node of majority(stage)) lines.toNode(node).resume();
     },
   ),
+  ...clockFaults('a minority', 'redis', minority),
+  ...clockFaults('a majority', 'redis', majority),
 ];
 
 /** The largest number of nodes without which the others are more than half. */

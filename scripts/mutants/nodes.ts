@@ -1,0 +1,45 @@
+import type { Mutant } from './mutant.js';
+
+const revival = 'src/redis/revival.ts';
+const refusal = 'src/redis/refusal.ts';
+
+export const NODES: readonly Mutant[] = [
+  {
+    name: 'nodes: a client that was cut short stays ended',
+    file: revival,
+    change: [["    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});\n", '']],
+    tests: ['test/redis/sentinel'],
+    only: 'ends for good',
+    why: 'After a failover that process would never get a lock again.',
+  },
+  {
+    name: 'nodes: a client that its owner has ended is connected again',
+    file: revival,
+    change: [['this.#onItsWay && manuallyClosing !== true', 'this.#onItsWay']],
+    tests: ['test/redis/sentinel'],
+    only: 'stays so',
+    why: 'The process would not end.',
+  },
+  {
+    name: 'nodes: a silent node is a dead one',
+    file: refusal,
+    change: [['isRefusal(this.#redis.stream?.errored) ? REFUSAL_TIME : 0', 'REFUSAL_TIME']],
+    tests: ['test/redis/refused', 'test/lease/quorum-faults'],
+    only: 'one whose machine answers|one address that refuses',
+    why: 'It may keep a lease for somebody who still reaches it.',
+  },
+  {
+    name: 'nodes: who was dead stays so',
+    file: refusal,
+    change: [["      listen(redis, 'connect', () => believe(0)),\n", '']],
+    tests: ['test/redis/refused'],
+    why: 'It would have no vote, and give leases.',
+  },
+  {
+    name: 'nodes: a refusal is believed for ever',
+    file: refusal,
+    change: [['const REFUSAL_TIME = 3_000;', 'const REFUSAL_TIME = 3_000_000;']],
+    tests: ['test/redis/refused'],
+    why: 'A client that has given up does not hear that the server is back.',
+  },
+];
