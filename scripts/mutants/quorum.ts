@@ -106,7 +106,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a node that failed is never asked again',
     file: node,
-    change: [['key !== undefined && this.#spared.passed', 'key === undefined && this.#spared.passed']],
+    change: [['key !== undefined && mayAsk', 'key === undefined && mayAsk']],
     tests: faults,
     only: 'left out',
     why: 'It would not come back.',
