@@ -1,24 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { now, OVERDUE, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import {
-  type Answer,
-  type Claim,
-  type Extension,
-  type KeyState,
-  type LeaseStore,
-  type Look,
-  NotAsked,
-  type Reach,
-  type WakeUp,
-  type Watch,
-} from '../lease/store.js';
+import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, Reach, WakeUp, Watch } from '../lease/store.js';
+import { Asking } from './asking.js';
 import type { ClusterClient, RedisClient } from './client.js';
-import { Connection } from './connection.js';
 import { isRedirection, isReply, presentable } from './errors.js';
 import { keyOf, type Names, namesOf } from './keys.js';
 import { type Nodes, nodesOf } from './nodes.js';
-import { isUnknownScript, run, type Script } from './script.js';
+import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber.js';
 import type { PubSub } from './subscriber-connection.js';
@@ -42,10 +30,6 @@ export interface RedisStoreOptions {
 const OFFER_TIME = 1_000;
 /** What closes where nothing was opened. */
 const DEAF: Watch = { close: () => {}, hears: false };
-/** The states of a client that is connected, or waits for its first command to be. */
-const READY = ['ready', 'wait'];
-/** The states of a client that has no connection, and has had one or failed to get one. */
-const AWAY = ['close', 'reconnecting', 'end'];
 /** How many names a step of `list` asks for. */
 const SCAN_STEP = '1000';
 
@@ -59,38 +43,32 @@ export class RedisStore implements LeaseStore {
   readonly #receiver = randomUUID();
   readonly #subscriber: Subscriber;
   readonly #unanswered = new Unanswered();
-  readonly #connection: Connection;
+  readonly #asking: Asking;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
     this.#options = options;
     this.#nodes = nodesOf(redis);
-    this.#connection = new Connection(redis);
+    this.#asking = new Asking(redis, this.#nodes, options.commandTimeout);
     this.#pubsub = options.pubsub ?? this.#nodes.pubsub;
     this.#subscriber = new Subscriber(this.#nodes, this.#pubsub, this.#receiver, emit);
   }
 
   get reach(): Reach {
-    const { status } = this.#redis;
-    // One that connects for the first time is not away: it may be there in a moment.
-    const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
-    return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
+    return this.#asking.reach;
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
-    const connection = this.#connection.awaited;
-    const time = connection ? await this.#connected(connection, atMost) : atMost;
+    const connection = this.#asking.connection;
+    const time = connection ? await this.#asking.connected(connection, atMost) : atMost;
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const [reply, present] = await this.#run(
-      scripts.acquire,
-      [lease, queue],
-      [...args, this.#offerTime, this.#pubsub],
-      time,
-    ).catch((error: unknown) => {
-      if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
-      throw error;
-    });
+    const [reply, present] = await this.#asking
+      .run(scripts.acquire, [lease, queue], [...args, this.#offerTime, this.#pubsub], time)
+      .catch((error: unknown) => {
+        if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
+        throw error;
+      });
     const left = Number(reply);
     if (left === 0) return { taken: true };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left, holder: String(present) };
@@ -146,7 +124,7 @@ export class RedisStore implements LeaseStore {
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting] = await this.#run(scripts.inspect, [lease, queue], []);
+    const [holder, expiresIn, waiting] = await this.#asking.run(scripts.inspect, [lease, queue], []);
     return {
       key,
       holder: holder === '' ? undefined : String(holder),
@@ -161,11 +139,11 @@ export class RedisStore implements LeaseStore {
     const own = this.#redis.options?.keyPrefix ?? '';
     const seen = new Set<string>();
     const states: KeyState[] = [];
-    for (const master of await this.#bounded(this.#nodes.masters())) {
+    for (const master of await this.#asking.bounded(this.#nodes.masters())) {
       let cursor = '0';
       do {
         const scan = master.scan(cursor, 'MATCH', `${escaped(own + keyPrefix)}{*`, 'COUNT', SCAN_STEP);
-        const [next, names] = await this.#bounded(scan);
+        const [next, names] = await this.#asking.bounded(scan);
         const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
         const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
         for (const key of fresh) seen.add(key);
@@ -187,7 +165,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async close(): Promise<void> {
-    this.#connection.close();
+    this.#asking.close();
     this.#subscriber.close();
     this.#nodes.close();
   }
@@ -195,7 +173,7 @@ export class RedisStore implements LeaseStore {
   async #giveBack({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
-    await this.#run(scripts.release, [lease, queue], [...args]);
+    await this.#asking.run(scripts.release, [lease, queue], [...args]);
   }
 
   /** No channel: the scripts publish nothing. */
@@ -229,7 +207,7 @@ export class RedisStore implements LeaseStore {
         const { sha1, keys } = scripts.extend;
         pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
       }
-      const replies = await this.#bounded(pipeline.exec(), atMost);
+      const replies = await this.#asking.bounded(pipeline.exec(), atMost);
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
       return claims.map(() => presentable(error));
@@ -258,55 +236,7 @@ export class RedisStore implements LeaseStore {
     args: NoInfer<Args>,
     atMost?: number,
   ): Promise<number> {
-    return Number(await this.#run(script, keys, args, atMost));
-  }
-
-  async #run<Keys extends string[], Args extends string[], Reply>(
-    script: Script<Keys, Args, Reply>,
-    keys: NoInfer<Keys>,
-    args: NoInfer<Args>,
-    atMost = this.#options.commandTimeout,
-  ): Promise<Reply> {
-    let wanted = true;
-    try {
-      const reply = run(this.#redis, script, keys, args, () => wanted);
-      return await this.#bounded(reply, atMost);
-    } finally {
-      wanted = false;
-    }
-  }
-
-  /**
-   * How much of the time is left once there is a connection. A look that is given to the client before is sent when
-   * nobody waits any more, and so is what undoes it: through a long outage they would pile up there.
-   */
-  async #connected(connection: Promise<void>, atMost = this.#options.commandTimeout): Promise<number> {
-    const time = Math.min(atMost, this.#options.commandTimeout);
-    const since = now();
-    if ((await within(connection, time)) !== OVERDUE) return Math.max(0, time - (now() - since));
-    this.#nodes.doubt();
-    throw new NotAsked(this.#silence(time));
-  }
-
-  /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */
-  #bounded<T>(reply: Promise<T>, atMost = this.#options.commandTimeout): Promise<T> {
-    const time = Math.min(atMost, this.#options.commandTimeout);
-    return within(reply, time).then(
-      (answer) => {
-        if (answer !== OVERDUE) return answer;
-        this.#nodes.doubt();
-        throw new Error(this.#silence(time));
-      },
-      (error: unknown) => {
-        if (!isReply(error)) this.#nodes.doubt();
-        throw presentable(error);
-      },
-    );
-  }
-
-  /** While it connects ioredis keeps commands back: its status says why nothing came. */
-  #silence(time: number): string {
-    return `Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`;
+    return Number(await this.#asking.run(script, keys, args, atMost));
   }
 }
 

@@ -34,6 +34,16 @@ export function expectLeft(answer: Answer, above: number, upTo: number): void {
   expect(expiresIn).toBeLessThanOrEqual(atMost(upTo));
 }
 
+/**
+ * The same of a lease that was just given more time. Most nodes have said so, and of those that are asked now one may hear of
+ * it last: asks again while that one has less, until it would have ended.
+ */
+export async function expectMoreLeft(store: LeaseStore, key: string, above: number, upTo: number): Promise<void> {
+  let answer = await store.acquire(claimOf(key));
+  while (!answer.taken && answer.expiresIn <= above) answer = await store.acquire(claimOf(key));
+  expectLeft(answer, above, upTo);
+}
+
 /** Asks again when the store says that the lease will have ended: nothing else announces it. */
 export async function takenAtTheEnd(store: LeaseStore, claim: Claim, leaseTime: number): Promise<void> {
   for (;;) {

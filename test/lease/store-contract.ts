@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { LeaseStore } from '../../src/lease/store.js';
 import { someKey } from './actors.js';
-import { claimOf, expectLeft, LONG, type MakeActor, SHORT, takenAtTheEnd } from './claims.js';
+import { claimOf, expectLeft, expectMoreLeft, LONG, type MakeActor, SHORT, takenAtTheEnd } from './claims.js';
 import { describeOperators } from './operator-contract.js';
 import { describeWakeUps } from './wake-up-contract.js';
 
@@ -74,7 +74,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const claim = claimOf(someKey(), SHORT);
       await holder.acquire(claim);
       expect(await holder.extend([{ ...claim, leaseTime: LONG }])).toEqual(['extended']);
-      expectLeft(await contender.acquire(claimOf(claim.key)), SHORT, LONG);
+      await expectMoreLeft(contender, claim.key, SHORT, LONG);
     });
 
     test('an extension of what was never taken is told "gone", and takes nothing', async () => {
@@ -150,7 +150,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const claim = claimOf(someKey(), SHORT);
       await holder.acquire(claim);
       expect(await holder.yield({ ...claim, leaseTime: LONG })).toBe(true);
-      expectLeft(await contender.acquire(claimOf(claim.key)), SHORT, LONG);
+      await expectMoreLeft(contender, claim.key, SHORT, LONG);
     });
 
     test('a yield of what nobody has takes nothing', async () => {
@@ -174,7 +174,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const successor = claimOf(claim.key);
       await holder.acquire(claim);
       expect(await other.transfer({ ...claim, leaseTime: LONG }, successor.holder)).toBe(true);
-      expectLeft(await other.acquire(claimOf(claim.key)), SHORT, LONG);
+      await expectMoreLeft(other, claim.key, SHORT, LONG);
       expect(await holder.extend([claim])).toEqual(['gone']);
       expect(await other.extend([successor])).toEqual(['extended']);
     });
@@ -197,7 +197,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const claim = claimOf(someKey(), SHORT);
       expect(await holder.acquire(claim)).toEqual({ taken: true });
       expect(await holder.acquire({ ...claim, leaseTime: LONG })).toEqual({ taken: true });
-      expectLeft(await contender.acquire(claimOf(claim.key)), SHORT, LONG);
+      await expectMoreLeft(contender, claim.key, SHORT, LONG);
     });
 
     test('it is one lease: one release frees the key', async () => {

@@ -1,0 +1,92 @@
+import { now, OVERDUE, within } from '../base/clock.js';
+import { NotAsked, type Reach } from '../lease/store.js';
+import type { ClusterClient, RedisClient } from './client.js';
+import { Connection } from './connection.js';
+import { isReply, presentable } from './errors.js';
+import type { Nodes } from './nodes.js';
+import { run, type Script } from './script.js';
+
+/** The states of a client that is connected, or waits for its first command to be. */
+const READY = ['ready', 'wait'];
+/** The states of a client that has no connection, and has had one or failed to get one. */
+const AWAY = ['close', 'reconnecting', 'end'];
+
+/** Sends commands, and waits for their answers no longer than they may take. */
+export class Asking {
+  readonly #redis: RedisClient | ClusterClient;
+  readonly #nodes: Nodes;
+  readonly #longest: number;
+  readonly #connection: Connection;
+
+  /** `longest`: how long any command may take; milliseconds. */
+  constructor(redis: RedisClient | ClusterClient, nodes: Nodes, longest: number) {
+    this.#redis = redis;
+    this.#nodes = nodes;
+    this.#longest = longest;
+    this.#connection = new Connection(redis);
+  }
+
+  get reach(): Reach {
+    const { status } = this.#redis;
+    // One that connects for the first time is not away: it may be there in a moment.
+    const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
+    return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
+  }
+
+  /** While the client has no connection: resolves when it has one, or never will. */
+  get connection(): Promise<void> | undefined {
+    return this.#connection.awaited;
+  }
+
+  /**
+   * How much of the time is left once there is a connection. A look that is given to the client before is sent when
+   * nobody waits any more, and so is what undoes it: through a long outage they would pile up there.
+   */
+  async connected(connection: Promise<void>, atMost = this.#longest): Promise<number> {
+    const time = Math.min(atMost, this.#longest);
+    const since = now();
+    if ((await within(connection, time)) !== OVERDUE) return Math.max(0, time - (now() - since));
+    this.#nodes.doubt();
+    throw new NotAsked(this.#silence(time));
+  }
+
+  async run<Keys extends string[], Args extends string[], Reply>(
+    script: Script<Keys, Args, Reply>,
+    keys: NoInfer<Keys>,
+    args: NoInfer<Args>,
+    atMost?: number,
+  ): Promise<Reply> {
+    let wanted = true;
+    try {
+      const reply = run(this.#redis, script, keys, args, () => wanted);
+      return await this.bounded(reply, atMost);
+    } finally {
+      wanted = false;
+    }
+  }
+
+  /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */
+  bounded<T>(reply: Promise<T>, atMost = this.#longest): Promise<T> {
+    const time = Math.min(atMost, this.#longest);
+    return within(reply, time).then(
+      (answer) => {
+        if (answer !== OVERDUE) return answer;
+        this.#nodes.doubt();
+        throw new Error(this.#silence(time));
+      },
+      (error: unknown) => {
+        if (!isReply(error)) this.#nodes.doubt();
+        throw presentable(error);
+      },
+    );
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  /** While it connects ioredis keeps commands back: its status says why nothing came. */
+  #silence(time: number): string {
+    return `Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`;
+  }
+}
