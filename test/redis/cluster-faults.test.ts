@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Turn } from '../../src/lease/turn.js';
 import { namesOf } from '../../src/redis/keys.js';
 import type { PubSub } from '../../src/redis/subscriber-connection.js';
@@ -18,8 +18,13 @@ const SOON = { commandTimeout: 500, connectTimeout: 1_000, disconnectTimeout: 20
 /** Gives a way to make all well again. */
 type Fault = (key: string, owner: RedisServer) => Promise<() => unknown>;
 
-/** The leases stand for a minute, and the tests for half of one: who gets on does so by a wake-up. */
+/** Longer than any test, so who gets on does so by a wake-up; and how long the nodes of a busy machine may take to agree. */
+const LEASE = { leaseTime: 600_000 };
+const TEST_TIME = 90_000;
+
 describeWithGroup('a Cluster whose key moves while it is held and awaited', startCluster, (cluster) => {
+  vi.setConfig({ testTimeout: TEST_TIME });
+
   const killed: Fault = async (_, owner) => {
     await owner.killHard();
     return () => owner.start();
@@ -50,8 +55,8 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
         const options = { client: { ...client, redisOptions: { ...SOON, protocol } }, store: { pubsub } };
         const make = () => new ClusterActor(cluster(), options);
         const [holder, first, second] = [make(), make(), make()];
-        const held = await holder.acquire(key);
-        const waiters = [await first.asleep(key), await second.asleep(key)] as const;
+        const held = await holder.acquire(key, LEASE);
+        const waiters = [await first.asleep(key, LEASE), await second.asleep(key, LEASE)] as const;
         const owner = await cluster().ownerOf(leaseName(key));
         return { key, holder, held, waiters, owner };
       }
