@@ -25,7 +25,7 @@ async function byKeys(stage: Stage, run: Run) {
   const from = performance.now();
   for (let first = 0; first < keys; first += BATCH) {
     await admin.query(
-      `SELECT fenced_lock.admit(jsonb_build_object('keys', jsonb_build_array('growth:' || i), 'holder', gen_random_uuid(),
+      `SELECT fenced_lock.admit(jsonb_build_object('keys', jsonb_build_array('growth:' || i), 'holders', jsonb_build_array(gen_random_uuid()),
          'attempt', gen_random_uuid(), 'leaseTime', 30000, 'workTime', 30000, 'waitTime', 10000))
        FROM generate_series($1::integer, $2::integer) AS i`,
       [first, first + BATCH - 1],

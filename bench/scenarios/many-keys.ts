@@ -134,10 +134,10 @@ async function byKeys(stage: Stage, run: Run): Promise<Table> {
 /** As if every key had been locked once. */
 async function admitAll(stage: Stage, { ids }: Tally): Promise<void> {
   await stage.admin('plain').query(
-    `SELECT count(fenced_lock.admit(jsonb_build_object('keys', keys, 'holder', gen_random_uuid(),
+    `SELECT count(fenced_lock.admit(jsonb_build_object('keys', keys, 'holders', holders,
        'attempt', gen_random_uuid(), 'leaseTime', 30000, 'workTime', 30000, 'waitTime', 10000)))
-     FROM (SELECT jsonb_agg('stock:' || id) AS keys FROM unnest($1::integer[]) WITH ORDINALITY AS t (id, place)
-           GROUP BY place / 50) AS groups`,
+     FROM (SELECT jsonb_agg('stock:' || id) AS keys, jsonb_agg(gen_random_uuid()) AS holders
+           FROM unnest($1::integer[]) WITH ORDINALITY AS t (id, place) GROUP BY place / 50) AS groups`,
     [ids],
   );
 }

@@ -6,6 +6,7 @@ import { bareTransaction, withLockAlone } from '../../bench/contestants/index.js
 import { write } from '../../bench/report/write.js';
 import { bench } from '../../bench/run.js';
 import { hotKey } from '../../bench/scenarios/hot-key.js';
+import { SCENARIOS } from '../../bench/scenarios/index.js';
 import { describeWithShop } from '../support/shop.js';
 
 describeWithShop('the benchmark', () => {
@@ -30,4 +31,16 @@ describeWithShop('the benchmark', () => {
     expect(html?.match(/<svg/g)).toHaveLength(result?.tables.length ?? 0);
     expect(html).not.toMatch(/<(script|link|img)\b/);
   });
+
+  // They speak to Postgres and Redis past the client, so no type tells when they have fallen behind it.
+  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
+    'runs %s to its end',
+    async (_, scenario) => {
+      const options = { scenarios: [scenario], contestants: [withLockAlone], quick: true, seed: 1 };
+      const { scenarios } = await bench(options, () => {});
+      expect(scenarios.map(({ error }) => error)).toEqual([undefined]);
+      expect(scenarios[0]?.tables.flatMap(({ rows }) => rows)).not.toEqual([]);
+    },
+    120_000,
+  );
 });
