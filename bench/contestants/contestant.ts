@@ -1,3 +1,4 @@
+import type { PrismaClient } from '../../test/generated/prisma/client.js';
 import type { House } from '../house.js';
 
 /** How long every contestant may wait for its turn; ms. The default of `$withLock`. */
@@ -24,6 +25,8 @@ export interface Contestant {
   readonly waits: 'redis' | 'process' | 'postgres' | 'nowhere';
   /** In `guarded` the table has the guard. */
   readonly shop: 'plain' | 'guarded';
+  /** The client that it works through, where that is not its shop's. */
+  prisma?(house: House): PrismaClient;
   open(house: House): Promise<Seller> | Seller;
 }
 

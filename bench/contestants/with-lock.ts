@@ -10,6 +10,7 @@ function withLock(name: string, shop: Contestant['shop'], choose: Choose = (hous
     name,
     waits: 'redis',
     shop,
+    prisma: choose,
     open(house) {
       const prisma = choose(house).$extends(fencedLock({ redis: house.redis }));
       return {
