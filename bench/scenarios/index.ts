@@ -2,6 +2,7 @@ import { admissionGrowth } from './admission-growth.js';
 import { bystanders } from './bystanders.js';
 import { commands } from './commands.js';
 import { fairness } from './fairness.js';
+import { floor } from './floor.js';
 import { guard } from './guard.js';
 import { handOver } from './hand-over.js';
 import { hotKey } from './hot-key.js';
@@ -18,6 +19,7 @@ import { topologies } from './topologies.js';
 export const SCENARIOS: readonly Scenario[] = [
   overhead,
   steps,
+  floor,
   hotKey,
   hotKeyProcesses,
   bystanders,
