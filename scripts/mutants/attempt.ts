@@ -197,4 +197,16 @@ export const ATTEMPT: readonly Mutant[] = [
     tests: ['test/fence/sql'],
     why: 'After a crash the numbers are given out again.',
   },
+  {
+    name: 'the end of a backend, however long it takes',
+    file,
+    change: [
+      [
+        'await within(endBackend(this.#call, this.#admission), ANSWER_TIME)',
+        'await endBackend(this.#call, this.#admission)',
+      ],
+    ],
+    tests: ['test/promises/g3-outcome'],
+    why: 'With Postgres frozen, callers would hear of it one behind the other.',
+  },
 ];

@@ -264,4 +264,33 @@ describeWithShop('G3 through a crash of Postgres', () => {
     expect(error).toBeInstanceOf(CommitUnknownError);
     expect(error).toMatchObject({ code: 'COMMIT_UNKNOWN', key, xid: expect.stringMatching(/^\d+$/) });
   });
+
+  test('callers whose Postgres freezes in mid-work hear of it while that is still frozen, none behind another', async () => {
+    const products = await Promise.all(Array.from({ length: 5 }, usedProduct));
+    const { prisma } = shop.client();
+    const inside = products.map(() => gate());
+    const goOn = gate();
+    const held = products.map(({ id, key }, index) =>
+      prisma.$withLock(
+        key,
+        async (tx) => {
+          inside[index]?.open();
+          await goOn.opened;
+          await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        },
+        { timeout: 300 },
+      ),
+    );
+    const outcomes = Promise.allSettled(held);
+    await Promise.all(inside.map(({ opened }) => opened));
+    server.freeze();
+    try {
+      goOn.open();
+      for (const outcome of await outcomes)
+        expect(outcome).toMatchObject({ reason: expect.any(TransactionAbortedError) });
+    } finally {
+      server.thaw();
+    }
+    for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(10);
+  }, 15_000);
 });
