@@ -8,6 +8,7 @@ import { spread, summary } from './statistics.js';
 
 /** For how long everybody sleeps before each thing that is measured; ms. And the turns of each process in a round. */
 const PAUSES = [
+  { pause: 0, turns: 400 },
   { pause: 3, turns: 60 },
   { pause: 20, turns: 12 },
 ];
