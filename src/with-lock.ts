@@ -1,4 +1,4 @@
-import { after, Deadline, type Timer } from './base/clock.js';
+import { after, Deadline, type Timer, within } from './base/clock.js';
 import { LockTimeoutError } from './base/errors.js';
 import { Strike } from './base/strike.js';
 import { findJoint, holding } from './context.js';
@@ -42,6 +42,8 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
 
 /** How long a connection may be held while a look has no answer. */
 const LOOK_TIME = 20;
+/** How long an answer waits for the one before it, whose COMMIT may have to be looked for; ms. */
+const IN_ORDER_TIME = 1_000;
 
 /**
  * What a call has from its beginning until it is its turn. One object, because it is there for every caller that waits.
@@ -145,9 +147,10 @@ async function hold<Tx, R>(
   try {
     const wanted = { database, opening: asked.take(), grant, options, deadline: asked.deadline, onCommit };
     const value = await underGrant(parts, wanted, strike, run);
-    // The answers of two connections overtake each other: who asked first hears first.
+    // The answers of two connections overtake each other: who asked first hears first. Not at any price: this result is
+    // known, and that of the one before may not be for long.
     const before = grant.inOrder();
-    if (before) await before;
+    if (before) await within(before, IN_ORDER_TIME);
     return value;
   } finally {
     // The outcome is known, or nobody will ever know it. Nothing here throws.

@@ -37,7 +37,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'answers out of order',
     file: 'src/with-lock.ts',
-    change: [['    if (before) await before;\n', '']],
+    change: [['    if (before) await within(before, IN_ORDER_TIME);\n', '']],
     tests: ['test/calls/in-order'],
     why: 'Who asked first hears first.',
   },

@@ -62,7 +62,12 @@ export interface RedisSubscriberClient {
   ping(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   /** Of the connection at the moment; Node's own. */
-  readonly stream?: { ref(): unknown; unref(): unknown; destroy(): unknown };
+  readonly stream?: {
+    ref(): unknown;
+    unref(): unknown;
+    destroy(): unknown;
+    on(event: 'error', listener: () => void): unknown;
+  };
   /** `moved`: a channel of this connection is another node's now. */
   on(event: 'ready' | 'close' | 'end' | 'moved' | 'error', listener: (error?: Error) => void): unknown;
   on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;

@@ -136,6 +136,9 @@ export class SubscriberConnection {
   close(): void {
     if (this.#closed) return;
     this.#end();
+    // One that is closed in the middle of a TLS handshake can fail twice, and ioredis listens once: without a listener
+    // the second error would end the process.
+    this.#client.stream?.on('error', () => {});
     this.#client.disconnect();
   }
 

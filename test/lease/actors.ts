@@ -90,6 +90,8 @@ export class Actor extends Party {
   }
 
   disconnect(): void {
+    // One that is ended in a TLS handshake that fails can have two errors, and ioredis listens once.
+    this.redis.stream?.on('error', () => {});
     this.redis.disconnect();
   }
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
+import { SubscriberConnection } from '../../src/redis/subscriber-connection.js';
 import { Actor, receivers, someKey } from '../lease/actors.js';
 import { eventually } from '../support/eventually.js';
 import { freePort, type RedisServer, startRedis } from '../support/servers/index.js';
@@ -82,6 +83,29 @@ describeWithShop('Redis over TLS', () => {
     await handOver({ ca, ...contents(authority.issue('client')) });
     await refusal({ ca });
     await refusal({ ca, ...contents(stranger.issue('client')) });
+  });
+
+  test('closing a connection for wake-ups in the middle of a handshake that fails is nobody’s uncaught error', async () => {
+    await admin.config('SET', 'tls-auth-clients', 'no');
+    const uncaught: unknown[] = [];
+    const note = (error: unknown) => void uncaught.push(error);
+    process.on('uncaughtException', note);
+    onTestFinished(() => void process.off('uncaughtException', note));
+    // The certificate is refused, and along with it comes the server's complaint that the handshake was broken off. Of
+    // many at once, so that the server is behind.
+    const tls = { ca: readFileSync(stranger.ca, 'utf8') };
+    const hooks = { heard() {}, up() {}, down() {}, moved() {}, ended() {} };
+    const closeEarly = async () => {
+      const client = new Redis(`rediss://127.0.0.1:${port}`, { ...SubscriberConnection.SETTINGS, tls });
+      const connection = new SubscriberConnection(client, { pubsub: 'classic', pingEvery: 60_000 }, () => {}, hooks);
+      await eventually('it has begun', async () => client.stream !== undefined);
+      const { stream } = client;
+      const closed = new Promise((resolve) => stream.once('close', resolve));
+      connection.close();
+      await closed;
+    };
+    await Promise.all(Array.from({ length: 40 }, closeEarly));
+    expect(uncaught).toEqual([]);
   });
 
   const contents = ({ key, cert }: Certificate) => ({
