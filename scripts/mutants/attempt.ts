@@ -167,6 +167,13 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'One that began after our lease is work that is well.',
   },
   {
+    name: 'blockers of whoever has the backend by now',
+    file: 'src/fence/sql.ts',
+    change: [['AND extract(epoch FROM o.xact_start) = $3::text::numeric', 'AND $3::text IS NOT NULL']],
+    tests: ['test/fence/sql'],
+    why: 'Behind a pooler it may be another process, which waits for work that is well.',
+  },
+  {
     name: 'blockers by a clock that was not set back',
     file: 'src/fence/sql.ts',
     change: [

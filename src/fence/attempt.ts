@@ -8,7 +8,7 @@ import type { Fencing } from './fencing.js';
 import { Gate } from './gate.js';
 import { Operations, refuseControl } from './operations.js';
 import { resolveOutcome } from './outcome.js';
-import { AWAIT_ROW, OWN_PID, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
+import { AWAIT_ROW, OWN_TRANSACTION, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
 
 /** How long an admission waits for the key's row before it asks who is in its way. */
 const PATIENCE = 500;
@@ -163,8 +163,8 @@ export class Attempt<Tx, R> {
     const waitTime = Math.min(PATIENCE, Math.max(10, limits.wait.deadline.remaining));
     let help: Timer | undefined;
     if (this.#blocked) {
-      const [own] = await strike.unlessStruck(query(OWN_PID, []));
-      help = after(BLOCKED_FOR, () => void endBlockers(this.#call, Number(own?.['pid'])));
+      const [own] = await strike.unlessStruck(query(OWN_TRANSACTION, []));
+      help = after(BLOCKED_FOR, () => void endBlockers(this.#call, own));
     }
     const { keys, holders, leaseTime } = grant;
     const workTime = Math.min(limits.timeout + BACKSTOP, LONGEST_TIME);

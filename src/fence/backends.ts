@@ -10,11 +10,11 @@ export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): 
   await end(call, () => call.database.rescue(END_BACKEND, [pid, xid, epoch ?? null]));
 }
 
-/** Ends the transactions that the backend `ownPid` waits for, if they began before our lease. */
-export async function endBlockers(call: Ending, ownPid: number): Promise<void> {
+/** Ends the transactions that `own`, in its admission, waits for, if they began before our lease. */
+export async function endBlockers(call: Ending, own: Row | undefined): Promise<void> {
   // Where others may have the key too, nobody's transaction is older than our right to it.
   if (!Number.isFinite(call.grant.age)) return;
-  await end(call, () => call.database.rescue(END_BLOCKERS, [ownPid, call.grant.age]));
+  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.['pid'], call.grant.age, own?.['began']]));
 }
 
 /**

@@ -3,8 +3,9 @@
 /** First statement of a fenced transaction. */
 export const ADMIT = 'SELECT fenced_lock.admit($1::text::jsonb)::text AS answer';
 
-/** The backend that a retried admission is about to wait in, so that it can be asked what it waits for. */
-export const OWN_PID = 'SELECT pg_backend_pid() AS pid';
+/** Where a retried admission is about to wait: its backend and transaction, so that it can be asked what they wait for. */
+export const OWN_TRANSACTION =
+  'SELECT pg_backend_pid() AS pid, extract(epoch FROM transaction_timestamp())::text AS began';
 
 /** Keeps the transaction of a holder that is well, and awaits something else, from being ended as idle. */
 export const STILL_HERE = 'SELECT 1';
@@ -15,8 +16,9 @@ export const OWN_XID = 'SELECT pg_current_xact_id_if_assigned()::text AS xid';
 /**
  * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
  * our lease, so their holders have lost theirs. One that began after now is older too, or the server's clock has been
- * set back since, and with it the time limits that would have ended that one. Only while $1 is still in its admission: this may have come late, and
- * what our work waits for then is nobody's fault.
+ * set back since, and with it the time limits that would have ended that one. Only while $1 is still in its admission,
+ * in the transaction that began at $3: this may have come late, and what our work waits for then is nobody's fault, nor
+ * is what somebody else's admission waits for who has this backend now, as behind a pooler.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_terminate_backend(a.pid) AS ended
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
@@ -25,6 +27,7 @@ WHERE a.xact_start NOT BETWEEN clock_timestamp() - make_interval(secs => $2::flo
   AND a.wait_event IS DISTINCT FROM 'SyncRep'
   AND EXISTS (
     SELECT FROM pg_stat_activity AS o WHERE o.pid = $1::integer AND position('fenced_lock.admit(' IN o.query) > 0
+      AND extract(epoch FROM o.xact_start) = $3::text::numeric
   )`;
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { since } from '../support/since.js';
 import { findings, notOk, Patient } from './patient.js';
 
 /** The rows' fences are set past the guard, as a restore does. */
@@ -135,7 +136,11 @@ describe('doctor', () => {
     ]);
   });
 
-  test.each(faults)('finds %s', async (_, planted, check, message, ...args) => {
+  test.for(faults)('finds %s', async ([, planted, check, message, ...args], { skip }) => {
+    const missing = planted.includes('SEQUENCE fenced_lock.token SET UNLOGGED')
+      ? since(15, 'unlogged sequence')
+      : undefined;
+    skip(missing !== undefined, missing);
     await using database = await patient.ill(planted);
     const ran = await patient.doctor(database.url, ...args.map((arg) => arg.replace('$ROLE', patient.role)));
     expect(notOk(ran)).toEqual([

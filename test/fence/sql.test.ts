@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { END_BACKEND, END_BLOCKERS, START_EPOCH } from '../../src/fence/sql.js';
+import { END_BACKEND, END_BLOCKERS, OWN_TRANSACTION, START_EPOCH } from '../../src/fence/sql.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('the statements that end backends', () => {
@@ -38,11 +38,14 @@ describeWithShop('the statements that end backends', () => {
     ['whose work waits for a bystander ends nobody', false, 0, 'committed'],
     ['in its admission does not end one that began after the lease', true, 60_000, 'committed'],
     ['in its admission ends one that began before the lease', true, 0, 'ended'],
-  ])('a holder %s', async (_, inAdmission, age, fate) => {
+    ['whose backend is in another admission by now ends nobody', true, 0, 'committed', 'another'],
+  ])('a holder %s', async (_, inAdmission, age, fate, transaction = 'own') => {
     const { id, key } = await shop.product(10);
     await shop.client().prisma.$withLock(key, () => {});
     const [rescue, holder, other] = [await session(), await session(), await session()];
-    const own = await begin(holder);
+    await holder.query('BEGIN');
+    const [own] = (await holder.query<{ pid: number; began: string }>(OWN_TRANSACTION)).rows;
+    if (transaction === 'another') await holder.query('ROLLBACK; BEGIN');
     await begin(other);
     const request = { keys: [key], holders: [randomUUID()], leaseTime: 60_000, workTime: 60_000, waitTime: 2_000 };
     const admit = (client: pg.Client) =>
@@ -53,7 +56,7 @@ describeWithShop('the statements that end backends', () => {
     const waits = inAdmission ? admit(holder) : holder.query('SELECT 2 FROM "Stock" WHERE id = $1 FOR UPDATE', [id]);
     waits.catch(() => {});
     await shop.blocked(inAdmission ? 'fenced_lock.admit' : 'SELECT 2 FROM "Stock"');
-    await rescue.query(END_BLOCKERS, [own.pid, age]);
+    await rescue.query(END_BLOCKERS, [own?.pid, age, own?.began]);
     const outcome = await other.query('COMMIT').then(
       () => 'committed',
       () => 'ended',

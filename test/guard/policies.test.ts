@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { FenceWorld, type Policy } from '../support/fence-world.js';
+import { since } from '../support/since.js';
 
 const TOKEN = 100;
 let name = 0;
@@ -63,6 +64,9 @@ const STATEMENTS: Readonly<Record<string, (own: string) => string>> = {
     `WITH w AS (UPDATE people."Tag" SET value = 2 WHERE name = '${own}' RETURNING 1) SELECT * FROM w`,
 };
 
+/** Why a statement cannot be sent here. */
+const missing = (kind: string) => (kind.startsWith('MERGE') ? since(15, 'MERGE') : undefined);
+
 describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (policy: Policy) => {
   let session: pg.Client;
   const at = () => world[policy];
@@ -70,15 +74,20 @@ describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (polic
     session = await at().session();
   });
 
-  test.each(Object.entries(STATEMENTS))('%s of a fresher row under a token is refused', async (_, statement) => {
-    const own = await tag(at().admin, 1_000_000);
-    expect(await write(session, [admitted(own)], statement(own))).toBe('FL001');
-    expect(await fenceOf(at().admin, own)).toBe(1_000_000);
-  });
+  test.for(Object.entries(STATEMENTS))(
+    '%s of a fresher row under a token is refused',
+    async ([kind, statement], { skip }) => {
+      skip(missing(kind) !== undefined, missing(kind));
+      const own = await tag(at().admin, 1_000_000);
+      expect(await write(session, [admitted(own)], statement(own))).toBe('FL001');
+      expect(await fenceOf(at().admin, own)).toBe(1_000_000);
+    },
+  );
 
-  test.each(Object.entries(STATEMENTS))(
+  test.for(Object.entries(STATEMENTS))(
     '%s of a row that is not fresher goes through, with the token',
-    async (_, statement) => {
+    async ([kind, statement], { skip }) => {
+      skip(missing(kind) !== undefined, missing(kind));
       const own = await tag(at().admin, 0);
       expect(await write(session, [admitted(own), 'SAVEPOINT s'], statement(own))).toBe(1);
       const { rows } = await at().admin.query<{ token: string }>(
@@ -89,7 +98,8 @@ describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (polic
     },
   );
 
-  test.each(Object.entries(STATEMENTS))('%s of an application without a token', async (kind, statement) => {
+  test.for(Object.entries(STATEMENTS))('%s of an application without a token', async ([kind, statement], { skip }) => {
+    skip(missing(kind) !== undefined, missing(kind));
     const own = await tag(at().admin, 50);
     const outcome = await write(session, [], statement(own));
     expect(outcome).toBe(policy === 'allow' ? 1 : 'FL002');

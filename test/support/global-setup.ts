@@ -5,7 +5,7 @@ import { setUpShop } from './shop-database.js';
 declare module 'vitest' {
   interface ProvidedContext {
     /** The application role's url, and the superuser's. */
-    postgres: { app: string; admin: string };
+    postgres: { app: string; admin: string; version: string };
     /** `undefined` where no real Redis can be had; the reason is then told. */
     redis: { url: string | undefined; reason: string };
   }
@@ -14,7 +14,7 @@ declare module 'vitest' {
 /** One PostgreSQL and one Redis for all the tests that do not hurt them; the others start their own. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const postgres = await startPostgres();
-  project.provide('postgres', { app: await setUpShop(postgres), admin: postgres.url });
+  project.provide('postgres', { app: await setUpShop(postgres), admin: postgres.url, version: postgres.version });
   const reason = await redisUnavailable();
   if (reason !== undefined && process.env['CI']) throw new Error(`CI needs a real Redis: ${reason}`);
   const redis = reason === undefined ? await startRedis() : undefined;

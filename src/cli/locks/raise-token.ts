@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
 import { admit } from '../../fence/admission.js';
-import { END_BLOCKERS, OWN_PID } from '../../fence/sql.js';
+import { END_BLOCKERS, OWN_TRANSACTION } from '../../fence/sql.js';
 import { codeOf, Problem } from '../problem.js';
 import { type Database, inTransaction } from '../servers/postgres.js';
 import { visible } from '../visible.js';
@@ -13,6 +13,11 @@ export interface Raised {
   readonly after: string;
   /** The backends that were in the way. */
   readonly ended: readonly number[];
+}
+
+interface OwnTransaction {
+  readonly pid: number;
+  readonly began: string;
 }
 
 /** How long to try. */
@@ -61,7 +66,7 @@ export async function raiseToken(database: Database, aside: Database, key: strin
 }
 
 async function admission(database: Database, aside: Database, key: string, ended: Set<number>) {
-  const [own] = await database.query<{ pid: number }>(OWN_PID);
+  const [own] = await database.query<OwnTransaction>(OWN_TRANSACTION);
   const admitted = admit((sql, values) => database.query(sql, values), {
     keys: [key],
     holders: [randomUUID()],
@@ -71,16 +76,16 @@ async function admission(database: Database, aside: Database, key: string, ended
     durable: true,
   });
   const helped = async () => {
-    if ((await within(admitted, BLOCKED_FOR)) === OVERDUE) await endBlockers(aside, own?.pid ?? 0, ended);
+    if ((await within(admitted, BLOCKED_FOR)) === OVERDUE) await endBlockers(aside, own, ended);
   };
   const [answer] = await Promise.all([admitted, helped()]);
   return answer;
 }
 
-async function endBlockers(aside: Database, ownPid: number, ended: Set<number>): Promise<void> {
+async function endBlockers(aside: Database, own: OwnTransaction | undefined, ended: Set<number>): Promise<void> {
   try {
     // Older than nothing: whoever is at work now is to be ended.
-    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [ownPid, 0]);
+    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, 0, own?.began]);
     for (const row of rows) if (row.ended) ended.add(row.pid);
     if (rows.length > 0) return;
   } catch (error) {
@@ -90,7 +95,7 @@ async function endBlockers(aside: Database, ownPid: number, ended: Set<number>):
       { cause: error },
     );
   }
-  const [hidden] = await aside.query<{ pid: number; role: string; own: string }>(IN_THE_WAY, [ownPid]);
+  const [hidden] = await aside.query<{ pid: number; role: string; own: string }>(IN_THE_WAY, [own?.pid]);
   if (hidden === undefined) return;
   throw new Problem(
     `Backend ${hidden.pid} of the role ${visible(hidden.role)} has the key's row, and the role ${visible(hidden.own)} ` +

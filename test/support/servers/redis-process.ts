@@ -1,7 +1,7 @@
-import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { guardedDir } from './guard.js';
+import { onPath } from './on-path.js';
 import { answersFromProcess, answersPing, versionOf } from './redis-ping.js';
 import type { RedisServer } from './redis-server.js';
 import { Supervised } from './supervised.js';
@@ -76,18 +76,4 @@ export async function startProgram(
     start: () => server.start(),
     stop: () => server.stop(),
   };
-}
-
-function onPath(name: string): string | undefined {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .map((dir) => join(dir, name))
-    .find((file) => {
-      try {
-        accessSync(file, constants.X_OK);
-        return true;
-      } catch {
-        return false;
-      }
-    });
 }

@@ -1,0 +1,55 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { expect, inject, test } from 'vitest';
+import { fencedLock, StaleTokenError } from '../../src/index.js';
+import { FencedClient } from '../../src/pg/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+describeWithShop('statements that the adapter prepares under names', () => {
+  const shop = new Shop();
+
+  /** A name for each text, as a cache of statements has it. */
+  function naming(driver: object) {
+    const names = new Map<string, string>();
+    const statementNameGenerator = ({ sql }: { sql: string }) => {
+      const name = names.get(sql) ?? `s${names.size}`;
+      names.set(sql, name);
+      return name;
+    };
+    const adapter = new PrismaPg(
+      { connectionString: inject('postgres').app, max: 1, ...driver },
+      { statementNameGenerator },
+    );
+    const plain = new PrismaClient({ adapter });
+    shop.closeLater(() => plain.$disconnect());
+    return { plain, prisma: plain.$extends(fencedLock({ redis: shop.redis() })), names };
+  }
+
+  test.each([
+    ["pg's own client", {}],
+    ['the client of this package', { Client: FencedClient }],
+  ])('are as safe as others: no update is lost, and a stale one is refused, with %s', async (_, driver) => {
+    const { id, key } = await shop.product(10);
+    const { plain, prisma, names } = naming(driver);
+    const sell = () =>
+      prisma.$withLock(key, async (tx, lock) => {
+        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        return lock.token;
+      });
+    const contender = shop.client().prisma;
+    // On one connection: from the second time on, each statement is only bound.
+    for (let turn = 0; turn < 4; turn++) {
+      await sell();
+      await contender.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    }
+    const token = await sell();
+    expect(await shop.row(id)).toEqual({ quantity: 1, fence: token });
+    const [{ prepared }] = await plain.$queryRaw<[{ prepared: number }]>`
+      SELECT count(*)::int AS prepared FROM pg_prepared_statements`;
+    expect(prepared).toBeGreaterThan(2);
+    expect(names.size).toBeGreaterThanOrEqual(prepared);
+    await shop.admin.query('UPDATE "Stock" SET fence = fence + 1000000 WHERE id = $1', [id]);
+    await expect(sell()).rejects.toBeInstanceOf(StaleTokenError);
+  });
+});

@@ -1,0 +1,357 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { TransactionAbortedError } from '../../src/index.js';
+import { FencedClient } from '../../src/pg/index.js';
+import { sellOne } from '../calls/handle-work.js';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { type PgBouncer, pgBouncerUnavailable, startPgBouncer } from '../support/servers/index.js';
+import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
+import { startWorker } from '../support/worker.js';
+
+const LEASE = 1_000;
+/** Fewer server connections than clients that want one: they pass from one to the other all the time. */
+const FEW = 3;
+
+const SESSION = `SELECT pg_backend_pid() AS pid,
+  current_setting('statement_timeout') AS statement_timeout,
+  current_setting('idle_in_transaction_session_timeout') AS idle_in_transaction_session_timeout,
+  current_setting('tcp_user_timeout') AS tcp_user_timeout,
+  current_setting('lock_timeout') AS lock_timeout,
+  current_setting('synchronous_commit') AS synchronous_commit,
+  nullif(current_setting('fenced_lock.token', true), '') AS token,
+  nullif(current_setting('fenced_lock.key', true), '') AS key`;
+
+const unavailable = pgBouncerUnavailable();
+if (unavailable !== undefined) {
+  describe('through PgBouncer in transaction mode', () => test.skip(unavailable, () => {}));
+} else {
+  describe.each([
+    { name: "pg's own client", driver: {} },
+    { name: 'the client of this package', driver: { Client: FencedClient } },
+  ])('with $name', ({ driver }) => throughPgBouncer(driver));
+}
+
+function throughPgBouncer(driver: pg.PoolConfig): void {
+  describeWithShop('through PgBouncer in transaction mode', () => {
+    const direct = () => inject('postgres').app;
+    let bouncer: PgBouncer;
+    const shop = new Shop(() => {
+      const { app, admin } = inject('postgres');
+      return { postgres: bouncer.url(app), admin, redis: inject('redis').url as string };
+    });
+    beforeAll(async () => {
+      bouncer = await startPgBouncer([direct()], { default_pool_size: String(FEW) });
+    });
+    // After the shop has closed its clients: the hooks run in the reverse order of their making.
+    afterAll(() => bouncer?.stop());
+
+    const client = ({ pool, ...options }: ShopOptions = {}) =>
+      shop.client({ ...options, pool: { ...driver, ...pool } });
+
+    /** A PgBouncer with one server connection, which all transactions have one after the other. */
+    async function narrow(): Promise<string> {
+      const one = await startPgBouncer([direct()], { default_pool_size: '1' });
+      shop.closeLater(() => one.stop());
+      return one.url(direct());
+    }
+
+    /** The way from a client to PgBouncer leads through a proxy; its rescue connection goes past the proxy. */
+    async function proxied(rescueUrl: string, url = bouncer.url(direct())) {
+      const proxy = await startFaultProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+      const rescue = new PrismaPg({ connectionString: rescueUrl });
+      const actor = client({ pool: { connectionString: proxy.url(url) }, rescue });
+      shop.closeLater(() => proxy.close());
+      return { proxy, ...actor };
+    }
+
+    async function isOpen(key: string): Promise<boolean> {
+      const { rowCount } = await shop.admin.query(
+        'SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE SKIP LOCKED',
+        [key],
+      );
+      return rowCount === 0;
+    }
+
+    /** A holder in a process of its own that has written its row and not committed. */
+    async function holder(how: 'idle' | 'receiving') {
+      const product = await shop.product(10);
+      await client().prisma.$withLock(product.key, () => {});
+      const args = [bouncer.url(direct()), inject('redis').url as string, product.key, String(product.id), how];
+      const worker = startWorker(new URL('../promises/holder.worker.ts', import.meta.url), [...args, String(LEASE)]);
+      onTestFinished(async () => {
+        await worker.stop();
+      });
+      await worker.next('inside');
+      expect(await isOpen(product.key)).toBe(true);
+      return { worker, ...product };
+    }
+
+    test('read-modify-write by callers of four clients loses no update, and tokens rise', async () => {
+      const { id, key } = await shop.product(100);
+      const buyers = Array.from({ length: 4 }, () => client().prisma);
+      const sales = await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          (buyers[index % 4] as ShopClient).$withLock(key, async (tx, lock) => {
+            const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+            await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+            return { token: lock.token, left: quantity - 1 };
+          }),
+        ),
+      );
+      const inTokenOrder = sales.toSorted((a, b) => (a.token < b.token ? -1 : 1));
+      expect(inTokenOrder.map(({ left }) => left)).toEqual(Array.from({ length: 40 }, (_, index) => 99 - index));
+      expect(await shop.row(id)).toEqual({ quantity: 60, fence: inTokenOrder.at(-1)?.token });
+    });
+
+    test('callers whom Redis let in at once lose no update', async () => {
+      const { id, key } = await shop.product(10);
+      const buyers = ['one-side:', 'other-side:'].map((keyPrefix) => client({ keyPrefix }).prisma);
+      await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          (buyers[index % 2] as ShopClient).$withLock(key, async (tx) => {
+            const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+            await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+          }),
+        ),
+      );
+      expect((await shop.row(id))?.quantity).toBe(0);
+    });
+
+    test('a handle keeps its token in transactions on different server connections', async () => {
+      const { id, key } = await shop.product(10);
+      const lock = await client().prisma.$lock(key);
+      const pids = new Set<number>();
+      for (let sale = 0; sale < FEW; sale++) {
+        await sellOne(lock, id);
+        const pid = await lock.$transaction(async (tx) => {
+          const [own] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
+          return own.pid;
+        });
+        pids.add(pid);
+        // Somebody else takes this server connection, and the next transaction has to make do with another one.
+        await occupy(pid);
+      }
+      expect(pids.size).toBe(FEW);
+      expect(await shop.row(id)).toEqual({ quantity: 10 - FEW, fence: lock.token });
+      await lock.release();
+    });
+
+    /** PgBouncer gives out first the server connection that came back last. */
+    async function occupy(pid: number): Promise<void> {
+      const { plain } = client();
+      const inside = gate<number>();
+      const done = gate();
+      const held = plain.$transaction(
+        async (tx) => {
+          const [own] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
+          inside.open(own.pid);
+          await done.opened;
+        },
+        { timeout: 20_000 },
+      );
+      onTestFinished(async () => {
+        done.open();
+        await held;
+      });
+      expect(await inside.opened).toBe(pid);
+    }
+
+    test('nothing of an admission is left on the server connection that the next transaction has', async () => {
+      const { key } = await shop.product(10);
+      const url = await narrow();
+      const { prisma, plain } = client({ pool: { connectionString: url } });
+      const bystander = client({ pool: { connectionString: url } }).plain;
+      const session = async () => (await bystander.$queryRawUnsafe<[Record<string, unknown>]>(SESSION))[0];
+      const before = await session();
+      const limited = await prisma.$withLock(
+        key,
+        async (tx) => (await tx.$queryRawUnsafe<[Record<string, unknown>]>(SESSION))[0],
+      );
+      expect(limited).toMatchObject({ pid: before['pid'], token: expect.any(String), statement_timeout: '30500ms' });
+      expect(await session()).toEqual(before);
+      await expect(
+        prisma.$withLock(key, () => {
+          throw new Error('no sale');
+        }),
+      ).rejects.toThrow('no sale');
+      expect(await session()).toEqual(before);
+      const lock = await prisma.$lock(key);
+      await lock.$transaction(() => {});
+      await lock.release();
+      expect(await session()).toEqual(before);
+      expect((await plain.$queryRawUnsafe<[Record<string, unknown>]>(SESSION))[0]).toEqual(before);
+    });
+
+    describe.each([
+      ['past PgBouncer', direct],
+      ['through it', () => bouncer.url(direct())],
+    ])('with the rescue connection %s', (_, rescueUrl) => {
+      test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
+        const { id, key } = await shop.product(10);
+        const { prisma, proxy, events } = await proxied(rescueUrl());
+        const cut = proxy.cutBeforeCommit();
+        const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+        await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+        await cut;
+        expect((await shop.row(id))?.quantity).toBe(10);
+        expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
+      });
+
+      test('a connection cut after COMMIT was done resolves with the result', async () => {
+        const { id, key } = await shop.product(10);
+        const { prisma, proxy, events } = await proxied(rescueUrl());
+        const cut = proxy.cutAfterCommit();
+        const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+        await cut;
+        expect(sold.quantity).toBe(9);
+        expect((await shop.row(id))?.quantity).toBe(9);
+        expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'committed' });
+      });
+    });
+
+    /** A holder whose line goes silent while it has the only server connection, with a lease of `leaseTime`. */
+    async function silentHolder(rescueUrl: (narrowUrl: string) => string, leaseTime: number) {
+      const { id, key } = await shop.product(10);
+      const url = await narrow();
+      const { prisma, proxy } = await proxied(rescueUrl(url), url);
+      const held = prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          proxy.silence();
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        },
+        { timeout: 300, leaseTime },
+      );
+      await expect(held).rejects.toThrow();
+      const next = client({ pool: { connectionString: url } }).prisma;
+      return await next.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), { maxWait: 15_000 });
+    }
+
+    test('a rescue connection past PgBouncer ends a silent holder that has its last server connection', async () => {
+      // Longer than the test may take: its own time limits do not end it.
+      expect((await silentHolder(direct, 120_000)).quantity).toBe(10);
+    });
+
+    test('where the rescue connection finds no server connection left, a silent holder is ended by its lease', async () => {
+      expect((await silentHolder((url) => url, LEASE)).quantity).toBe(10);
+    });
+
+    test('a caller that finds no server connection in time is refused, and leaves nothing begun behind', async () => {
+      const { id, key } = await shop.product(10);
+      const url = await narrow();
+      const bystander = client({ pool: { connectionString: url } }).plain;
+      const { prisma } = client({ pool: { connectionString: url }, rescue: new PrismaPg(direct()) });
+      const inside = gate();
+      const goOn = gate();
+      const busy = bystander.$transaction(
+        async (tx) => {
+          await tx.$queryRaw`SELECT 1`;
+          inside.open();
+          await goOn.opened;
+        },
+        { timeout: 20_000 },
+      );
+      await inside.opened;
+      const refused = prisma.$withLock(key, () => 'in', { maxWait: 200 });
+      await expect(refused).rejects.toThrow();
+      goOn.open();
+      await busy;
+      // On the only server connection: it has to be free of a transaction that nobody will end.
+      const sold = await bystander.stock.update({ where: { id }, data: { quantity: 9 } });
+      expect(sold.quantity).toBe(9);
+      expect(await prisma.$withLock(key, () => 'in', { maxWait: 10_000 })).toBe('in');
+    });
+
+    test('a COMMIT that PgBouncer has and does not pass on is rolled back, and does not land later', async () => {
+      const { id, key } = await shop.product(10);
+      const own = await startPgBouncer([direct()]);
+      shop.closeLater(() => own.stop());
+      const rescue = new PrismaPg({ connectionString: direct() });
+      const { prisma } = client({ pool: { connectionString: own.url(direct()) }, rescue });
+      const held = prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+          own.freeze();
+        },
+        { timeout: 500 },
+      );
+      await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+      own.thaw();
+      await prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+      expect((await shop.row(id))?.quantity).toBe(10);
+    });
+
+    test('a transaction of a former holder that stands in the key is ended by the next one', async () => {
+      const { id, key } = await shop.product(10);
+      const frozen = client({ keyPrefix: 'one-side:' }).prisma;
+      const contender = client({ keyPrefix: 'other-side:' });
+      const inside = gate();
+      const late = gate();
+      const held = frozen.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        inside.open();
+        await late.opened;
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      });
+      await inside.opened;
+      await contender.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+      late.open();
+      await expect(held).rejects.toThrow();
+      expect((await shop.row(id))?.quantity).toBe(9);
+      expect(contender.events.map(({ type }) => type)).toContain('backend-ended');
+    });
+
+    test('a statement that is in flight when the work is struck is ended with its backend', async () => {
+      const { id, key } = await shop.product(10);
+      const abort = new AbortController();
+      const { prisma, events } = client();
+      const held = prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          const slow = tx.$queryRaw`SELECT pg_sleep(20)::text`;
+          setImmediate(() => abort.abort(new Error('no sale')));
+          await slow;
+        },
+        { signal: abort.signal },
+      );
+      await expect(held).rejects.toThrow('no sale');
+      expect((await shop.row(id))?.quantity).toBe(10);
+      expect(events.map(({ type }) => type)).toEqual(['backend-ended']);
+    });
+
+    test('SIGSTOP in an idle transaction: the next one goes on, and the thawed holder cannot write', async () => {
+      const { worker, id, key } = await holder('idle');
+      worker.freeze();
+      const sold = await client().prisma.$withLock(key, (tx) =>
+        tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
+      );
+      expect(sold.quantity).toBe(9);
+      worker.thaw();
+      worker.send({ type: 'go on' });
+      expect((await worker.next('end'))['code']).not.toBe('committed');
+      expect((await shop.row(id))?.quantity).toBe(9);
+    });
+
+    test.each(['idle', 'receiving'] as const)(
+      'SIGSTOP, %s: Postgres ends the transaction by itself, with nobody waiting',
+      async (how) => {
+        const { worker, key } = await holder(how);
+        if (how === 'receiving') {
+          await eventually('the result is on its way', async () => {
+            const { rowCount } = await shop.admin.query(
+              "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT repeat(%'",
+            );
+            return rowCount === 1;
+          });
+        }
+        worker.freeze();
+        await eventually('the transaction has ended', async () => !(await isOpen(key)));
+      },
+    );
+  });
+}

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ServerUnavailable } from './errors.js';
+import { guardedDir } from './guard.js';
+import { onPath } from './on-path.js';
+import { asUser, postgresUser } from './postgres-binaries.js';
+import { queryOnce } from './postgres-query.js';
+import { withDatabase } from './postgres-server.js';
+import { Supervised } from './supervised.js';
+
+/** PgBouncer in transaction mode, before a PostgreSQL. */
+export interface PgBouncer {
+  /** The same database and role, led through it. */
+  url(direct: string): string;
+  freeze(): void;
+  thaw(): void;
+  stop(): Promise<void>;
+}
+
+/** Why `startPgBouncer` would throw, in a sentence; undefined if it would not. */
+export function pgBouncerUnavailable(): string | undefined {
+  return onPath('pgbouncer') === undefined ? UNAVAILABLE : undefined;
+}
+
+const HOST = '127.0.0.1';
+const UNAVAILABLE = 'pgbouncer is not on PATH (apt-get install pgbouncer).';
+
+/** Before the server of these urls, whose roles are those that it lets in. */
+export async function startPgBouncer(
+  urls: readonly [string, ...string[]],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PgBouncer> {
+  const command = onPath('pgbouncer');
+  if (command === undefined) throw new ServerUnavailable(UNAVAILABLE);
+  // It refuses to run as root, as Postgres does.
+  const user = postgresUser();
+  const dir = guardedDir('pgbouncer', { owner: user, endSignal: 'SIGTERM' });
+  const server = new URL(urls[0]);
+  const where = `host=${server.hostname} port=${server.port || '5432'}`;
+  const mark = `ours_${randomUUID().replaceAll('-', '')}`;
+  const users = join(dir.path, 'users.txt');
+  const config = join(dir.path, 'pgbouncer.ini');
+  writeFileSync(users, urls.map(credentials).join('\n'));
+
+  const bouncer = await Supervised.start({
+    dir,
+    command,
+    args: (port) => {
+      const all = {
+        listen_addr: HOST,
+        listen_port: String(port),
+        unix_socket_dir: '',
+        auth_type: 'trust',
+        auth_file: users,
+        pool_mode: 'transaction',
+        ...settings,
+      };
+      const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
+      const databases = [`${mark} = ${where} dbname=${server.pathname.slice(1)}`, `* = ${where}`];
+      writeFileSync(config, ['[databases]', ...databases, '[pgbouncer]', ...lines, ''].join('\n'));
+      return [config];
+    },
+    ready: async (port) => {
+      // It must be ours: another process can have taken the port while it is still starting.
+      await queryOnce(withDatabase(through(port, urls[0]), mark), 'SELECT 1');
+    },
+    endSignal: 'SIGTERM',
+    user: asUser(user),
+  });
+
+  return {
+    url: (direct) => through(bouncer.port, direct),
+    freeze: () => bouncer.freeze(),
+    thaw: () => bouncer.thaw(),
+    stop: () => bouncer.stop(),
+  };
+}
+
+function through(port: number, direct: string): string {
+  const changed = new URL(direct);
+  changed.hostname = HOST;
+  changed.port = String(port);
+  return changed.href;
+}
+
+/** A line of its list of users: what it logs in with at the server. */
+function credentials(url: string): string {
+  const { username, password } = new URL(url);
+  return `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"`;
+}
