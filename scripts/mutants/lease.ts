@@ -155,7 +155,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'releases owed without end',
     file: 'src/lease/releases.ts',
-    change: [['    if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);\n', '']],
+    change: [['      if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);\n', '']],
     tests: ['test/lease/releases'],
     only: 'last thousand',
     why: 'An outage would fill the memory, and its end be a flood.',

@@ -34,8 +34,6 @@ export class Releases {
   #underWay = 0;
   #pause = FIRST_PAUSE;
   #timer: Timer | undefined;
-  /** Whether what is owed is being sent. */
-  #sending = false;
 
   constructor(store: LeaseStore, emit: Emit, hooks: Hooks) {
     this.#store = store;
@@ -54,7 +52,8 @@ export class Releases {
       // Nobody learns of it but the events: the caller's result stands.
       this.#emit({ type: 'release-failed', key: claim.key, error });
       if (!this.#hooks.mayTryAgain()) return;
-      this.#owe(claim, sent);
+      this.#owed.set(claim, sent);
+      if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);
       this.#later();
     });
   }
@@ -81,16 +80,9 @@ export class Releases {
 
   /** What took over may have heard none of it, and nobody here may ask for those keys again. */
   #sendAllAgain(): void {
-    for (const { claim, matters } of this.#done.values()) this.#owe(claim, matters);
+    const all = [...this.#done.values()].filter(({ matters }) => !matters.passed);
     this.#done.clear();
-    if (this.#sending) return;
-    this.#timer?.stop();
-    void this.#again();
-  }
-
-  #owe(claim: Claim, matters: Deadline): void {
-    this.#owed.set(claim, matters);
-    if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);
+    for (const { claim } of all) this.send(claim);
   }
 
   /** All that is owed once more; what fails now ends by itself. */
@@ -121,24 +113,19 @@ export class Releases {
   }
 
   #later(): void {
-    if (this.#sending) return;
     // No reason for a process to stay: its leases end by themselves.
     this.#timer ??= after(this.#pause, () => void this.#again()).unref();
   }
 
   /** The oldest goes first: where that one gets no answer, neither would the others. */
   async #again(): Promise<void> {
-    this.#timer = undefined;
-    this.#sending = true;
     for (const [claim, sent] of this.#owed) if (sent.passed) this.#owed.delete(claim);
     const [oldest] = this.#owed.keys();
     if (oldest && (await this.#settle(oldest))) {
       this.#pause = FIRST_PAUSE;
       const rest = [...this.#owed.keys()];
       for (let sent = 0; sent < rest.length; sent += TOGETHER) {
-        // What is not owed any more has been sent by `flush`.
-        const group = rest.slice(sent, sent + TOGETHER).filter((claim) => this.#owed.has(claim));
-        await Promise.all(group.map((claim) => this.#settle(claim)));
+        await Promise.all(rest.slice(sent, sent + TOGETHER).map((claim) => this.#settle(claim)));
       }
     } else {
       // What is at another node need not wait for it.
@@ -146,7 +133,7 @@ export class Releases {
       if (oldest && matters && this.#owed.delete(oldest)) this.#owed.set(oldest, matters);
       this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
     }
-    this.#sending = false;
+    this.#timer = undefined;
     if (this.#owed.size > 0) this.#later();
     else this.#pause = FIRST_PAUSE;
   }

@@ -3,7 +3,7 @@ import type { Claim, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
-import { type ActorOptions, holderOf, leaseName, PREFIX, someKey } from './actors.js';
+import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
 import { ObservedStore } from './observed-store.js';
 import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
 
@@ -21,32 +21,8 @@ class Refusing extends ObservedStore {
   }
 }
 
-/** Knows how many releases have been under way at once. */
-class Crowd extends ObservedStore {
-  most = 0;
-  #underWay = 0;
-
-  override async release(claim: Claim, quietly?: boolean): Promise<void> {
-    this.#underWay++;
-    this.most = Math.max(this.most, this.#underWay);
-    await super.release(claim, quietly).finally(() => this.#underWay--);
-  }
-}
-
 describeWithShop('a release', () => {
   const stage = setStage();
-
-  /** A holder that has given back so many keys, as a replica that took over had not heard yet. */
-  async function forgetful(count: number, options: Pick<ActorOptions, 'wrap'> = {}) {
-    const holder = throughProxy(stage(), options);
-    const listeners = holder.redis.listenerCount('ready');
-    const turns = await Promise.all(Array.from({ length: count }, () => holder.acquire(someKey())));
-    for (const turn of turns) turn.leave();
-    await holder.store.released.settled();
-    const leases = turns.map(({ lease }) => lease);
-    await Promise.all(leases.map(({ key, holder }) => stage().admin.set(leaseName(key), holder, 'PX', 60_000)));
-    return { holder, listeners, names: leases.map(({ key }) => leaseName(key)) };
-  }
 
   test('that failed is sent again, and nobody waits for the rest of a long lease', async () => {
     const [contender, key] = [direct(), someKey()];
@@ -162,36 +138,6 @@ describeWithShop('a release', () => {
     await holder.store.released.reach(released + 1);
     await expectFree(stage(), key);
     await holder.room.close();
-    expect(holder.redis.listenerCount('ready')).toBe(listeners);
-  });
-
-  test('is sent again beside a hundred others at most, so that renewals come in between', async () => {
-    const crowd: Crowd[] = [];
-    const wrap = (store: LeaseStore) => {
-      const each = new Crowd(store);
-      crowd.push(each);
-      return each;
-    };
-    const { holder, names } = await forgetful(350, { wrap });
-    for (const each of crowd) each.most = 0;
-    const released = holder.store.released.count;
-    stage().proxy.reset();
-    await holder.store.released.reach(released + 350);
-    expect(crowd.map(({ most }) => most)).toEqual([100]);
-    expect(await stage().admin.exists(...names)).toBe(0);
-  });
-
-  test('is sent again no more once the room is closed, which has sent all that were left', async () => {
-    const { holder, names, listeners } = await forgetful(350);
-    const released = holder.store.released.count;
-    stage().proxy.reset();
-    await holder.store.released.reach(released + 1);
-    await holder.room.close();
-    const sent = holder.store.released.count;
-    expect(await stage().admin.exists(...names)).toBe(0);
-    await holder.store.released.settled();
-    await holder.redis.ping();
-    expect(holder.store.released.count).toBe(sent);
     expect(holder.redis.listenerCount('ready')).toBe(listeners);
   });
 
