@@ -14,8 +14,7 @@ import type { Run, Scenario } from './scenario.js';
 
 export const floor: Scenario = {
   name: 'floor',
-  about:
-    'what no lock that Postgres admits can be faster than: its statements alone, and one statement more through Prisma',
+  about: 'the statements of a turn alone, without Prisma, and what one statement more costs through it',
   run: async (stage, run) => [await onTheWire(stage, run), await throughPrisma(stage, run)],
 };
 

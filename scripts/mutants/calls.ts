@@ -35,6 +35,13 @@ export const CALLS: readonly Mutant[] = [
     why: 'Those who wait would take the pool from those who work.',
   },
   {
+    name: 'an answer that waits for the one before it, however long',
+    file: 'src/with-lock.ts',
+    change: [['await within(before, IN_ORDER_TIME)', 'await before']],
+    tests: ['test/calls/in-order'],
+    why: 'The COMMIT before may not be answered for long, and this result is known.',
+  },
+  {
     name: 'answers out of order',
     file: 'src/with-lock.ts',
     change: [['    if (before) await within(before, IN_ORDER_TIME);\n', '']],
