@@ -1,7 +1,6 @@
-import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
 import type { LockOptions } from '../../src/index.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('callers of one process', () => {
@@ -9,12 +8,7 @@ describeWithShop('callers of one process', () => {
 
   /** Their database answers through a proxy; what they have heard so far. */
   async function callers() {
-    const app = inject('postgres').app;
-    const { hostname: host, port } = new URL(app);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const rescue = new PrismaPg({ connectionString: app });
-    const { prisma } = shop.client({ pool: { connectionString: proxy.url(app) }, rescue });
-    shop.closeLater(() => proxy.close());
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
     const { id, key } = await shop.product(10);
     const heard: string[] = [];
     const sale = (caller: string, options: LockOptions = {}) =>

@@ -4,13 +4,12 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { TransactionAbortedError } from '../../src/index.js';
 import { FencedClient } from '../../src/pg/index.js';
 import { sellOne } from '../calls/handle-work.js';
+import { isOpen, LEASE, startHolder } from '../promises/holder.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
 import { type PgBouncer, pgBouncerUnavailable, startPgBouncer } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
-import { startWorker } from '../support/worker.js';
 
-const LEASE = 1_000;
 /** Fewer server connections than clients that want one: they pass from one to the other all the time. */
 const FEW = 3;
 
@@ -57,36 +56,7 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
       return one.url(direct());
     }
 
-    /** The way from a client to PgBouncer leads through a proxy; its rescue connection goes past the proxy. */
-    async function proxied(rescueUrl: string, url = bouncer.url(direct())) {
-      const proxy = await startFaultProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
-      const rescue = new PrismaPg({ connectionString: rescueUrl });
-      const actor = client({ pool: { connectionString: proxy.url(url) }, rescue });
-      shop.closeLater(() => proxy.close());
-      return { proxy, ...actor };
-    }
-
-    async function isOpen(key: string): Promise<boolean> {
-      const { rowCount } = await shop.admin.query(
-        'SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE SKIP LOCKED',
-        [key],
-      );
-      return rowCount === 0;
-    }
-
-    /** A holder in a process of its own that has written its row and not committed. */
-    async function holder(how: 'idle' | 'receiving') {
-      const product = await shop.product(10);
-      await client().prisma.$withLock(product.key, () => {});
-      const args = [bouncer.url(direct()), inject('redis').url as string, product.key, String(product.id), how];
-      const worker = startWorker(new URL('../promises/holder.worker.ts', import.meta.url), [...args, String(LEASE)]);
-      onTestFinished(async () => {
-        await worker.stop();
-      });
-      await worker.next('inside');
-      expect(await isOpen(product.key)).toBe(true);
-      return { worker, ...product };
-    }
+    const holder = (how: 'idle' | 'receiving') => startHolder(shop, bouncer.url(direct()), how);
 
     test('read-modify-write by callers of four clients loses no update, and tokens rise', async () => {
       const { id, key } = await shop.product(100);
@@ -190,7 +160,7 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
     ])('with the rescue connection %s', (_, rescueUrl) => {
       test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
         const { id, key } = await shop.product(10);
-        const { prisma, proxy, events } = await proxied(rescueUrl());
+        const { prisma, proxy, events } = await proxied(shop, bouncer.url(direct()), driver, rescueUrl());
         const cut = proxy.cutBeforeCommit();
         const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
         await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
@@ -201,7 +171,7 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
 
       test('a connection cut after COMMIT was done resolves with the result', async () => {
         const { id, key } = await shop.product(10);
-        const { prisma, proxy, events } = await proxied(rescueUrl());
+        const { prisma, proxy, events } = await proxied(shop, bouncer.url(direct()), driver, rescueUrl());
         const cut = proxy.cutAfterCommit();
         const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
         await cut;
@@ -215,7 +185,7 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
     async function silentHolder(rescueUrl: (narrowUrl: string) => string, leaseTime: number) {
       const { id, key } = await shop.product(10);
       const url = await narrow();
-      const { prisma, proxy } = await proxied(rescueUrl(url), url);
+      const { prisma, proxy } = await proxied(shop, url, driver, rescueUrl(url));
       const held = prisma.$withLock(
         key,
         async (tx) => {
@@ -342,16 +312,8 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
       'SIGSTOP, %s: Postgres ends the transaction by itself, with nobody waiting',
       async (how) => {
         const { worker, key } = await holder(how);
-        if (how === 'receiving') {
-          await eventually('the result is on its way', async () => {
-            const { rowCount } = await shop.admin.query(
-              "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT repeat(%'",
-            );
-            return rowCount === 1;
-          });
-        }
         worker.freeze();
-        await eventually('the transaction has ended', async () => !(await isOpen(key)));
+        await eventually('the transaction has ended', async () => !(await isOpen(shop, key)));
       },
     );
   });

@@ -1,23 +1,10 @@
-import { PrismaPg } from '@prisma/adapter-pg';
-import type pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { CommitUnknownError, TransactionAbortedError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
-
-/** A client whose connections to Postgres, the rescue connection aside, go through a proxy. */
-async function proxied(shop: Shop, app: string, pool: pg.PoolConfig = {}) {
-  const { hostname: host, port } = new URL(app);
-  const proxy = await startFaultProxy({ host, port: Number(port) });
-  const rescue = new PrismaPg({ connectionString: app });
-  const client = shop.client({ pool: { connectionString: proxy.url(app), ...pool }, rescue });
-  // Before the client, which would wait for its hung connections.
-  shop.closeLater(() => proxy.close());
-  return { proxy, ...client };
-}
 
 describeWithShop('G3: released only when the outcome is known', () => {
   const shop = new Shop();
