@@ -1,5 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import type pg from 'pg';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { TransactionAbortedError } from '../../src/index.js';
 import { FencedClient } from '../../src/pg/index.js';
@@ -27,9 +27,9 @@ if (unavailable !== undefined) {
   describe('through PgBouncer in transaction mode', () => test.skip(unavailable, () => {}));
 } else {
   describe.each([
-    { name: "pg's own client", driver: {} },
-    { name: 'the client of this package', driver: { Client: FencedClient } },
-  ])('with $name', ({ driver }) => throughPgBouncer(driver));
+    { name: "pg's own client", Client: pg.Client },
+    { name: 'the client of this package', Client: FencedClient },
+  ])('with $name', ({ Client }) => throughPgBouncer({ Client }));
 }
 
 function throughPgBouncer(driver: pg.PoolConfig): void {
@@ -227,7 +227,7 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
       await inside.opened;
       const refused = prisma.$withLock(key, () => 'in', { maxWait: 200 });
       // With BEGIN kept back, the first that waits in PgBouncer's line is the admission.
-      await expect(refused).rejects.toMatchObject({ code: 'Client' in driver ? 'TRANSACTION_ABORTED' : 'P2028' });
+      await expect(refused).rejects.toMatchObject({ code: driver.Client === FencedClient ? 'TRANSACTION_ABORTED' : 'P2028' });
       goOn.open();
       await busy;
       // On the only server connection: it has to be free of a transaction that nobody will end.
