@@ -1,3 +1,4 @@
+import type { House } from '../house.js';
 import { alone, burst } from '../measure/burst.js';
 import { type Heat, heats } from '../measure/heats.js';
 import { Tally } from '../measure/tally.js';
@@ -19,16 +20,17 @@ export const hotKey: Scenario = {
     const tables = [];
     for (const [callers, limits] of sizes) {
       const title = `${callers} callers of one process`;
-      tables.push(await heats(title, run, await entries(stage, run, callers), limits));
+      tables.push(await heats(title, run, await atOneKey(stage.house, stage, run, callers), limits));
     }
     return tables;
   },
 };
 
-async function entries(stage: Stage, run: Run, callers: number): Promise<Heat[]> {
+/** Of each contestant a burst of so many callers from `house`, at a key of its own. */
+export async function atOneKey(house: House, stage: Stage, run: Run, callers: number): Promise<Heat[]> {
   const all: Heat[] = [];
   for (const contestant of run.contestants) {
-    const seller = await stage.house.seller(contestant);
+    const seller = await house.seller(contestant);
     const tally = await Tally.of(stage, contestant);
     tally.add(await alone(seller, tally.sale, 10));
     all.push({

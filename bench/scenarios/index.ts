@@ -6,6 +6,7 @@ import { floor } from './floor.js';
 import { guard } from './guard.js';
 import { handOver } from './hand-over.js';
 import { hotKey } from './hot-key.js';
+import { hotKeyDistant } from './hot-key-distant.js';
 import { hotKeyProcesses } from './hot-key-processes.js';
 import { idleWaiters } from './idle-waiters.js';
 import { manyKeys } from './many-keys.js';
@@ -22,6 +23,7 @@ export const SCENARIOS: readonly Scenario[] = [
   floor,
   hotKey,
   hotKeyProcesses,
+  hotKeyDistant,
   bystanders,
   idleWaiters,
   memory,

@@ -227,7 +227,9 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
       await inside.opened;
       const refused = prisma.$withLock(key, () => 'in', { maxWait: 200 });
       // With BEGIN kept back, the first that waits in PgBouncer's line is the admission.
-      await expect(refused).rejects.toMatchObject({ code: driver.Client === FencedClient ? 'TRANSACTION_ABORTED' : 'P2028' });
+      await expect(refused).rejects.toMatchObject({
+        code: driver.Client === FencedClient ? 'TRANSACTION_ABORTED' : 'P2028',
+      });
       goOn.open();
       await busy;
       // On the only server connection: it has to be free of a transaction that nobody will end.
