@@ -136,6 +136,25 @@ export const QUORUM: readonly Mutant[] = [
     why: 'What fewer say would be heard by nobody.',
   },
   {
+    name: 'quorum: a node is listened to only if it can be at once',
+    file: 'src/lease/quorum-watch.ts',
+    change: [['      this.#listenLater(node);\n', '']],
+    tests: faults,
+    only: 'is back is listened to',
+    why: 'Who waits long would be deaf once another node goes.',
+  },
+  {
+    name: 'quorum: a node is listened to for who has ended',
+    file: 'src/lease/quorum-watch.ts',
+    change: [
+      ['      if (this.#closed) watch.close();\n      else this', '      this'],
+      ['    for (const timer of this.#trying) timer.stop();\n', ''],
+    ],
+    tests: faults,
+    only: 'is back is listened to',
+    why: 'Its channel would be subscribed to until the process ends.',
+  },
+  {
     name: 'quorum: the busy one does not let others in',
     file: 'lua/yield.lua',
     change: [["local waited_for = ARGV[4] == '0' and redis.call('LLEN', KEYS[2]) > 0", 'local waited_for = false']],

@@ -3,30 +3,36 @@ import type { LeaseStore, WakeUp, Watch } from './store.js';
 
 /** How long to wait for the other nodes to say the same: a look before that would find half of a release. */
 const TOGETHER = 20;
+/** How long after a node could not be listened to it is tried again. */
+const AGAIN = 1_000;
 
 /** Listens on all nodes, and wakes when most of them say that it is worth looking; or a moment after one did. */
 export class QuorumWatch implements Watch {
   readonly #majority: () => number;
   readonly #wake: (wakeUp: WakeUp) => void;
+  readonly #key: string;
   readonly #watches: Watch[] = [];
+  /** Of nodes that could not be listened to. */
+  readonly #trying = new Set<Timer>();
   readonly #heard = new Set<LeaseStore>();
   #timer: Timer | undefined;
   #rung = false;
   #closed = false;
 
-  private constructor(majority: () => number, wake: (wakeUp: WakeUp) => void) {
+  private constructor(key: string, majority: () => number, wake: (wakeUp: WakeUp) => void) {
+    this.#key = key;
     this.#majority = majority;
     this.#wake = wake;
   }
 
-  /** Resolves when most nodes have confirmed; the others join when they do. */
+  /** Resolves when most nodes have confirmed; the others join when they do, also those that are back only later. */
   static open(
     nodes: readonly LeaseStore[],
     majority: () => number,
     key: string,
     wake: (wakeUp: WakeUp) => void,
   ): Promise<QuorumWatch> {
-    const watch = new QuorumWatch(majority, wake);
+    const watch = new QuorumWatch(key, majority, wake);
     return new Promise((resolve, reject) => {
       let left = nodes.length;
       let failure: unknown;
@@ -42,14 +48,11 @@ export class QuorumWatch implements Watch {
         reject(failure);
       };
       for (const node of nodes) {
-        node
-          .watch(key, () => watch.#hear(node))
-          .then(
-            (joined) => watch.#join(joined),
-            (error: unknown) => {
-              failure = error;
-            },
-          )
+        watch
+          .#listen(node)
+          .catch((error: unknown) => {
+            failure = error;
+          })
           .then(settled);
       }
     });
@@ -62,12 +65,30 @@ export class QuorumWatch implements Watch {
   close(): void {
     this.#closed = true;
     this.#timer?.stop();
+    for (const timer of this.#trying) timer.stop();
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
-  #join(watch: Watch): void {
-    if (this.#closed) watch.close();
-    else this.#watches.push(watch);
+  async #listen(node: LeaseStore): Promise<void> {
+    try {
+      const watch = await node.watch(this.#key, () => this.#hear(node));
+      if (this.#closed) watch.close();
+      else this.#watches.push(watch);
+    } catch (error) {
+      this.#listenLater(node);
+      throw error;
+    }
+  }
+
+  /** A long wait may see this node come back, and one of those that are heard now go. */
+  #listenLater(node: LeaseStore): void {
+    if (this.#closed) return;
+    const timer = after(AGAIN, () => {
+      this.#trying.delete(timer);
+      // The store has told of it.
+      this.#listen(node).catch(() => {});
+    }).unref();
+    this.#trying.add(timer);
   }
 
   /** A release has all of them say the same, within a moment: that is one wake-up. */

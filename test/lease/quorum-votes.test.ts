@@ -14,7 +14,7 @@ describeWithGroup(
   'the votes of five nodes',
   () => startQuorum(5),
   (group) => {
-    const { freeze, kill, connected } = quorumStage(group);
+    const { freeze, kill, restart, connected } = quorumStage(group);
 
     test('votes of a look that lost are taken back, and wake nobody', async () => {
       const [actor, other] = [await connected(), await connected()];
@@ -115,6 +115,36 @@ describeWithGroup(
       await kill(2);
       await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
       await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
+    });
+
+    test('a node that is back is listened to by who began without it, and not by who has ended since', async () => {
+      const refusals: unknown[] = [];
+      const wrap = (stores: LeaseStore[]) => {
+        const [first] = stores as [LeaseStore];
+        const watch = first.watch.bind(first);
+        vi.spyOn(first, 'watch').mockImplementation((...asked) => {
+          const watching = watch(...asked);
+          watching.catch((error) => refusals.push(error));
+          return watching;
+        });
+        return stores;
+      };
+      const actor = await connected({ wrap });
+      const [key, over] = [someKey(), someKey()];
+      await kill(0);
+      const wokenByIt = gate();
+      const watch = await actor.store.watch(key, () => wokenByIt.open());
+      const ended = await actor.store.watch(over, () => {});
+      await vi.waitFor(() => expect(refusals).toHaveLength(2), PATIENT);
+      ended.close();
+      await restart(0);
+      const node = actor.clients[0] as Redis;
+      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(1), PATIENT);
+      expect(await receivers(node, over)).toBe(0);
+      await node.publish(namesOf(PREFIX, key).wake, 'look');
+      await wokenByIt.opened;
+      watch.close();
+      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(0), PATIENT);
     });
 
     test('listening begins also where it is known only later that two are dead and have no vote', async () => {
