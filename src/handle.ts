@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { checkWork } from './arguments.js';
-import { Deadline, OVERDUE, unlessAborted, within } from './base/clock.js';
+import { Deadline, OVERDUE, sleep, unlessAborted, within } from './base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from './base/errors.js';
 import { Strike } from './base/strike.js';
 import { findJoint, holding, holds } from './context.js';
@@ -14,6 +14,9 @@ import type { Parts } from './parts.js';
 import { resolveTransactionOptions } from './resolve.js';
 import { underGrant, type Wanted } from './under-grant.js';
 import type { LockCall } from './with-lock.js';
+
+/** How long a lease that Postgres says is somebody else's is left to that one; ms. */
+const TRANSFER_TIME = 1_000;
 
 /**
  * A lock that is held until it is released, for work that is more than one transaction. Its token was registered in
@@ -217,7 +220,9 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Nobody gives back what is lost, so the callers behind it would wait for ever. */
   #onLoss(loss: LockLostError): void {
     this.#strike.now(loss);
-    void this.#last.then(() => this.#end());
+    // Who has resumed it has Postgres's word, and the lease is transferred next: not if we had given it back.
+    const resumed = loss.cause instanceof StaleTokenError ? sleep(TRANSFER_TIME) : undefined;
+    void Promise.all([this.#last, resumed]).then(() => this.#end());
   }
 
   #end(): void {

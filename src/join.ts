@@ -1,7 +1,7 @@
 import { offAbort, onAbort } from './base/abort.js';
 import { after } from './base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from './base/errors.js';
-import type { Strike } from './base/strike.js';
+import { Strike } from './base/strike.js';
 import type { Lock, Work } from './lock.js';
 import type { LockOptions } from './options.js';
 
@@ -15,6 +15,8 @@ export class Joint {
   readonly #lock: Lock;
   readonly #strike: Strike;
   readonly #isolationLevel: string | undefined;
+  /** Of those that run when the outer function ends: what they had done is rolled back. */
+  readonly #over = new Strike();
   #running = 0;
   #failure: { readonly error: unknown } | undefined;
 
@@ -48,7 +50,8 @@ export class Joint {
     const timer = timeout === undefined ? undefined : after(timeout, () => strike.now(overdue()));
     this.#running++;
     try {
-      return await strike.unlessStruck(Promise.resolve(work(this.#tx as Tx, this.#lock)));
+      const worked = Promise.resolve(work(this.#tx as Tx, this.#lock));
+      return await this.#over.unlessStruck(strike.unlessStruck(worked));
     } catch (error) {
       this.#failure ??= { error };
       throw error;
@@ -57,6 +60,13 @@ export class Joint {
       timer?.stop();
       offAbort(signal, aborted);
     }
+  }
+
+  /** Called when the outer function has failed: whoever is still at work must not believe that it has committed. */
+  end(error: unknown): void {
+    if (this.#running === 0) return;
+    const why = 'the call whose transaction it had joined ended before it did. See the cause.';
+    this.#over.now(new TransactionAbortedError(this.#lock.key, why, error));
   }
 
   /** Called when the outer function has returned. @throws TransactionAbortedError */

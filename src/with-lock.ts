@@ -135,9 +135,14 @@ async function hold<Tx, R>(
   const run = async (tx: Tx, { token }: Admission) => {
     const lock = new HeldLock(keys, token, strike);
     const own = new Joint(client, tx, lock, strike, options.isolationLevel);
-    const value = await holding(keys, own, () => work(tx, lock));
-    own.check();
-    return value;
+    try {
+      const value = await holding(keys, own, () => work(tx, lock));
+      own.check();
+      return value;
+    } catch (error) {
+      own.end(error);
+      throw error;
+    }
   };
   // Whoever comes next waits for our COMMIT in Postgres, which is sent first: what the next one begins with would be in
   // its way. With an older snapshot it would have to begin again.

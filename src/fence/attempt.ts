@@ -57,6 +57,8 @@ export class Attempt<Tx, R> {
   #query: Query | undefined;
   #value: R | undefined;
   #stale: StaleTokenError | undefined;
+  /** Why the body has not resolved. */
+  #refused: { readonly error: unknown } | undefined;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
   readonly #alarm = new Alarm();
 
@@ -88,14 +90,19 @@ export class Attempt<Tx, R> {
     });
     const onStrike = () => {
       this.#gate.shut(() => strike.reason);
-      if (this.#phase !== 'committing') this.#alarm.set(ANSWER_TIME, giveUp);
+      // The pool has given it no connection yet, so nothing of it was sent.
+      if (this.#query === undefined) giveUp();
+      else if (this.#phase !== 'committing') this.#alarm.set(ANSWER_TIME, giveUp);
     };
     const forget = strike.onStrike(onStrike);
     onBeat(() => this.#beat());
     const settled = this.#opening.run(
       (operation) => this.#onOperation(operation),
       async (tx, query) => {
-        const admission = await this.#body(tx, query);
+        const admission = await this.#body(tx, query).catch((error: unknown) => {
+          this.#refused = { error };
+          throw error;
+        });
         this.#phase = 'committing';
         onCommit?.(admission);
         this.#alarm.set(Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME), giveUp);
@@ -113,7 +120,8 @@ export class Attempt<Tx, R> {
       if (this.#phase !== 'committing') {
         // Without an answer nobody knows whether ROLLBACK has arrived: the transaction may still have the key's row.
         if (end === OVERDUE && this.#admission) await within(endBackend(this.#call, this.#admission), ANSWER_TIME);
-        throw end === OVERDUE ? strike.reason : end.error;
+        if (end !== OVERDUE) throw end.error;
+        throw this.#refused ? this.#refused.error : strike.reason;
       }
       if (end !== OVERDUE && this.#isRefusal(end.error)) throw this.#operations?.named(end.error) ?? end.error;
       return await this.#findOutcome(end === OVERDUE ? undefined : end.error);
@@ -148,7 +156,10 @@ export class Attempt<Tx, R> {
       await this.#drain(admission);
       // Neither Prisma's error nor Postgres's but the driver's own, which leaves its connection in no known state: with
       // pg's query_timeout, ROLLBACK would be dropped and the pool's next user would commit what we have rejected.
-      if (isPlain(this.#gate.failure?.error)) await endBackend(this.#call, admission);
+      // Of a connection that broke the server may know nothing, and keep the key's row for as long as the lease.
+      const failed = this.#gate.failure?.error;
+      if (isPlain(failed)) await endBackend(this.#call, admission);
+      else if (this.#call.database.isDisconnect(failed)) await within(endBackend(this.#call, admission), ANSWER_TIME);
     }
     this.#mayCommit();
     if (this.#gate.failure) {

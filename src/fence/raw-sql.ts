@@ -37,7 +37,7 @@ function statements(sql: string): string[] {
 /** Where the comment, string, quoted name or dollar-quoted text that begins at `at` ends; `undefined` if none does. */
 function literalEnd(sql: string, at: number): number | undefined {
   const rest = sql.slice(at, at + 2);
-  if (rest === '--') return endOr(sql, sql.indexOf('\n', at), 1);
+  if (rest === '--') return lineCommentEnd(sql, at);
   if (rest === '/*') return blockCommentEnd(sql, at);
   if (rest[0] === '"') return quotedEnd(sql, at, '"', false);
   if (rest[0] === "'") return quotedEnd(sql, at, "'", /[eE]/.test(sql[at - 1] ?? '') && !/\w/.test(sql[at - 2] ?? ''));
@@ -50,6 +50,12 @@ function literalEnd(sql: string, at: number): number | undefined {
 
 function endOr(sql: string, found: number, length: number): number {
   return found < 0 ? sql.length : found + length;
+}
+
+/** For Postgres a carriage return ends a line by itself. */
+function lineCommentEnd(sql: string, start: number): number {
+  const length = sql.slice(start).search(/[\r\n]/);
+  return endOr(sql, length < 0 ? length : start + length, 1);
 }
 
 /** Postgres's block comments nest. */

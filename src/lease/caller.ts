@@ -109,6 +109,8 @@ export class Caller extends AsyncResource implements AbortListener {
   }
 
   #end(): void {
+    // Whoever asked for it may have it settle only now, and a wait time that nobody stops keeps the process.
+    this.#settled = true;
     offAbort(this.request.signal, this);
     // Whoever follows async contexts by hooks keeps something for each until it hears that.
     this.emitDestroy();

@@ -33,25 +33,55 @@ const DEAF: Watch = { close: () => {}, hears: false };
 /** How many names a step of `list` asks for. */
 const SCAN_STEP = '1000';
 
+/** What listens on the client, and to its servers. */
+interface Opened {
+  readonly nodes: Nodes;
+  readonly pubsub: PubSub;
+  readonly asking: Asking;
+  readonly subscriber: Subscriber;
+}
+
 /** Leases and queues on one Redis (or a Sentinel group, which looks like one), or on a Cluster, key by key. */
 export class RedisStore implements LeaseStore {
   readonly #redis: RedisClient | ClusterClient;
-  readonly #nodes: Nodes;
-  readonly #pubsub: PubSub;
   readonly #options: RedisStoreOptions;
+  readonly #emit: Emit;
   /** What this process is known by where it waits. */
   readonly #receiver = randomUUID();
-  readonly #subscriber: Subscriber;
   readonly #unanswered = new Unanswered();
-  readonly #asking: Asking;
+  #open: Opened | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
     this.#options = options;
-    this.#nodes = nodesOf(redis);
-    this.#asking = new Asking(redis, this.#nodes, options.commandTimeout);
-    this.#pubsub = options.pubsub ?? this.#nodes.pubsub;
-    this.#subscriber = new Subscriber(this.#nodes, this.#pubsub, this.#receiver, emit);
+    this.#emit = emit;
+    // What the client says from now on is known at the first look.
+    this.#open = this.#begin();
+  }
+
+  /** After `close` it begins anew. */
+  get #opened(): Opened {
+    this.#open ??= this.#begin();
+    return this.#open;
+  }
+
+  #begin(): Opened {
+    const nodes = nodesOf(this.#redis);
+    const pubsub = this.#options.pubsub ?? nodes.pubsub;
+    const asking = new Asking(this.#redis, nodes, this.#options.commandTimeout);
+    return { nodes, pubsub, asking, subscriber: new Subscriber(nodes, pubsub, this.#receiver, this.#emit) };
+  }
+
+  get #nodes(): Nodes {
+    return this.#opened.nodes;
+  }
+
+  get #pubsub(): PubSub {
+    return this.#opened.pubsub;
+  }
+
+  get #asking(): Asking {
+    return this.#opened.asking;
   }
 
   get reach(): Reach {
@@ -114,7 +144,7 @@ export class RedisStore implements LeaseStore {
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
     if (this.#options.wakeUps === false) return DEAF;
-    return await this.#subscriber.listen(this.#names(key).wake, wake);
+    return await this.#opened.subscriber.listen(this.#names(key).wake, wake);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -165,9 +195,11 @@ export class RedisStore implements LeaseStore {
   }
 
   async close(): Promise<void> {
-    this.#asking.close();
-    this.#subscriber.close();
-    this.#nodes.close();
+    const open = this.#open;
+    this.#open = undefined;
+    open?.asking.close();
+    open?.subscriber.close();
+    open?.nodes.close();
   }
 
   async #giveBack({ key, holder }: Claim, quietly = false): Promise<void> {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
+import { transfer } from '../../src/redis/scripts.generated.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 import { type Handle, registered, sellOne } from './handle-work.js';
 
@@ -49,6 +50,27 @@ describeWithShop('a handle that is handed on', () => {
     await resumed.release();
     expect(await shop.client().prisma.$withLock(key, () => 'next')).toBe('next');
     await lock.release();
+  });
+
+  test('while the old one is at work: that one finds out first, and the lease is had all the same', async () => {
+    const redis = shop.redis();
+    const superseded = gate();
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    const late = async (sha: string, ...args: unknown[]) => {
+      if (sha === transfer.sha1) await superseded.opened;
+      return await evalsha(sha, ...args);
+    };
+    Object.assign(redis, { evalsha: late });
+    const elsewhere = shop.client({ redis }).prisma;
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const resuming = elsewhere.$resumeLock(journey(lock));
+    await eventually('the old one is refused', () => lock.$transaction(() => {}).catch((error) => error.code));
+    superseded.open();
+    const resumed = await resuming;
+    await sellOne(resumed, id);
+    expect(await shop.row(id)).toEqual({ quantity: 9, fence: lock.token });
+    await resumed.release();
   });
 
   test('takes all of its keys along', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NestedError, ReentryError } from '../../src/index.js';
-import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('a lock of several keys inside another', () => {
   const shop = new Shop();
@@ -15,6 +15,25 @@ describeWithShop('a lock of several keys inside another', () => {
         expect(await prisma.$withLock(inner, (_, lock) => lock.token)).toBe(outer.token);
       }
     });
+  });
+
+  test('is not told that it succeeded where the outer one has failed before', async () => {
+    const { id, key } = await shop.product(10);
+    const goOn = gate();
+    let inner: Promise<string> | undefined;
+    const outer = prisma.$withLock(key, async () => {
+      inner = prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await goOn.opened;
+        return 'sold';
+      });
+      inner.catch(() => {});
+      throw new Error('no sale');
+    });
+    await expect(outer).rejects.toThrow('no sale');
+    goOn.open();
+    await expect(inner).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: new Error('no sale') });
+    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
   test('is refused if the outer one has some of them, also where nested ones are allowed', async () => {

@@ -14,6 +14,9 @@ describe('transaction control in raw SQL', () => {
     'START\nTRANSACTION',
     "PREPARE TRANSACTION 'x'",
     '-- a comment\nCOMMIT',
+    // For Postgres a carriage return ends a line, too.
+    '-- a comment\rCOMMIT',
+    '-- a comment\r\nCOMMIT',
     '/* one /* nested */ comment */ COMMIT',
     "SELECT ';'; COMMIT",
     "SELECT E'\\''; COMMIT; --'",

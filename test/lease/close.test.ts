@@ -70,6 +70,24 @@ describeWithShop('closing the waiting room', () => {
     await expectFree(stage(), key);
   });
 
+  test('a caller that is gone before its look says no leaves no timer behind', async () => {
+    const [holder, actor, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const [answered, answer] = [gate(), gate()];
+    actor.store.beforeAnswer = () => {
+      answered.open();
+      return answer.opened;
+    };
+    const caller = new AbortController();
+    const gone = actor.acquire(key, { signal: caller.signal });
+    await answered.opened;
+    caller.abort(new Error('gone'));
+    await expect(gone).rejects.toThrow('gone');
+    answer.open();
+    await expectNothingLeft(stage(), actor, key);
+    await holder.release(first);
+  });
+
   test('nobody is let in meanwhile, for a new key neither, and everybody afterwards', async () => {
     const [actor, key] = [direct(), someKey()];
     const turn = await actor.acquire(key);

@@ -22,7 +22,7 @@ function open(options: Omit<RedisOptions, 'replyMapping'>) {
     redis.disconnect();
     await store.close();
   });
-  return { redis, refused, said };
+  return { redis, store, refused, said };
 }
 
 /** Not `once`, which the errors in between would end. */
@@ -39,6 +39,17 @@ describeWithRedis('one server', (server) => {
     await vi.waitFor(() => expect(refused()).toBe(true), PATIENT);
     await Promise.all([next(redis, 'ready'), server().start()]);
     expect(refused()).toBe(false);
+  });
+
+  test('is known as refused also after the store was closed, and used again', async () => {
+    const { redis, store, refused } = open({ port: server().port });
+    await redis.ping();
+    await store.close();
+    expect(redis.listenerCount('connect')).toBe(0);
+    await store.inspect('a key');
+    await server().killHard();
+    await vi.waitFor(() => expect(refused()).toBe(true), PATIENT);
+    await Promise.all([next(redis, 'ready'), server().start()]);
   });
 
   test('a refusal is not believed for ever by a client that tries no more', async () => {

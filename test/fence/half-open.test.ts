@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { expect, inject, test } from 'vitest';
+import { proxied } from '../support/proxied.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+
+/** A way to the server of which only the client's side can be broken: the server believes that its client is there. */
+async function breakable(url: string) {
+  const target = new URL(url);
+  const clients = new Set<net.Socket>();
+  const servers = new Set<net.Socket>();
+  const listener = net.createServer({ noDelay: true }, (client) => {
+    const server = net.connect({ port: Number(target.port), host: target.hostname, noDelay: true });
+    clients.add(client);
+    servers.add(server);
+    for (const socket of [client, server]) socket.on('error', () => {});
+    server.on('close', () => client.destroy());
+    client.pipe(server, { end: false });
+    server.pipe(client);
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const led = new URL(url);
+  led.host = `127.0.0.1:${(listener.address() as net.AddressInfo).port}`;
+  return {
+    url: led.href,
+    breakOff() {
+      for (const client of clients) client.resetAndDestroy();
+      clients.clear();
+    },
+    close() {
+      for (const server of servers) server.destroy();
+      listener.close();
+    },
+  };
+}
+
+describeWithShop('a connection that is broken for the client alone', () => {
+  const shop = new Shop();
+
+  test('costs the next caller of the process no more than the end of its backend', async () => {
+    const app = inject('postgres').app;
+    const { id, key } = await shop.product(10);
+    const way = await breakable(app);
+    shop.closeLater(() => way.close());
+    const rescue = new PrismaPg({ connectionString: app });
+    const { prisma, events } = shop.client({ pool: { connectionString: way.url }, rescue });
+    const inside = gate();
+    // Longer than the test may take: its own time limits do not end it.
+    const options = { leaseTime: 120_000 };
+    const broken = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        inside.open();
+        const slow = tx.$queryRaw`SELECT pg_sleep(0.5)::text`;
+        setTimeout(() => way.breakOff(), 100);
+        await slow;
+      },
+      options,
+    );
+    const told = expect(broken).rejects.toThrow();
+    await inside.opened;
+    const next = prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), options);
+    await told;
+    expect((await next).quantity).toBe(10);
+    expect(events.map(({ type }) => type)).toContain('backend-ended');
+  });
+
+  test('leaves the error of the function what it was, where its ROLLBACK has no answer', async () => {
+    const app = inject('postgres').app;
+    const { id, key } = await shop.product(10);
+    const { proxy, prisma } = await proxied(shop, app);
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        proxy.silence();
+        throw new Error('no sale');
+      },
+      { timeout: 500 },
+    );
+    await expect(held).rejects.toThrow('no sale');
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+});
