@@ -4,6 +4,37 @@ const file = 'src/fence/attempt.ts';
 
 export const ATTEMPT: readonly Mutant[] = [
   {
+    name: 'attempt: a broken connection has ended for the server, too',
+    file: 'src/fence/attempt.ts',
+    change: [['else if (this.#call.database.isDisconnect(failed))', 'else if (failed === this)']],
+    tests: ['test/fence/half-open'],
+    only: 'costs the next caller',
+    why: 'The key’s row would be kept for as long as the lease, from the process’ own callers, too.',
+  },
+  {
+    name: 'attempt: a ROLLBACK without an answer is the work’s timeout',
+    file: 'src/fence/attempt.ts',
+    change: [['throw this.#refused ? this.#refused.error : strike.reason;', 'throw strike.reason;']],
+    tests: ['test/fence/half-open'],
+    only: 'leaves the error',
+    why: 'The function’s own error would be replaced.',
+  },
+  {
+    name: 'attempt: what has no connection waits for an answer',
+    file: 'src/fence/attempt.ts',
+    change: [['if (this.#query === undefined) giveUp();\n      else if', 'if']],
+    tests: ['test/fence/struck-early'],
+    only: 'has no connection for it',
+    why: 'An abort would be heard two seconds late, and the lease kept for as long.',
+  },
+  {
+    name: 'raw SQL: only a line feed ends a comment',
+    file: 'src/fence/raw-sql.ts',
+    change: [['/[\\r\\n]/', '/\\n/']],
+    tests: ['test/fence/raw-sql'],
+    why: 'A COMMIT behind a carriage return would be let through, and end the transaction.',
+  },
+  {
     name: 'admission outside the transaction',
     file,
     change: [['strike.unlessStruck(admit(query, {', 'strike.unlessStruck(admit(database.rescue, {']],

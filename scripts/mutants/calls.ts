@@ -4,6 +4,30 @@ const EARLY = "if (isolation === 'read committed') process.nextTick(() => grant.
 
 export const CALLS: readonly Mutant[] = [
   {
+    name: 'calls: with Redis back, who began without it is a former holder',
+    file: 'src/lease/contender.ts',
+    change: [[' && !this.#shared.store.isPassedBy', '']],
+    tests: ['test/calls/shared-blockers'],
+    only: 'once Redis is back',
+    why: 'Work that is well would be ended.',
+  },
+  {
+    name: 'calls: a joined call does not hear that the outer one has failed',
+    file: 'src/with-lock.ts',
+    change: [['      own.end(error);\n', '']],
+    tests: ['test/calls/nested'],
+    only: 'is not told that it succeeded',
+    why: 'It would resolve though its work was rolled back.',
+  },
+  {
+    name: 'calls: a handle that was resumed gives its lease back at once',
+    file: 'src/handle.ts',
+    change: [['loss.cause instanceof StaleTokenError ? sleep(TRANSFER_TIME) : undefined', 'undefined']],
+    tests: ['test/calls/handles-resumed'],
+    only: 'while the old one is at work',
+    why: 'Who resumes it would find nothing to take over.',
+  },
+  {
     name: 'release before the COMMIT',
     file: 'src/with-lock.ts',
     change: [[EARLY, 'if (isolation) grant.leave();']],
@@ -79,7 +103,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'a lost handle never left',
     file: 'src/handle.ts',
-    change: [['    void this.#last.then(() => this.#end());\n', '']],
+    change: [['    void Promise.all([this.#last, resumed]).then(() => this.#end());\n', '']],
     tests: ['test/calls/handles-lost'],
     why: 'The callers behind it would wait for ever.',
   },

@@ -7,6 +7,14 @@ const lease = 'src/lease/lease.ts';
 
 export const LEASE: readonly Mutant[] = [
   {
+    name: 'caller: one that is gone settles',
+    file: 'src/lease/caller.ts',
+    change: [['    this.#settled = true;\n    offAbort', '    offAbort']],
+    tests: ['test/lease/close'],
+    only: 'leaves no timer',
+    why: 'Its wait time would keep the process alive.',
+  },
+  {
     name: 'subscribed after the last look',
     file: contention,
     change: [

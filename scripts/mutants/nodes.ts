@@ -5,6 +5,14 @@ const refusal = 'src/redis/refusal.ts';
 
 export const NODES: readonly Mutant[] = [
   {
+    name: 'store: what was closed does not listen to its client again',
+    file: 'src/redis/store.ts',
+    change: [['    this.#open = undefined;\n', '']],
+    tests: ['test/redis/refused'],
+    only: 'also after the store was closed',
+    why: 'A dead node of a quorum would have a vote, and a client of Sentinel would not be revived.',
+  },
+  {
     name: 'nodes: a client that was cut short stays ended',
     file: revival,
     change: [["    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});\n", '']],

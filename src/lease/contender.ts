@@ -138,7 +138,7 @@ export class Contender {
         this.#call(next, lease, whenLeft);
       },
       inOrder: () => inOrder,
-      alone: () => this.#turns === 1,
+      alone: () => this.#turns === 1 && !this.#shared.store.isPassedBy,
       leave: () => {
         if (left) return;
         left = true;

@@ -42,7 +42,7 @@ export class Grant {
 
   /** For how long nobody else can have had any of the keys; milliseconds. */
   get age(): number {
-    // Another turn shares a lease of ours: who stands in our way may be that one, and it is well.
+    // Somebody else is at work as rightfully: who stands in our way may be that one, and it is well.
     if (this.#turns.some((turn) => !turn.alone())) return Number.POSITIVE_INFINITY;
     const ages = this.#turns.map(({ lease }) => lease.age);
     return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);

@@ -74,6 +74,8 @@ export interface KeyState {
 export interface LeaseStore {
   /** `undefined`: nobody knows. */
   readonly reach?: Reach;
+  /** Whether others may be at work on a key without having asked it, from when they could not reach it. */
+  readonly isPassedBy?: true;
   /**
    * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
    * Rejects if the answer is not known; with `NotAsked` if there can be none.

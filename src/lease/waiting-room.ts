@@ -92,7 +92,7 @@ export class WaitingRoom {
    */
   async takeOver(claim: Claim, successor: string, renew: boolean, deadline: Deadline): Promise<Turn> {
     this.throwIfClosing(claim.key);
-    const { renewal } = this.#shared;
+    const { renewal, store } = this.#shared;
     const sentAt = await this.#transfer(claim, successor, deadline);
     this.overruled(claim.key, claim.holder);
     const lease = new Lease({ ...claim, holder: successor }, sentAt);
@@ -103,7 +103,7 @@ export class WaitingRoom {
       this.#shared.giveBack(lease);
       end();
     });
-    return { lease, early: () => {}, inOrder: () => undefined, alone: () => true, leave };
+    return { lease, early: () => {}, inOrder: () => undefined, alone: () => !store.isPassedBy, leave };
   }
 
   /** The key was taken from this holder: if that is one of ours it need not find out by itself. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
 import { transfer } from '../../src/redis/scripts.generated.js';
+import { turnOfLoop } from '../lease/actors.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
@@ -62,10 +63,14 @@ describeWithShop('a handle that is handed on', () => {
     };
     Object.assign(redis, { evalsha: late });
     const elsewhere = shop.client({ redis }).prisma;
+    const own = shop.redis();
     const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
+    const lock = await shop.client({ redis: own }).prisma.$lock(key);
     const resuming = elsewhere.$resumeLock(journey(lock));
     await eventually('the old one is refused', () => lock.$transaction(() => {}).catch((error) => error.code));
+    // Behind all that the old one has sent by then.
+    await turnOfLoop();
+    await own.ping();
     superseded.open();
     const resumed = await resuming;
     await sellOne(resumed, id);

@@ -8,6 +8,19 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
   const { shop, outage, warm } = outages(redis);
   const alone = { onRedisUnavailable: 'postgres', commandTimeout: 400 } as const;
 
+  /** Somebody has waited for an admission, given it up as one does who finds the key's row taken, and tried again. */
+  async function triedTwice(): Promise<void> {
+    const attempts = new Set<string>();
+    await eventually('it has tried again, twice', async () => {
+      const { rows } = await shop.admin.query(
+        `SELECT xact_start::text AS begun FROM pg_stat_activity
+         WHERE wait_event_type = 'Lock' AND position('fenced_lock.admit' in query) > 0`,
+      );
+      for (const { begun } of rows as { begun: string }[]) attempts.add(begun);
+      return attempts.size > 2;
+    });
+  }
+
   test('one who waits in Postgres ends nobody: the other one has the key as rightfully', async () => {
     const [holder, contender] = [await warm(alone), await warm(alone)];
     const { id, key } = await shop.product(10);
@@ -23,18 +36,34 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     const next = contender.prisma.$withLock(key, (tx) =>
       tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
     );
-    const attempts = new Set<string>();
-    await eventually('it has tried again, twice', async () => {
-      const { rows } = await shop.admin.query(
-        `SELECT xact_start::text AS begun FROM pg_stat_activity
-         WHERE wait_event_type = 'Lock' AND position('fenced_lock.admit' in query) > 0`,
-      );
-      for (const { begun } of rows as { begun: string }[]) attempts.add(begun);
-      return attempts.size > 2;
-    });
+    await triedTwice();
     goOn.open();
     expect(await held).toMatchObject({ quantity: 9 });
     expect(await next).toMatchObject({ quantity: 8 });
     await end();
+  });
+
+  test('who has the lease once Redis is back does not end who began without it, either', async () => {
+    const holder = await warm(alone);
+    const { id, key } = await shop.product(10);
+    const end = await outage('dead');
+    const inside = gate();
+    const goOn = gate();
+    const held = holder.prisma.$withLock(key, async (tx) => {
+      inside.open();
+      await goOn.opened;
+      return await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+    });
+    await inside.opened;
+    await end();
+    const contender = await warm(alone);
+    const next = contender.prisma.$withLock(key, (tx) =>
+      tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
+    );
+    await triedTwice();
+    goOn.open();
+    expect(await held).toMatchObject({ quantity: 9 });
+    expect(await next).toMatchObject({ quantity: 8 });
+    expect(contender.events).toEqual([]);
   });
 });
