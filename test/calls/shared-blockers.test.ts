@@ -1,12 +1,28 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { gate } from '../support/shop.js';
+import { gate, type ShopClient } from '../support/shop.js';
 import { outages } from './outages.js';
 
 describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
   const { shop, outage, warm } = outages(redis);
   const alone = { onRedisUnavailable: 'postgres', commandTimeout: 400 } as const;
+
+  const sellOne = (id: number) => (tx: Pick<ShopClient, 'stock'>) =>
+    tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+
+  /** Resolves when the function has begun; it ends when it is told to go on. */
+  async function atWork(prisma: ShopClient, { id, key }: { id: number; key: string }) {
+    const inside = gate();
+    const goOn = gate();
+    const held = prisma.$withLock(key, async (tx) => {
+      inside.open();
+      await goOn.opened;
+      return await sellOne(id)(tx);
+    });
+    await inside.opened;
+    return { held, goOn };
+  }
 
   /** Somebody has waited for an admission, given it up as one does who finds the key's row taken, and tried again. */
   async function triedTwice(): Promise<void> {
@@ -25,17 +41,8 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     const [holder, contender] = [await warm(alone), await warm(alone)];
     const { id, key } = await shop.product(10);
     const end = await outage('dead');
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.prisma.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      return await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-    });
-    await inside.opened;
-    const next = contender.prisma.$withLock(key, (tx) =>
-      tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
-    );
+    const { held, goOn } = await atWork(holder.prisma, { id, key });
+    const next = contender.prisma.$withLock(key, sellOne(id));
     await triedTwice();
     goOn.open();
     expect(await held).toMatchObject({ quantity: 9 });
@@ -47,19 +54,10 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     const holder = await warm(alone);
     const { id, key } = await shop.product(10);
     const end = await outage('dead');
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.prisma.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      return await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-    });
-    await inside.opened;
+    const { held, goOn } = await atWork(holder.prisma, { id, key });
     await end();
     const contender = await warm(alone);
-    const next = contender.prisma.$withLock(key, (tx) =>
-      tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
-    );
+    const next = contender.prisma.$withLock(key, sellOne(id));
     await triedTwice();
     goOn.open();
     expect(await held).toMatchObject({ quantity: 9 });
