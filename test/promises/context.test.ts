@@ -125,18 +125,20 @@ describeWithShop('a lock inside a lock of the same key', () => {
   test('that was not awaited dooms the outer one, and writes nothing later', async () => {
     const { id, key } = await shop.product(10);
     const later = gate();
-    let forgotten: Promise<unknown> = Promise.resolve();
+    let [forgotten, written]: Promise<unknown>[] = [];
     const held = prisma.$withLock(key, async (tx) => {
       await setTo(tx, id, 5);
-      const inner = prisma.$withLock(key, async (innerTx) => {
-        await later.opened;
-        await setTo(innerTx, id, 4);
+      const inner = prisma.$withLock(key, (innerTx) => {
+        const write = later.opened.then(() => setTo(innerTx, id, 4));
+        written = write.catch((error: unknown) => error);
+        return write;
       });
       forgotten = inner.catch((error: unknown) => error);
     });
     await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    expect(await forgotten).toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: 'TRANSACTION_ABORTED' } });
     later.open();
-    expect(await forgotten).toMatchObject({ code: 'CLOSED' });
+    expect(await written).toMatchObject({ code: 'CLOSED' });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
