@@ -5,6 +5,14 @@ const refusal = 'src/redis/refusal.ts';
 
 export const NODES: readonly Mutant[] = [
   {
+    name: 'store: an answer that comes late opens again what was closed',
+    file: 'src/redis/store.ts',
+    change: [['if (nodes.resends &&', 'if (this.#nodes.resends &&']],
+    tests: ['test/redis/refused'],
+    only: 'leaves nothing with the client',
+    why: 'Listeners of ours would stay with the client.',
+  },
+  {
     name: 'store: what was closed does not listen to its client again',
     file: 'src/redis/store.ts',
     change: [['    this.#open = undefined;\n', '']],

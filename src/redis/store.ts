@@ -89,14 +89,16 @@ export class RedisStore implements LeaseStore {
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
-    const connection = this.#asking.connection;
-    const time = connection ? await this.#asking.connected(connection, atMost) : atMost;
+    // Kept: the answer may come when all this is closed, and must not open it again.
+    const { asking, nodes, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
+    const { connection } = asking;
+    const time = connection ? await asking.connected(connection, atMost) : atMost;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const [reply, present] = await this.#asking
-      .run(scripts.acquire, [lease, queue], [...args, this.#offerTime, this.#pubsub], time)
+    const [reply, present] = await asking
+      .run(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub], time)
       .catch((error: unknown) => {
-        if (this.#nodes.resends && !isReply(error)) this.#unanswered.add(holder);
+        if (nodes.resends && !isReply(error)) this.#unanswered.add(holder);
         throw error;
       });
     const left = Number(reply);
@@ -251,7 +253,7 @@ export class RedisStore implements LeaseStore {
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
-    if (!isReply(error)) this.#nodes.doubt();
+    if (!isReply(error)) this.#open?.nodes.doubt();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
       const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
@@ -30,16 +31,7 @@ describeWithShop('a call that is struck before it is admitted', () => {
   test('hears its abort at once where the pool has no connection for it, and gives its lease back', async () => {
     const { key } = await shop.product(1);
     const { prisma, plain } = shop.client({ pool: { max: 1 } });
-    const [inside, goOn] = [gate(), gate()];
-    const busy = plain.$transaction(
-      async (tx) => {
-        await tx.$queryRaw`SELECT 1`;
-        inside.open();
-        await goOn.opened;
-      },
-      { timeout: 20_000 },
-    );
-    await inside.opened;
+    const bystander = await busy(plain);
     const abort = new AbortController();
     const since = performance.now();
     const call = prisma.$withLock(key, () => 'in', { signal: abort.signal, maxWait: 20_000 });
@@ -51,8 +43,7 @@ describeWithShop('a call that is struck before it is admitted', () => {
     // An answer of Postgres would be waited for longer than that, and there is none to come.
     expect(performance.now() - since).toBeLessThan(1_900);
     await eventually('it is given back', async () => (await redis.exists(lease)) === 0);
-    goOn.open();
-    await busy;
+    await bystander.letGo();
     expect(await prisma.$withLock(key, () => 'in')).toBe('in');
   });
 

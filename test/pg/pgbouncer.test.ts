@@ -5,6 +5,7 @@ import { TransactionAbortedError } from '../../src/index.js';
 import { FencedClient } from '../../src/pg/index.js';
 import { sellOne } from '../calls/handle-work.js';
 import { isOpen, LEASE, startHolder } from '../promises/holder.js';
+import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
 import { type PgBouncer, pgBouncerUnavailable, startPgBouncer } from '../support/servers/index.js';
@@ -214,24 +215,13 @@ function throughPgBouncer(driver: pg.PoolConfig): void {
       const url = await narrow();
       const bystander = client({ pool: { connectionString: url } }).plain;
       const { prisma } = client({ pool: { connectionString: url }, rescue: new PrismaPg(direct()) });
-      const inside = gate();
-      const goOn = gate();
-      const busy = bystander.$transaction(
-        async (tx) => {
-          await tx.$queryRaw`SELECT 1`;
-          inside.open();
-          await goOn.opened;
-        },
-        { timeout: 20_000 },
-      );
-      await inside.opened;
+      const { letGo } = await busy(bystander);
       const refused = prisma.$withLock(key, () => 'in', { maxWait: 200 });
       // With BEGIN kept back, the first that waits in PgBouncer's line is the admission.
       await expect(refused).rejects.toMatchObject({
         code: driver.Client === FencedClient ? 'TRANSACTION_ABORTED' : 'P2028',
       });
-      goOn.open();
-      await busy;
+      await letGo();
       // On the only server connection: it has to be free of a transaction that nobody will end.
       const sold = await bystander.stock.update({ where: { id }, data: { quantity: 9 } });
       expect(sold.quantity).toBe(9);

@@ -3,6 +3,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
 import { PREFIX } from '../lease/actors.js';
+import { claimOf } from '../lease/claims.js';
 import type { RedisSite } from '../support/redis-site.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { freePort, startSentinelGroup } from '../support/servers/index.js';
@@ -50,6 +51,17 @@ describeWithRedis('one server', (server) => {
     await server().killHard();
     await vi.waitFor(() => expect(refused()).toBe(true), PATIENT);
     await Promise.all([next(redis, 'ready'), server().start()]);
+  });
+
+  test('a look that has no answer before the store is closed leaves nothing with the client', async () => {
+    const { redis, store } = open({ port: server().port });
+    await redis.ping();
+    server().freeze();
+    const looked = store.acquire(claimOf('a key'), { atMost: 200 });
+    await store.close();
+    await expect(looked).rejects.toThrow('did not answer');
+    expect([redis.listenerCount('connect'), redis.listenerCount('end')]).toEqual([0, 0]);
+    server().thaw();
   });
 
   test('a refusal is not believed for ever by a client that tries no more', async () => {
