@@ -1,9 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
-import type { PoolConfig } from 'pg';
 import { PrismaClient } from '../test/generated/prisma/client.js';
 import type { Contestant, Seller } from './contestants/contestant.js';
-import { FencedClient } from './shipped.js';
 
 /** Connections of all contestants, the same for each. */
 const POOL = 10;
@@ -22,7 +20,6 @@ export class House {
   readonly name = `bench ${process.pid}`;
   readonly #shops = new Map<Contestant['shop'], PrismaClient>();
   readonly #sellers = new Map<string, Promise<Seller>>();
-  #fencedShop: PrismaClient | undefined;
   #redis: Redis | undefined;
 
   constructor(site: Site) {
@@ -46,15 +43,9 @@ export class House {
     return shop;
   }
 
-  /** The same on connections that send BEGIN along with the admission. */
-  get fencedShop(): PrismaClient {
-    this.#fencedShop ??= this.#open('plain', { Client: FencedClient });
-    return this.#fencedShop;
-  }
-
-  #open(name: Contestant['shop'], driver: PoolConfig = {}): PrismaClient {
+  #open(name: Contestant['shop']): PrismaClient {
     const settings = { connectionString: this.site[name], max: POOL, application_name: this.name };
-    return new PrismaClient({ adapter: new PrismaPg({ ...settings, ...driver }) });
+    return new PrismaClient({ adapter: new PrismaPg(settings) });
   }
 
   seller(contestant: Contestant): Promise<Seller> {
@@ -68,7 +59,6 @@ export class House {
   async close(): Promise<void> {
     for (const seller of this.#sellers.values()) await (await seller).close();
     for (const shop of this.#shops.values()) await shop.$disconnect();
-    await this.#fencedShop?.$disconnect();
     this.#redis?.disconnect();
   }
 }

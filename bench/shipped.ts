@@ -2,7 +2,6 @@
 const part = (file: string) => import(new URL(`../dist/${file}`, import.meta.url).href);
 
 export const { fencedLock } = (await part('index.js')) as typeof import('../src/index.js');
-export const { FencedClient } = (await part('pg/index.js')) as typeof import('../src/pg/index.js');
 
 /** The waiting room without what stands on it. */
 export async function shippedRoom() {

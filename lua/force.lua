@@ -1,11 +1,19 @@
--- force: takes the key from this holder, whoever asks, and passes it on. From no other: who has it since is well.
+-- force: takes the key from this holder, whoever asks, and passes it on. From no other: who has it since is well. Values
+-- of another type, which are nobody's, are deleted.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  wake  offerTime  pubsub
--- REPLY integer: 1 it was held; 0 not any more
--- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
+-- REPLY integer: 1 it was held, or there was something to delete; 0 not any more
+-- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua shared/alien.lua
 
-if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])
+local cleared = 0
+if is_alien('LLEN', KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end
+if is_alien('GET', KEYS[1]) then cleared = redis.call('DEL', KEYS[1]) end
+local holder = holder_of(KEYS[1])
+if holder == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+elseif holder or cleared == 0 then
+  return cleared
+end
 if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4], ARGV[2], 'look') end
 return 1

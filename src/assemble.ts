@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Database } from './fence/database.js';
@@ -11,6 +12,7 @@ import { WaitingRoom } from './lease/waiting-room.js';
 import { OpenHandles } from './open-handles.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options.js';
 import type { Parts } from './parts.js';
+import { fenceFactory } from './prisma/adapter.js';
 import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
@@ -22,20 +24,23 @@ import { RedisStore } from './redis/store.js';
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
+  fenceFactory(adapter);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
   const redis = storeOf(options, emit);
   const store = options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
   const handles = new OpenHandles();
-  const parts: Parts = { room, handles, fencing: fencingOf(client, options), emit, calm: true };
+  const fencing = fencingOf(client, options);
+  const parts: Parts = { room, roomId: roomIdOf(options), handles, fencing, emit };
+  const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const databases = new WeakMap<PrismaInternals, Database<object>>();
   return {
     parts,
     store,
     /** The same for each client that was extended further. */
     databaseOf(outermost: PrismaInternals): Database<object> {
-      const database = databases.get(outermost) ?? prismaDatabase(outermost, rescue.query);
+      const database = databases.get(outermost) ?? prismaDatabase(outermost, rescue.query, concerned);
       databases.set(outermost, database);
       return database;
     },
@@ -65,6 +70,15 @@ function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: Resol
   // Each node would make its offer to another one.
   const nodes = redis.map((client, node) => store(client, { offerTime: 0 }, emitOf(node, emit)));
   return new QuorumStore(nodes, wakeUps ? HEARD : pollInterval, emit);
+}
+
+/** Those whose names in Redis begin alike share their leases, and nobody else does. */
+function roomIdOf({ redis, keyPrefix }: ResolvedOptions): number {
+  const prefixes = redis.map((client) => `${(client as unknown as RedisClient).options?.keyPrefix ?? ''}${keyPrefix}`);
+  return createHash('sha256')
+    .update(JSON.stringify([...new Set(prefixes)].sort()))
+    .digest()
+    .readInt32BE(0);
 }
 
 function restOf({ wake, pollInterval }: ResolvedOptions): { rest?: Rest } {

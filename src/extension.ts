@@ -9,8 +9,8 @@ import { forceRelease, inspect, type LockState, list } from './operators.js';
 import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options.js';
 
 import { isTransactionClient } from './prisma/client.js';
-import type { HookParams, PrismaInternals } from './prisma/internals.js';
-import { writesOutside } from './prisma/transactions.js';
+import type { PrismaInternals } from './prisma/internals.js';
+import { noticingWrites } from './prisma/outside.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 import { resolveLockOptions, resolveOptions } from './resolve.js';
 import { type LockCall, type TryResult, tryWithLock, withLock } from './with-lock.js';
@@ -68,7 +68,7 @@ function extensionOf(resolved: ResolvedOptions) {
     };
     const extended = client.$extends({
       name: 'fenced-lock',
-      query: { $allOperations: (params) => noticeEscape(params as unknown as HookParams) },
+      query: noticingWrites(),
       client: {
         /**
          * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are taken all or
@@ -131,7 +131,7 @@ function extensionOf(resolved: ResolvedOptions) {
         /**
          * The handle that `state` was made from by `toJSON()`, in this process from now on; the old one is lost.
          *
-         * @throws StaleTokenError if somebody else has been admitted since, LockLostError if its lease has ended.
+         * @throws StaleTokenError if somebody else has been admitted since or its row is gone, LockLostError if its lease has ended.
          */
         async $resumeLock<T>(this: T, state: HandleState, options: ResumeOptions = {}): Promise<LockHandle<LockTx<T>>> {
           const checked = checkState(state);
@@ -188,19 +188,6 @@ function promised<R>(call: () => Promise<R>): Promise<R> {
   } catch (error) {
     return Promise.reject(error);
   }
-}
-
-/** Passes on an operation, unless it is a write that stands in a lock's function and not in its transaction. */
-function noticeEscape(params: HookParams): Promise<unknown> {
-  const key = heldKey();
-  if (key === undefined || !writesOutside(params)) return params.query(params.args);
-  const { model, operation } = params;
-  throw new InsideTransactionError(
-    `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-      'whose writes do not belong to its transaction: they would stay if it is rolled back, and wait for what it holds. ' +
-      'Use the client that the function is given; for what has to stay whatever happens, one without this extension.',
-    { key },
-  );
 }
 
 /** @throws InsideTransactionError on the client of a transaction. */

@@ -15,8 +15,9 @@ import { resolveTransactionOptions } from './resolve.js';
 import { underGrant, type Wanted } from './under-grant.js';
 import type { LockCall } from './with-lock.js';
 
-/** How long a lease that Postgres says is somebody else's is left to that one; ms. */
+/** How long a lease that Postgres says is somebody else's is left to that one, and how often to look; ms. */
 const TRANSFER_TIME = 1_000;
+const TRANSFER_PAUSE = 50;
 
 /**
  * A lock that is held until it is released, for work that is more than one transaction. Its token was registered in
@@ -31,7 +32,8 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON'>, AsyncDisposable {
    * Runs `fn` in a transaction that Postgres admits under this handle's token. Those of one handle run one after the
    * other.
    *
-   * @throws StaleTokenError, with reason `superseded`, if somebody else has been admitted since.
+   * @throws StaleTokenError, with reason `superseded`, if somebody else has been admitted since; `forgotten`, if Postgres has
+   *   no row of the key any more.
    * @throws as `$withLock`, and ClosedError after the release.
    */
   $transaction<R>(fn: Work<Tx, R>, options?: TransactionOptions): Promise<R>;
@@ -47,7 +49,7 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   const { waitTime, leaseTime, renew, signal } = options;
   findJoint(keys, options.nested, () => false);
   const deadline = new Deadline(waitTime);
-  const request = { leaseTime, renew, deadline, waitTime, signal, mayShare: false, mayBeEarly: false };
+  const request = { leaseTime, renew, deadline, waitTime, signal, mayShare: false };
   const first = await parts.room.enter(keys[0] as string, request);
   const grant = await withOthers(first, parts.room, keys, request);
   try {
@@ -71,14 +73,21 @@ export async function resume<Tx>(
   findJoint(keys, options.nested, () => false);
   const successors = keys.map(() => randomUUID());
   // Postgres first: from here on the old handle writes nothing, whatever becomes of Redis.
-  const old = { keys, key: keys[0] as string, holders, leaseTime, age: Number.POSITIVE_INFINITY, loss: undefined };
+  const none = {
+    shared: false,
+    age: Number.POSITIVE_INFINITY,
+    loss: undefined,
+    look: async () => {},
+    attach: () => () => {},
+  };
+  const old = { ...none, keys, key: keys[0] as string, holders, leaseTime };
   const registered = { tokens: tokens.map(BigInt), successors };
   const deadline = new Deadline(options.waitTime);
   const turns: Turn[] = [];
   room.throwIfClosing(old.key);
   const done = room.begin();
   try {
-    const kept = await register(parts, call, { ...old, attach: () => () => {} }, deadline, registered);
+    const kept = await register(parts, call, old, deadline, registered);
     try {
       for (const [index, key] of keys.entries()) {
         const claim = { key, holder: holders[index] as string, leaseTime };
@@ -91,8 +100,8 @@ export async function resume<Tx>(
       // Nothing has been taken over: the old handle, and its state, are to be good again.
       if (turns.length === 0 && !(error instanceof LockLostError)) {
         const back = { tokens: registered.tokens, successors: holders };
-        const own = { ...old, holders: successors, attach: () => () => {} };
-        await register(parts, call, own, new Deadline(options.waitTime), back).catch(() => {});
+        const own = { ...old, holders: successors };
+        await register(parts, call, own, new Deadline(options.waitTime), back, true).catch(() => {});
       }
       throw error;
     }
@@ -108,6 +117,7 @@ async function register<Tx>(
   grant: Wanted<Tx, unknown>['grant'],
   deadline: Deadline,
   registered: Registered,
+  whileClosing = false,
 ): Promise<readonly bigint[]> {
   const wanted = {
     database,
@@ -115,6 +125,7 @@ async function register<Tx>(
     options: { ...options, retries: 0, isolationLevel: undefined },
     deadline,
     registered: { ...registered, durable: true },
+    whileClosing,
   };
   return await underGrant(parts, wanted, new Strike(), async (_, { tokens }) => tokens);
 }
@@ -142,7 +153,8 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#tokens = tokens;
     this.keys = grant.keys;
     this.token = tokens.at(-1) as bigint;
-    this.#detach = grant.attach({ lost: (loss) => this.#onLoss(loss), beat: () => {} });
+    const beat = () => parts.handles.beat(database.rescue);
+    this.#detach = grant.attach({ lost: (loss) => this.#onLoss(loss), beat });
     if (grant.loss) this.#onLoss(grant.loss);
   }
 
@@ -220,9 +232,14 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Nobody gives back what is lost, so the callers behind it would wait for ever. */
   #onLoss(loss: LockLostError): void {
     this.#strike.now(loss);
-    // Who has resumed it has Postgres's word, and the lease is transferred next: not if we had given it back.
-    const resumed = loss.cause instanceof StaleTokenError ? sleep(TRANSFER_TIME) : undefined;
+    const resumed = loss.cause instanceof StaleTokenError ? this.#untilTransferred() : undefined;
     void Promise.all([this.#last, resumed]).then(() => this.#end());
+  }
+
+  /** Who has resumed it has Postgres's word, and the lease is transferred next: not if we had given it back. */
+  async #untilTransferred(): Promise<void> {
+    const deadline = new Deadline(TRANSFER_TIME);
+    while (!deadline.passed && !(await this.#grant.look())) await sleep(TRANSFER_PAUSE);
   }
 
   #end(): void {

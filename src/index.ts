@@ -12,8 +12,10 @@ export {
   NestedError,
   NotInstalledError,
   ReentryError,
+  type StaleReason,
   StaleTokenError,
   TransactionAbortedError,
+  toFencedLockError,
 } from './base/errors.js';
 export type { FencedLockEvent } from './base/events.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';

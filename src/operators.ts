@@ -19,6 +19,8 @@ export interface LockState {
   readonly expiresIn: number;
   /** Processes that wait for it. */
   readonly waiting: number;
+  /** What Redis has in the place of the lease or the queue, so that nobody can have the key; `forceRelease` deletes it. */
+  readonly problem?: string;
   /** The last token that was admitted and committed; `undefined` where there was none, or it was collected as idle. */
   readonly token: bigint | undefined;
   /** Admissions since the key was first used, or last collected. */
@@ -60,9 +62,11 @@ export async function forceRelease<Tx>(
     key,
     holders: [randomUUID()],
     leaseTime: options.leaseTime,
+    shared: false,
     // Whoever is at work began before this, and is ended for that.
     age: 0,
     loss: undefined,
+    look: async () => {},
     attach: () => () => {},
   };
   const wanted = {
@@ -71,19 +75,20 @@ export async function forceRelease<Tx>(
     options: { ...options, retries: 0, isolationLevel: undefined },
     deadline: new Deadline(options.waitTime),
     registered: { durable: true },
+    overrules: true,
   };
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';
     parts.emit(event);
   };
-  const { holder } = await store.inspect(key).catch(unavailable(key));
+  const { holder, problem } = await store.inspect(key).catch(unavailable(key));
   await underGrant({ ...parts, emit }, wanted, new Strike(), async () => {});
   const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
-  if (holder === undefined) return ended;
+  if (holder === undefined && problem === undefined) return ended;
   // From that holder alone: who has it since was admitted after us, and is well.
-  const wasHeld = await store.force(key, holder).catch(unavailable(key, done));
-  parts.room.overruled(key, holder);
+  const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, done));
+  if (holder !== undefined) parts.room.overruled(key, holder);
   return wasHeld || ended;
 }
 

@@ -6,9 +6,9 @@ import type { OpenHandles } from './open-handles.js';
 /** What the calls of one extended client share. */
 export interface Parts {
   readonly room: WaitingRoom;
+  /** What the waiting room is known by in Postgres: a signed number of 32 bits. */
+  readonly roomId: number;
   readonly handles: OpenHandles;
   readonly fencing: Fencing;
   readonly emit: Emit;
-  /** Whether the last caller had its lease without waiting: then the next one probably has it, too. */
-  calm: boolean;
 }

@@ -2,8 +2,9 @@ import { offAbort, onAbort } from './base/abort.js';
 import type { Deadline } from './base/clock.js';
 import type { Strike } from './base/strike.js';
 import type { Admission } from './fence/admission.js';
-import type { Call, Registered } from './fence/call.js';
-import type { Database, Opening } from './fence/database.js';
+import type { Call, Registered, Successor } from './fence/call.js';
+import type { Database } from './fence/database.js';
+import type { Entry } from './fence/entry.js';
 import { fencedTransaction } from './fence/transaction.js';
 import type { LeaseUser } from './lease/lease.js';
 import type { ResolvedLockOptions } from './options.js';
@@ -12,23 +13,28 @@ import type { Parts } from './parts.js';
 /** A transaction that a call wants, under what it was granted. */
 export interface Wanted<Tx, R> {
   readonly database: Database<Tx>;
-  readonly opening?: Opening<Tx> | undefined;
+  readonly entry?: Entry<Tx> | undefined;
   readonly grant: Call<Tx, R>['grant'] & { attach(user: LeaseUser): () => void };
   readonly options: ResolvedLockOptions;
   /** When the wait time is over, in which the admission has to be had. */
   readonly deadline: Deadline;
   readonly registered?: Registered;
-  readonly onCommit?: (admission: Admission) => void;
+  /** Called when COMMIT is about to be sent: whose turn it is next. */
+  readonly successor?: () => Successor | undefined;
+  /** Whether whoever is in the way is ended, of whichever waiting room. */
+  readonly overrules?: boolean;
+  /** Whether it goes on while the client is being closed. */
+  readonly whileClosing?: boolean;
 }
 
-/** Runs it; the loss of a lease and the caller's signal strike it. */
+/** Runs it; the loss of a lease and the caller's signal strike it, and until it is admitted the end of the client. */
 export async function underGrant<Tx, R>(
-  { fencing, emit }: Parts,
+  { room, roomId, fencing, emit }: Parts,
   wanted: Wanted<Tx, R>,
   strike: Strike,
   work: (tx: Tx, admission: Admission) => Promise<R>,
 ): Promise<R> {
-  const { grant, options, deadline, opening, ...rest } = wanted;
+  const { grant, options, deadline, entry, overrules = false, whileClosing = false, ...rest } = wanted;
   const { signal, waitTime } = options;
   const aborted = { handleEvent: () => strike.now(signal?.reason) };
   onAbort(signal, aborted);
@@ -40,9 +46,27 @@ export async function underGrant<Tx, R>(
     beat = listener;
   };
   const limits = { ...options, wait: { deadline, waitTime } };
+  const admitted = whileClosing ? () => {} : room.untilAdmitted(grant.key, (error) => strike.now(error));
+  const begin = (tx: Tx, admission: Admission) => {
+    admitted();
+    return work(tx, admission);
+  };
   try {
-    return await fencedTransaction<Tx, R>({ ...rest, opening, grant, fencing, limits, strike, work, onBeat, emit });
+    const call = {
+      ...rest,
+      entry,
+      room: overrules ? undefined : roomId,
+      grant,
+      fencing,
+      limits,
+      strike,
+      work: begin,
+      onBeat,
+      emit,
+    };
+    return await fencedTransaction<Tx, R>(call);
   } finally {
+    admitted();
     offAbort(signal, aborted);
     detach();
   }

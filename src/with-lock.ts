@@ -1,12 +1,17 @@
-import { after, Deadline, type Timer, within } from './base/clock.js';
+import { randomUUID } from 'node:crypto';
+import { after, Deadline, type Timer } from './base/clock.js';
 import { LockTimeoutError } from './base/errors.js';
 import { Strike } from './base/strike.js';
 import { findJoint, holding } from './context.js';
 import type { Admission } from './fence/admission.js';
-import type { Database, Opening } from './fence/database.js';
+import { requestOf } from './fence/attempt.js';
+import type { Successor } from './fence/call.js';
+import type { Connection, Database } from './fence/database.js';
+import { type AskedFor, askFor, Entry, type EntryOptions } from './fence/entry.js';
 import { Joint } from './join.js';
-import type { Prelude, Request } from './lease/caller.js';
 import { type Grant, withOthers } from './lease/grant.js';
+import type { Lease } from './lease/lease.js';
+import type { Prelude, Request } from './lease/request.js';
 import { HeldLock, type Work } from './lock.js';
 import type { LockOptions, ResolvedLockOptions } from './options.js';
 import type { Parts } from './parts.js';
@@ -42,28 +47,33 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
 
 /** How long a connection may be held while a look has no answer. */
 const LOOK_TIME = 20;
-/** How long an answer waits for the one before it, whose COMMIT may have to be looked for; ms. */
-const IN_ORDER_TIME = 1_000;
+/** How long an admission beside a look may wait for the key's row: whoever has it has the lease, too; ms. */
+const BESIDE_LOOK = 10;
+/** How long one that was sent with the COMMIT before it may wait for it: only another process can have it; ms. */
+const BEHIND_COMMIT = 500;
 
 /**
  * What a call has from its beginning until it is its turn. One object, because it is there for every caller that waits.
  *
- * The connection is fetched beside the look in Redis, not behind it, where that look is likely to get the lease: nobody
- * waited lately, or the key has been offered. Whoever has to wait after all gives it back first: a waiting caller holds none.
+ * Its transaction begins beside the look in Redis, not behind it, where that look is likely to get the lease: nobody
+ * waited lately, or the key has been offered. Whoever has to wait after all rolls it back first: a waiting caller holds
+ * no connection.
  */
 class Asked<Tx> implements Request, Prelude {
   readonly deadline: Deadline;
+  readonly mayShare = true;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
-  #opening: Opening<Tx> | undefined;
+  #entry: Entry<Tx> | undefined;
+  /** The connection of the turn before, on which this one's beginning has been sent. */
+  #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
   #timer: Timer | undefined;
-  #calm = true;
 
   constructor(parts: Parts, call: LockCall<Tx>) {
     this.#parts = parts;
     this.#call = call;
-    if (parts.calm && call.keys.every((key) => parts.room.isFree(key))) this.open();
     this.deadline = new Deadline(call.options.waitTime);
+    if (call.keys.every((key) => parts.room.isCalm(key))) this.open();
   }
 
   get waitTime(): number {
@@ -82,24 +92,15 @@ class Asked<Tx> implements Request, Prelude {
     return this.#call.options.signal;
   }
 
-  get mayShare(): boolean {
-    return true;
-  }
-
-  get mayBeEarly(): boolean {
-    const { isolationLevel } = this.#call.options;
-    return isolationLevel === undefined || isolationLevel === 'ReadCommitted';
-  }
-
   get ahead(): Prelude {
     return this;
   }
 
   open(): void {
-    if (this.#opening) return;
-    const { database, options } = this.#call;
+    if (this.#entry) return;
+    const holders = this.#call.keys.map(() => randomUUID());
     try {
-      this.#opening = database.open(options);
+      this.#entry = Entry.open(this.#call.database, this.#beginning(holders, BESIDE_LOOK));
     } catch {
       // It is opened again when it is the caller's turn, and then the error is the caller's.
       return;
@@ -108,18 +109,43 @@ class Asked<Tx> implements Request, Prelude {
   }
 
   discard(): void {
-    this.#calm = false;
-    this.#parts.calm = false;
     this.#timer?.stop();
-    this.#opening?.discard();
-    this.#opening = undefined;
+    this.#entry?.discard();
+    this.#entry = undefined;
   }
 
-  /** The transaction, if it is still open. */
-  take(): Opening<Tx> | undefined {
+  /** Has this call begin with the COMMIT of the turn before it, if it can. */
+  follow(database: Database<unknown>, { holder, shared }: Lease): Successor | undefined {
+    const { keys } = this.#call;
+    if (database !== this.#call.database || keys.length > 1) return undefined;
+    const asked = askFor(this.#beginning([holder], BEHIND_COMMIT, shared));
+    return {
+      asked,
+      begin: (connection) => {
+        this.#begun = { connection, asked };
+      },
+    };
+  }
+
+  /** The transaction, if it has begun. */
+  take(): Entry<Tx> | undefined {
     this.#timer?.stop();
-    this.#parts.calm = this.#calm;
-    return this.#opening;
+    if (this.#begun === undefined) return this.#entry;
+    this.#entry?.discard();
+    const { connection, asked } = this.#begun;
+    // Here and not in `follow`, which runs in the async context of the turn before.
+    return Entry.follow(this.#call.database, this.#beginning([], BEHIND_COMMIT), connection, asked);
+  }
+
+  #beginning(holders: readonly string[], waitTime: number, shared = false): EntryOptions {
+    const { keys, options } = this.#call;
+    const { leaseTime } = options;
+    const { fencing, roomId: room } = this.#parts;
+    const hooked = fencing.needsHook(this.#call.database.rescue);
+    const grant = { keys, holders, leaseTime, shared };
+    const request = () => requestOf({ grant, limits: options, room }, waitTime);
+    const { maxWait, isolationLevel } = options;
+    return { key: keys[0] as string, maxWait, isolationLevel, hooked, request };
   }
 }
 
@@ -144,19 +170,11 @@ async function hold<Tx, R>(
       throw error;
     }
   };
-  // Whoever comes next waits for our COMMIT in Postgres, which is sent first: what the next one begins with would be in
-  // its way. With an older snapshot it would have to begin again.
-  const onCommit = ({ isolation }: Admission) => {
-    if (isolation === 'read committed') process.nextTick(() => grant.early());
-  };
+  const successor = () =>
+    grant.pass((next, lease) => (next instanceof Asked ? next.follow(database, lease) : undefined));
   try {
-    const wanted = { database, opening: asked.take(), grant, options, deadline: asked.deadline, onCommit };
-    const value = await underGrant(parts, wanted, strike, run);
-    // The answers of two connections overtake each other: who asked first hears first. Not at any price: this result is
-    // known, and that of the one before may not be for long.
-    const before = grant.inOrder();
-    if (before) await within(before, IN_ORDER_TIME);
-    return value;
+    const wanted = { database, entry: asked.take(), grant, options, deadline: asked.deadline, successor };
+    return await underGrant(parts, wanted, strike, run);
   } finally {
     // The outcome is known, or nobody will ever know it. Nothing here throws.
     grant.leave();

@@ -10,7 +10,7 @@ import { redisSemaphore } from './redis-semaphore.js';
 import { redlock } from './redlock.js';
 import { redlockUniversal } from './redlock-universal.js';
 import { simpleRedisMutex } from './simple-redis-mutex.js';
-import { withLockAlone, withLockAndClient, withLockAndGuard } from './with-lock.js';
+import { withLockAlone, withLockAndGuard } from './with-lock.js';
 
 /** In the order in which they are shown. One more is a file, and its name here. */
 export const CONTESTANTS: readonly Contestant[] = [
@@ -25,7 +25,6 @@ export const CONTESTANTS: readonly Contestant[] = [
   redlockUniversal,
   simpleRedisMutex,
   withLockAlone,
-  withLockAndClient,
   withLockAndGuard,
   handle,
 ];

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { ADMIT } from '../../src/fence/sql.js';
 import { bareTransaction, withLockAlone } from '../contestants/index.js';
 import { oneMoreStatement } from '../contestants/one-more-statement.js';
-import { withLockAndClient } from '../contestants/with-lock.js';
 import { alone } from '../measure/burst.js';
 import { interleave } from '../measure/interleave.js';
 import { spread, summary } from '../measure/statistics.js';
@@ -111,7 +110,7 @@ function lower([quantity]: string[]): string {
 async function throughPrisma(stage: Stage, run: Run): Promise<Table> {
   const contestants: Record<string, () => Promise<unknown>> = {};
   const sales = run.size(10, 2);
-  for (const contestant of [bareTransaction, oneMoreStatement, withLockAlone, withLockAndClient]) {
+  for (const contestant of [bareTransaction, oneMoreStatement, withLockAlone]) {
     const seller = await stage.house.seller(contestant);
     const tally = await Tally.of(stage, contestant);
     contestants[contestant.name] = () => alone(seller, tally.sale, sales);

@@ -8,7 +8,7 @@ import { rounds } from '../measure/rounds.js';
 import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import type { Table } from '../report/result.js';
-import { FencedClient, fencedLock } from '../shipped.js';
+import { fencedLock } from '../shipped.js';
 import type { Stage } from '../stage.js';
 import type { Run, Scenario } from './scenario.js';
 
@@ -55,13 +55,12 @@ async function measure(stage: Stage, run: Run): Promise<Table> {
     new PrismaClient({
       adapter: new PrismaPg({ connectionString: stage.site.plain, max: 2, Client: marking(Client, mark) }),
     });
-  const [plain, fenced] = [shop(pg.Client), shop(FencedClient)];
+  const plain = shop(pg.Client);
   const options = { redis, keyPrefix: 'steps:' };
-  const [locking, quicker] = [plain.$extends(fencedLock(options)), fenced.$extends(fencedLock(options))];
+  const locking = plain.$extends(fencedLock(options));
   const ways: Readonly<Record<string, () => Promise<void>>> = {
     'bare $transaction': () => plain.$transaction((tx) => work(tx, tally.sale)),
     $withLock: () => locking.$withLock(tally.sale.key, (tx) => work(tx, tally.sale)),
-    '$withLock + FencedClient': () => quicker.$withLock(tally.sale.key, (tx) => work(tx, tally.sale)),
   };
   const times = new Map<string, Map<string, number[]>>();
   const note = (step: string, way: string, ms: number) => {
@@ -89,7 +88,7 @@ async function measure(stage: Stage, run: Run): Promise<Table> {
       await redis.ping();
     }
   }
-  await Promise.all([plain.$disconnect(), fenced.$disconnect()]);
+  await plain.$disconnect();
   redis.disconnect();
   const rows = [...times]
     .sort(([one], [other]) => ORDER.indexOf(one) - ORDER.indexOf(other))

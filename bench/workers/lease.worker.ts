@@ -59,7 +59,6 @@ const verbs = {
         ...request,
         signal: undefined,
         mayShare: false,
-        mayBeEarly: false,
         ahead: {
           open: () => {
             offered = stamp();

@@ -116,7 +116,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'statement without a time limit',
     file,
-    change: [["* 1000 END, (request ->> 'workTime')::integer);", '* 1000 END, 0);']],
+    change: [['* 1000 END, work_time);', '* 1000 END, 0);']],
     tests: ['test/fence/traps', 'test/fence/admission'],
     why: 'Where a strike cannot reach the server, this alone ends what is in flight.',
   },
@@ -159,7 +159,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'proof of another transaction',
     file,
-    change: [[' AND a.xid = pg_current_xact_id_if_assigned()', '']],
+    change: [['\n            AND a.xid OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned()', '']],
     tests: ['test/guard/policies'],
     only: 'token of another transaction',
     why: 'The setting alone is anybody’s.',

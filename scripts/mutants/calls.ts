@@ -1,12 +1,10 @@
 import type { Mutant } from './mutant.js';
 
-const EARLY = "if (isolation === 'read committed') process.nextTick(() => grant.early());";
-
 export const CALLS: readonly Mutant[] = [
   {
     name: 'calls: with Redis back, who began without it is a former holder',
-    file: 'src/lease/contender.ts',
-    change: [[' && !this.#shared.store.isPassedBy', '']],
+    file: 'src/fence/attempt.ts',
+    change: [['room: shared ? undefined : room', 'room']],
     tests: ['test/calls/shared-blockers'],
     only: 'once Redis is back',
     why: 'Work that is well would be ended.',
@@ -22,34 +20,54 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'calls: a handle that was resumed gives its lease back at once',
     file: 'src/handle.ts',
-    change: [['loss.cause instanceof StaleTokenError ? sleep(TRANSFER_TIME) : undefined', 'undefined']],
+    change: [['loss.cause instanceof StaleTokenError ? this.#untilTransferred() : undefined', 'undefined']],
     tests: ['test/calls/handles-resumed'],
     only: 'while the old one is at work',
     why: 'Who resumes it would find nothing to take over.',
   },
   {
+    name: 'calls: all waiting rooms are one',
+    file: 'src/assemble.ts',
+    change: [['JSON.stringify([...new Set(prefixes)].sort())', "prefixes.length < 0 ? '' : 'one'"]],
+    tests: ['test/calls/waits-in-postgres'],
+    only: 'keyPrefix',
+    why: 'Two values of keyPrefix would end each other’s healthy work.',
+  },
+  {
+    name: 'calls: who waits behind a handle does not listen',
+    file: 'src/lease/contender.ts',
+    change: [['if (lease && this.#mayGoElsewhere && this.#waiting.size > 0)', 'if (lease === null)']],
+    tests: ['test/calls/handles-resumed'],
+    only: 'behind the old one',
+    why: 'They would wait beside a free key for up to a third of the lease.',
+  },
+  {
+    name: 'calls: who waits in Postgres does not hear that the client is closed',
+    file: 'src/lease/waiting-room.ts',
+    change: [['      for (const turnAway of [...this.#notAdmitted]) turnAway();\n', '']],
+    tests: ['test/calls/turned-away'],
+    only: 'whatever it is',
+    why: 'Its function would begin after the close.',
+  },
+  {
+    name: 'calls: open handles keep no row young',
+    file: 'src/handle.ts',
+    change: [['parts.handles.beat(database.rescue)', '{}']],
+    tests: ['test/calls/handles-idle'],
+    why: 'gc would make a handle stale that is alive.',
+  },
+  {
     name: 'release before the COMMIT',
     file: 'src/with-lock.ts',
-    change: [[EARLY, 'if (isolation) grant.leave();']],
+    change: [
+      [
+        '    grant.pass((next, lease) => (next instanceof Asked ? next.follow(database, lease) : undefined));',
+        '    grant.leave() as undefined;',
+      ],
+    ],
     tests: ['test/promises/g3-outcome'],
     only: 'before the COMMIT',
     why: 'The lock is released only when the outcome is known.',
-  },
-  {
-    name: 'early turn after any isolation',
-    file: 'src/with-lock.ts',
-    change: [[EARLY, 'if (isolation) process.nextTick(() => grant.early());']],
-    tests: ['test/calls/early-turn'],
-    why: 'An older snapshot would have to begin again.',
-  },
-  {
-    name: 'early turn of any isolation',
-    file: 'src/with-lock.ts',
-    change: [
-      ["isolationLevel === undefined || isolationLevel === 'ReadCommitted'", "isolationLevel !== ('' as string)"],
-    ],
-    tests: ['test/calls/early-turn'],
-    why: 'Its snapshot would be from before the COMMIT that it waits for.',
   },
   {
     name: 'connection held while a look has no answer',
@@ -57,20 +75,6 @@ export const CALLS: readonly Mutant[] = [
     change: [['    this.#timer = after(LOOK_TIME, () => this.discard());\n', '']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
-  },
-  {
-    name: 'an answer that waits for the one before it, however long',
-    file: 'src/with-lock.ts',
-    change: [['await within(before, IN_ORDER_TIME)', 'await before']],
-    tests: ['test/calls/in-order'],
-    why: 'The COMMIT before may not be answered for long, and this result is known.',
-  },
-  {
-    name: 'answers out of order',
-    file: 'src/with-lock.ts',
-    change: [['    if (before) await within(before, IN_ORDER_TIME);\n', '']],
-    tests: ['test/calls/in-order'],
-    why: 'Who asked first hears first.',
   },
   {
     name: 'keys in the order of UTF-16',
@@ -144,8 +148,20 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'transaction of another client',
     file: 'src/prisma/transactions.ts',
-    change: [['        if (!(HOOKED in tx)) throw anotherClient();\n', '']],
+    change: [['        if (hooks !== undefined && !(HOOKED in tx)) throw anotherClient();\n', '']],
     tests: ['test/fence/another-client'],
     why: 'Its writes would go past the fence.',
+  },
+  {
+    name: 'transaction begun beside the look, kept by who waits',
+    file: 'src/with-lock.ts',
+    change: [
+      [
+        '    this.#timer?.stop();\n    this.#entry?.discard();\n    this.#entry = undefined;',
+        '    this.#entry = undefined;',
+      ],
+    ],
+    tests: ['test/promises/g4-waiting'],
+    why: 'It would hold a connection, and the key’s row.',
   },
 ];

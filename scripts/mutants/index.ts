@@ -1,12 +1,13 @@
 import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
 import { CALLS } from './calls.js';
+import { CONNECTION } from './connection.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
 import type { Mutant } from './mutant.js';
 import { NODES } from './nodes.js';
 import { OUTCOME } from './outcome.js';
-import { PG } from './pg.js';
+
 import { QUORUM } from './quorum.js';
 import { WRITES } from './writes.js';
 
@@ -14,7 +15,7 @@ export const MUTANTS: readonly Mutant[] = [
   ADMISSION,
   ATTEMPT,
   OUTCOME,
-  PG,
+  CONNECTION,
   WRITES,
   LUA,
   LEASE,

@@ -112,8 +112,8 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: contender,
-    change: [['if (this.#turns === 0) this.#next(lease);', 'this.#next(lease);']],
-    tests: ['test/lease/hand-over-early'],
+    change: [['        if (this.#turns === 0) this.#next(lease);', '        this.#next(lease);']],
+    tests: ['test/calls/chain', 'test/lease/hand-over'],
     why: 'Another process would have the key beside it.',
   },
   {

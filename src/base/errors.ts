@@ -35,6 +35,21 @@ export class FencedLockError extends Error {
     this.code = code;
     this.key = details.key;
   }
+
+  /** Prisma makes an error of its own of one that reaches it from below, and keeps no more than its `code` and this. */
+  get meta(): { readonly fencedLock: FencedLockError } {
+    return { fencedLock: this };
+  }
+}
+
+/**
+ * The error of this package that `error` is, or that Prisma has made a `PrismaClientKnownRequestError` of; `undefined`
+ * where it is neither. What a lock refuses inside its function arrives there in Prisma's form, with the same `code`.
+ */
+export function toFencedLockError(error: unknown): FencedLockError | undefined {
+  if (error instanceof FencedLockError) return error;
+  const ours = (error as { readonly meta?: { readonly fencedLock?: unknown } } | null | undefined)?.meta?.fencedLock;
+  return ours instanceof FencedLockError ? ours : undefined;
 }
 
 /** The key was not free within the wait time. Nothing was done; trying again later is safe. */
@@ -49,21 +64,27 @@ export class LockTimeoutError extends FencedLockError {
 }
 
 /** How a lease came to an end before its work did. */
-export type LossReason = 'expired' | 'gone';
+export type LossReason = 'expired' | 'gone' | 'overtaken';
+
+const LOST_BECAUSE: Readonly<Record<LossReason, string>> = {
+  expired: 'it was not renewed in time (Redis did not answer, this process stood still, or `renew` is off)',
+  gone: 'Redis no longer has it for this holder',
+  overtaken:
+    'another holder, or an operator, has ended its transaction in Postgres, and Redis no longer has it for this one',
+};
 
 /** The lease ended before the work did, so the transaction was rolled back. */
 export class LockLostError extends FencedLockError {
-  /** `expired`: it could not be renewed in time. `gone`: Redis no longer has it, or somebody else has. */
+  /**
+   * `expired`: it could not be renewed in time. `gone`: Redis no longer has it, or somebody else has. `overtaken`: the same,
+   * and whoever has the key since, or an operator, has ended the transaction.
+   */
   readonly reason: LossReason;
 
   constructor(key: string, reason: LossReason, cause?: unknown) {
-    const why =
-      reason === 'expired'
-        ? 'it was not renewed in time (Redis did not answer, this process stood still, or `renew` is off)'
-        : 'Redis no longer has it for this holder';
     super(
       'LOCK_LOST',
-      `The lease of the lock ${quoted(key)} was lost: ${why}. A transaction that was under way was rolled back: run it ` +
+      `The lease of the lock ${quoted(key)} was lost: ${LOST_BECAUSE[reason]}. A transaction that was under way was rolled back: run it ` +
         'again, with a longer leaseTime if this repeats. What a handle has committed before stays.',
       { key, cause },
     );
@@ -71,10 +92,15 @@ export class LockLostError extends FencedLockError {
   }
 }
 
+/**
+ * `superseded`: our key has a newer holder. `other-key`: the row was written under another key. `forgotten`: Postgres has no
+ * row of our key any more, so nobody can say whether it has one.
+ */
+export type StaleReason = 'superseded' | 'other-key' | 'forgotten';
+
 /** What is known of a refused write, beside the model. */
 export interface StaleDetails {
-  /** `superseded`: our key has a newer holder. `other-key`: the row was written under another key. */
-  readonly reason?: 'superseded' | 'other-key';
+  readonly reason?: StaleReason;
   /** The token that the row carries. */
   readonly fence?: bigint | undefined;
   /** The condition that the row was looked for by. */
@@ -84,8 +110,7 @@ export interface StaleDetails {
 
 /** A row had been written with a higher fencing token than ours, so the write was refused. */
 export class StaleTokenError extends FencedLockError {
-  /** `superseded`: our key has a newer holder. `other-key`: the row was written under another key. */
-  readonly reason: 'superseded' | 'other-key';
+  readonly reason: StaleReason;
   /** Our token. */
   readonly token: bigint;
   /** The token that the row carries, where it is known. */
@@ -104,16 +129,18 @@ export class StaleTokenError extends FencedLockError {
     const unwritten = model === undefined ? 'Nothing was written' : `${row} was not written`;
     const carries =
       fence === undefined ? 'carries a higher fencing token than' : `carries the fencing token ${fence}, above`;
-    super(
-      'STALE_TOKEN',
-      reason === 'other-key'
-        ? `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
-            'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
-            'the same key.'
-        : `${unwritten}: the lock ${quoted(key)} has a newer holder than that of the token ${token}. The ` +
-            'transaction was rolled back: take the lock again, and read again what you go by.',
-      { key, cause },
-    );
+    const again = 'The transaction was rolled back: take the lock again, and read again what you go by.';
+    const messages: Record<StaleReason, string> = {
+      'other-key':
+        `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
+        'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
+        'the same key.',
+      superseded: `${unwritten}: the lock ${quoted(key)} has a newer holder than that of the token ${token}. ${again}`,
+      forgotten:
+        `${unwritten}: Postgres has no row of the lock ${quoted(key)} any more, for which the token ${token} was ` +
+        `registered. It was deleted as idle (\`fenced-lock gc\`), or the database was restored. ${again}`,
+    };
+    super('STALE_TOKEN', messages[reason], { key, cause });
     this.reason = reason;
     this.token = token;
     this.fence = fence;

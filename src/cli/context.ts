@@ -1,3 +1,4 @@
+import { relative } from 'node:path';
 import { styleText } from 'node:util';
 import { escapeInvisible } from './visible.js';
 
@@ -15,6 +16,13 @@ interface Output {
   write(text: string): unknown;
 }
 
+/** The parts of the project that a command has found and uses; `null`: there is none, and Prisma's defaults hold. */
+interface Used {
+  readonly config: string | null;
+  readonly schema?: string;
+  readonly migrations?: string;
+}
+
 type Style = Parameters<typeof styleText>[0];
 
 /** What every command may use: where it runs, and how it speaks. */
@@ -25,6 +33,7 @@ export class Context {
   readonly #world: World;
   readonly #json: boolean;
   readonly #hidden = new Map<string, string>();
+  #used: Partial<Record<keyof Used, string | null>> | undefined;
 
   constructor(world: World, json: boolean) {
     this.cwd = world.cwd;
@@ -43,7 +52,24 @@ export class Context {
   document(value: object): void {
     if (!this.#json) return;
     const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.#clean(part) : part);
-    this.#world.stdout.write(`${escapeInvisible(JSON.stringify(value, clean, 2))}\n`);
+    const all = { ...value, ...(this.#used && { project: this.#used }) };
+    this.#world.stdout.write(`${escapeInvisible(JSON.stringify(all, clean, 2))}\n`);
+  }
+
+  /** A path as people are shown it: seen from where the command runs. */
+  shown(path: string): string {
+    return relative(this.cwd, path) || '.';
+  }
+
+  /** Says which files these are, as Prisma may have others in mind; each once. */
+  uses(found: Used): void {
+    this.#used ??= {};
+    for (const part of ['config', 'schema', 'migrations'] as const) {
+      const path = found[part];
+      if (path === undefined || part in this.#used) continue;
+      this.#used[part] = path === null ? null : this.shown(path);
+      this.say(this.paint('dim', `${part.padEnd(10)} ${this.#used[part] ?? 'none'}`));
+    }
   }
 
   complain(text: string): void {

@@ -10,6 +10,7 @@ import { removeFence } from './commands/remove-fence.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
+import { BEYOND } from './doctor/position.js';
 import { POLICIES } from './migrations/fence-sql.js';
 import { Misuse, messageOf, Problem } from './problem.js';
 
@@ -52,7 +53,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .description(description)
       .option('--json', 'write one JSON document instead of text')
       .option('--schema <path>', 'file or folder of the Prisma schema')
-      .option('--config <path>', 'path of prisma.config.ts');
+      .option('--config <path>', 'path of the Prisma config');
   const writing = (usage: string, description: string) =>
     command(usage, description)
       .option('--dry-run', 'show what would be written, and write nothing')
@@ -66,7 +67,13 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       (url: string, before: readonly string[] = []) => [...before, url],
     );
 
-  writing('init', 'add a migration with the objects of fenced_lock').action((options) => init(context, options));
+  writing('init', 'add a migration with the objects of fenced_lock')
+    .addOption(
+      new Option('--role <name>', 'only this role may lock; once for each').argParser(
+        (name: string, before: readonly string[] = []) => [...before, roleName(name)],
+      ),
+    )
+    .action((options) => init(context, options));
   writing('add-fence <models...>', 'give models a fence: field, column and guard')
     .addOption(field())
     .addOption(
@@ -90,6 +97,12 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   command('doctor', 'look at both servers, and say what is wrong and what to do')
     .addOption(field())
     .option('--fix', 'set the sequence right, and begin a crash epoch')
+    .addOption(
+      new Option(
+        '--up-to <token>',
+        'with --fix: set the sequence as far as this, though it looks implausible',
+      ).argParser(token),
+    )
     .option('--role <name>', "the application's role, if another than the connected one")
     .addOption(keyPrefix())
     .option('--database-url <url>', 'default: DATABASE_URL')
@@ -120,6 +133,17 @@ function failed(context: Context, program: Command, error: unknown): number {
 function fieldName(text: string): string {
   if (/^[A-Za-z]\w*$/.test(text)) return text;
   throw new InvalidArgumentError('It must be a name: letters, digits and underscores, a letter first.');
+}
+
+/** Postgres takes `public` for everybody, in quotation marks too. */
+function roleName(text: string): string {
+  if (text !== '' && text !== 'public') return text;
+  throw new InvalidArgumentError('It must be the name of a role. Without --role everybody may lock.');
+}
+
+function token(text: string): bigint {
+  if (/^\d{1,16}$/.test(text) && BigInt(text) <= BEYOND) return BigInt(text);
+  throw new InvalidArgumentError(`It must be a token, and at most ${BEYOND}: no lock draws a higher one.`);
 }
 
 function ownVersion(): string {

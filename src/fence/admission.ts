@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Query } from './database.js';
+import type { Query, Statement, TextRow } from './database.js';
 import { ADMIT } from './sql.js';
 
 /** What Postgres said to one attempt at one transaction. */
@@ -33,6 +33,8 @@ export interface AdmissionRequest {
   readonly tokens?: readonly bigint[] | undefined;
   /** With `tokens`: the holders in whose name they stand from now on. */
   readonly successors?: readonly string[] | undefined;
+  /** The waiting room of the lease, as a signed number of 32 bits: who has its next lease may end this transaction. */
+  readonly room?: number | undefined;
   /** Whether a crash must not lose the commit, because the token is going to be shown to others. */
   readonly durable?: boolean | undefined;
 }
@@ -47,15 +49,22 @@ interface Answer {
   readonly isolation: string;
 }
 
-export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
-  const { keys, holders, tokens, successors, durable } = request;
+/** The statement that asks for an admission, and the id of the attempt in it. */
+export function admissionOf(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
+  const { keys, holders, tokens, successors, room, durable } = request;
   const attempt = randomUUID();
   const [leaseTime, workTime, waitTime] = [request.leaseTime, request.workTime, request.waitTime].map(Math.ceil);
   // What is undefined does not go out.
-  const registered = { tokens: tokens?.map(String), successors, durable };
+  const registered = { tokens: tokens?.map(String), successors, room, durable };
   const sent = { keys, holders, attempt, leaseTime, workTime, waitTime, ...registered };
-  const [row] = await query(ADMIT, [JSON.stringify(sent)]);
-  const answer = JSON.parse(row?.['answer'] as string) as Answer;
+  return { statement: { text: ADMIT, values: [JSON.stringify(sent)] }, attempt };
+}
+
+export function readAdmission(
+  { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: string },
+  rows: readonly TextRow[],
+): Admission {
+  const answer = JSON.parse(rows[0]?.[0] as string) as Answer;
   const drawn = answer.tokens.map(BigInt);
   return {
     key: keys.at(-1) as string,
@@ -68,4 +77,11 @@ export async function admit(query: Query, request: AdmissionRequest): Promise<Ad
     epoch: answer.epoch ?? undefined,
     isolation: answer.isolation,
   };
+}
+
+/** Asks for an admission in a transaction that has begun. */
+export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
+  const { statement, attempt } = admissionOf(request);
+  const [row] = await query(statement.text, statement.values);
+  return readAdmission({ keys: request.keys, attempt }, [[row?.['answer'] as string]]);
 }

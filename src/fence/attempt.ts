@@ -1,21 +1,35 @@
-import { Alarm, after, Deadline, LONGEST_TIME, OVERDUE, type Timer, within } from '../base/clock.js';
-import { ClosedError, CommitUnknownError, StaleTokenError, TransactionAbortedError } from '../base/errors.js';
-import { type Admission, admit } from './admission.js';
+import { Alarm, after, Deadline, LONGEST_TIME, OVERDUE, within } from '../base/clock.js';
+import {
+  ClosedError,
+  CommitUnknownError,
+  InsideTransactionError,
+  LockTimeoutError,
+  type StaleReason,
+  StaleTokenError,
+  TransactionAbortedError,
+  toFencedLockError,
+} from '../base/errors.js';
+import type { Admission, AdmissionRequest } from './admission.js';
 import { endBackend, endBlockers } from './backends.js';
 import type { Call } from './call.js';
-import type { Opening, Operation, Query } from './database.js';
+import type { Conductor, Connection, Statement } from './database.js';
+import { Entry, type EntryOptions } from './entry.js';
 import type { Fencing } from './fencing.js';
 import { Gate } from './gate.js';
 import { Operations, refuseControl } from './operations.js';
 import { resolveOutcome } from './outcome.js';
-import { AWAIT_ROW, OWN_TRANSACTION, OWN_XID, START_EPOCH, STILL_HERE } from './sql.js';
+import { fromOvertaking } from './overtaken.js';
+import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from './sql.js';
 
 /** How long an admission waits for the key's row before it asks who is in its way. */
 const PATIENCE = 500;
 /** How long who is in its way gets to end by itself once it has asked. */
 const BLOCKED_FOR = 50;
-/** The token of a handle is not the last of its key any more. */
-const SUPERSEDED = 'FL003';
+/** Why the token of a handle is refused: it is not the last of its key any more; the key has no row any more. */
+const REFUSALS: ReadonlyMap<string, StaleReason> = new Map([
+  ['FL003', 'superseded'],
+  ['FL005', 'forgotten'],
+]);
 const SILENT = 'Postgres did not answer its first statement.';
 /** How long Postgres may take to answer, beyond what it was asked to wait. */
 const ANSWER_TIME = 2_000;
@@ -30,251 +44,390 @@ const OUTCOME_TIME = 15_000;
 /** Classes of SQLSTATE that a server also sends when it goes down, whatever becomes of the transaction. */
 const TELLS_NOTHING: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 
-/** How a transaction of the database client ended. */
-type End = { readonly error: unknown } | 'committed' | typeof OVERDUE;
-
 /** What earlier attempts have met. */
-interface Before {
+export interface Before {
+  /** An earlier attempt found somebody in the key's row, although we hold the lease. */
   readonly blocked: boolean;
+  /** The row that refused an earlier run, if it is known. */
   readonly refusedBy: ReturnType<Fencing['rowOf']>;
 }
 
+/** What an admission is asked for with. */
+interface Asking {
+  readonly grant: Pick<Call<unknown, unknown>['grant'], 'keys' | 'holders' | 'leaseTime' | 'shared'>;
+  readonly limits: Pick<Call<unknown, unknown>['limits'], 'timeout'>;
+  readonly registered?: Call<unknown, unknown>['registered'];
+  readonly room: number | undefined;
+}
+
+/** What an admission asks for on behalf of a call. */
+export function requestOf({ grant, limits, registered, room }: Asking, waitTime: number): AdmissionRequest {
+  const { keys, holders, leaseTime, shared } = grant;
+  const workTime = Math.min(limits.timeout + BACKSTOP, LONGEST_TIME);
+  // Who has come past the waiting room has lost nothing there to whoever has a lease of it.
+  return { keys, holders, leaseTime, workTime, waitTime, room: shared ? undefined : room, ...registered };
+}
+
 /**
- * One attempt at the transaction: opening → working → (gate shut, drained, probed) → committing → settled.
+ * One attempt at the transaction: opening → working → (gate shut, drained) → committing → settled, or refused by Postgres.
  *
- * Before `committing` it can only have been rolled back: the database client sends COMMIT when the body resolves
- * and never otherwise. From then on only the answer to COMMIT tells, or the evidence in Postgres.
+ * Before `committing` it can only have been rolled back: COMMIT is sent here and nowhere else. From then on its command
+ * tag tells what became of it, or the evidence in Postgres where there was no answer.
  */
-export class Attempt<Tx, R> {
+export class Attempt<Tx, R> implements Conductor {
   readonly #call: Call<Tx, R>;
-  readonly #opening: Opening<Tx>;
   readonly #blocked: boolean;
-  readonly #refusedBy: Before['refusedBy'];
+  readonly #entry: Entry<Tx>;
   readonly #gate = new Gate();
-  #phase: 'opening' | 'working' | 'committing' = 'opening';
+  readonly #alarm = new Alarm();
+  #phase: 'opening' | 'working' | 'committing' | 'refused' = 'opening';
   #admission: Admission | undefined;
   #operations: Operations | undefined;
-  #query: Query | undefined;
   #value: R | undefined;
   #stale: StaleTokenError | undefined;
+  /** The tag of a statement of the work that has ended the transaction. */
+  #ended: string | undefined;
   /** Why the body has not resolved. */
   #refused: { readonly error: unknown } | undefined;
+  #hasSuccessor = false;
+  /** Whether COMMIT had no answer, and its outcome is being looked for. */
+  #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
-  readonly #alarm = new Alarm();
+  #settle: (end: { readonly value: R } | { readonly error: unknown }) => void = () => {};
 
-  /**
-   * `blocked`: an earlier attempt found somebody in the key's row, although we hold the lease. `refusedBy`: the row
-   * that refused an earlier run, if it is known.
-   */
-  constructor(call: Call<Tx, R>, opening: Opening<Tx>, { blocked, refusedBy }: Before) {
+  /** `entry`: one that was begun ahead. */
+  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: Before) {
     this.#call = call;
-    this.#opening = opening;
     this.#blocked = blocked;
-    this.#refusedBy = refusedBy;
+    const before: Statement[] = [];
+    if (refusedBy !== undefined) before.push({ text: AWAIT_ROW, values: refusedBy });
+    if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
+    this.#entry = entry ?? Entry.open(call.database, this.#options(before));
   }
 
   get admitted(): boolean {
     return this.#admission !== undefined;
   }
 
-  async run(): Promise<R> {
-    const { grant, strike, onBeat, onCommit } = this.#call;
+  run(): Promise<R> {
+    const { strike, onBeat } = this.#call;
+    const entry = this.#entry;
     if (strike.struck) {
-      this.#opening.discard();
-      throw strike.reason;
+      entry.discard();
+      return Promise.reject(strike.reason);
     }
-    // A connection that went silent leaves the database client pending for ever, so it is never all we wait for.
-    let giveUp: () => void = () => {};
-    const overdue = new Promise<typeof OVERDUE>((resolve) => {
-      giveUp = () => resolve(OVERDUE);
+    return new Promise((resolve, reject) => {
+      const forget = strike.onStrike(() => this.#onStrike());
+      this.#settle = (end) => {
+        this.#settle = () => {};
+        this.#alarm.stop();
+        forget();
+        this.#gate.shut(() => this.#closed());
+        if ('value' in end) resolve(end.value);
+        else reject(end.error);
+      };
+      onBeat(() => this.#beat());
+      entry
+        .run(this.#hook, (tx, close) => this.#body(tx, close))
+        .then(
+          () => this.#onEnd(new Error('the database client never sent COMMIT')),
+          (error: unknown) => this.#onEnd(error),
+        );
     });
-    const onStrike = () => {
-      this.#gate.shut(() => strike.reason);
-      // The pool has given it no connection yet, so nothing of it was sent.
-      if (this.#query === undefined) giveUp();
-      else if (this.#phase !== 'committing') this.#alarm.set(ANSWER_TIME, giveUp);
-    };
-    const forget = strike.onStrike(onStrike);
-    onBeat(() => this.#beat());
-    const settled = this.#opening.run(
-      (operation) => this.#onOperation(operation),
-      async (tx, query) => {
-        const admission = await this.#body(tx, query).catch((error: unknown) => {
-          this.#refused = { error };
-          throw error;
-        });
-        this.#phase = 'committing';
-        onCommit?.(admission);
-        this.#alarm.set(Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME), giveUp);
-      },
-    );
-    try {
-      const end = await Promise.race<End>([
-        settled.then(
-          () => 'committed',
-          (error: unknown) => ({ error }),
-        ),
-        overdue,
-      ]);
-      if (end === 'committed') return this.#value as R;
-      if (this.#phase !== 'committing') {
-        // Without an answer nobody knows whether ROLLBACK has arrived: the transaction may still have the key's row.
-        if (end === OVERDUE && this.#admission) await within(endBackend(this.#call, this.#admission), ANSWER_TIME);
-        if (end !== OVERDUE) throw end.error;
-        throw this.#refused ? this.#refused.error : strike.reason;
-      }
-      if (end !== OVERDUE && this.#isRefusal(end.error)) throw this.#operations?.named(end.error) ?? end.error;
-      return await this.#findOutcome(end === OVERDUE ? undefined : end.error);
-    } finally {
-      this.#alarm.stop();
-      forget();
-      this.#gate.shut(() => closed(grant.key));
-    }
+  }
+
+  /** The database client's transaction is over. */
+  #onEnd(error: unknown): void {
+    if (this.#phase === 'committing') return;
+    this.#alarm.stop();
+    const why = this.#refused ? this.#refused.error : (this.#operations?.named(error) ?? error);
+    // Only where the connection itself has failed, and not the caller with an error that looks like it.
+    const failure = this.#gate.failure?.error;
+    const named = failure !== undefined && this.#call.database.isDisconnect(failure) && fromOvertaking(why, this.#call);
+    if (named) void named.then((error) => this.#fail(error));
+    else this.#fail(why);
   }
 
   /** Resolves if the transaction may commit. */
-  async #body(tx: Tx, query: Query): Promise<Admission> {
-    const { grant, limits, strike, work, database } = this.#call;
-    this.#query = query;
-    strike.throwIfStruck();
-    this.#strikeAfter(2 * ANSWER_TIME, SILENT);
-    if (this.#refusedBy !== undefined) await strike.unlessStruck(query(AWAIT_ROW, this.#refusedBy));
-    const admission = await this.#admit(query);
-    this.#admission = admission;
-    this.#operations = new Operations(this.#call, admission.token, query);
-    // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
-    if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
-    strike.throwIfStruck();
-    this.#phase = 'working';
-    this.#workDeadline = new Deadline(limits.timeout);
-    this.#strikeAfter(limits.timeout, `it had not ended within its timeout of ${limits.timeout} ms.`);
+  async #body(tx: Tx, close: () => void): Promise<void> {
+    const connection = this.#entry.connection as Connection;
+    connection.conductor = this;
     try {
-      this.#value = await strike.unlessStruck(work(tx, admission));
+      const admission = await this.#admitted(connection);
+      await this.#work(tx, close, connection, admission);
+    } catch (error) {
+      this.#refused = { error };
+      throw error;
     } finally {
-      // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
-      this.#gate.shut(() => closed(grant.key));
-      await this.#drain(admission);
-      // Neither Prisma's error nor Postgres's but the driver's own, which leaves its connection in no known state: with
-      // pg's query_timeout, ROLLBACK would be dropped and the pool's next user would commit what we have rejected.
-      // Of a connection that broke the server may know nothing, and keep the key's row for as long as the lease.
-      const failed = this.#gate.failure?.error;
-      if (isPlain(failed)) await endBackend(this.#call, admission);
-      else if (this.#call.database.isDisconnect(failed)) await within(endBackend(this.#call, admission), ANSWER_TIME);
+      close();
+      connection.stage = 'ending';
     }
-    this.#mayCommit();
-    if (this.#gate.failure) {
-      await this.#probe(admission, query, this.#gate.failure.error);
-      this.#mayCommit();
-    }
-    return admission;
   }
 
-  async #admit(query: Query): Promise<Admission> {
-    const { database, grant, limits, strike, registered } = this.#call;
-    const waitTime = Math.min(PATIENCE, Math.max(10, limits.wait.deadline.remaining));
-    let help: Timer | undefined;
-    if (this.#blocked) {
-      const [own] = await strike.unlessStruck(query(OWN_TRANSACTION, []));
-      help = after(BLOCKED_FOR, () => void endBlockers(this.#call, own));
-    }
-    const { keys, holders, leaseTime } = grant;
-    const workTime = Math.min(limits.timeout + BACKSTOP, LONGEST_TIME);
+  async #admitted(connection: Connection): Promise<Admission> {
+    const { database, strike, limits } = this.#call;
+    if (!connection.isBehind) this.#strikeAfter(this.#waitTime() + 2 * ANSWER_TIME, SILENT);
+    const help = this.#blocked ? this.#askForHelp() : undefined;
     try {
-      this.#strikeAfter(waitTime + ANSWER_TIME, SILENT);
-      return await strike.unlessStruck(admit(query, { keys, holders, leaseTime, workTime, waitTime, ...registered }));
+      const admission = await (connection.isBehind ? this.#behindCommit() : this.#entry.admission);
+      // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
+      if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
+      strike.throwIfStruck();
+      this.#admission = admission;
+      this.#operations = new Operations(this.#call, admission.token, connection.query);
+      this.#phase = 'working';
+      connection.stage = 'working';
+      this.#workDeadline = new Deadline(limits.timeout);
+      this.#strikeAfter(limits.timeout, `it had not ended within its timeout of ${limits.timeout} ms.`);
+      return admission;
     } catch (error) {
-      if (database.sqlState(error) !== SUPERSEDED) throw error;
-      const key = database.sqlDetail(error) ?? grant.key;
-      const token = registered?.tokens?.[keys.indexOf(key)] ?? 0n;
-      throw new StaleTokenError(key, token, undefined, { reason: 'superseded', cause: error });
+      throw this.#notAdmitted(error);
     } finally {
       help?.stop();
     }
   }
 
+  /** It was sent with the COMMIT before it, and is answered behind it. Where that one is lost, its connection is closed. */
+  async #behindCommit(): Promise<Admission> {
+    const { grant, limits } = this.#call;
+    const { deadline, waitTime } = limits.wait;
+    const admission = await within(this.#entry.admission, deadline.remaining);
+    if (admission !== OVERDUE) return admission;
+    const error = new LockTimeoutError(grant.key, `${waitTime} ms`, new Error('the COMMIT before it was not answered'));
+    // At once: its ROLLBACK waits for that answer, too.
+    this.#fail(error);
+    throw error;
+  }
+
+  #notAdmitted(error: unknown): unknown {
+    const { database, grant, registered } = this.#call;
+    const reason = REFUSALS.get(database.sqlState(error) ?? '');
+    if (reason === undefined) return error;
+    const key = database.sqlDetail(error) ?? grant.key;
+    const token = registered?.tokens?.[grant.keys.indexOf(key)] ?? 0n;
+    return new StaleTokenError(key, token, undefined, { reason, cause: error });
+  }
+
+  /** Whoever is in the way of the admission and has lost the lease that we have is ended. */
+  #askForHelp() {
+    return after(BLOCKED_FOR, () => {
+      void this.#entry.before.at(-1)?.then(
+        ([row]) => endBlockers(this.#call, row),
+        () => {},
+      );
+    });
+  }
+
+  async #work(tx: Tx, close: () => void, connection: Connection, admission: Admission): Promise<void> {
+    const { strike, work } = this.#call;
+    try {
+      this.#value = await strike.unlessStruck(work(tx, admission));
+      close();
+      // What was not awaited is waited for, whole: cut off, half of an operation would be committed.
+      if (this.#gate.busy) await strike.unlessStruck(this.#gate.quiet());
+    } catch (error) {
+      throw toFencedLockError(error) ?? error;
+    } finally {
+      // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
+      this.#gate.shut(() => this.#closed());
+      await this.#drain(connection, admission);
+    }
+    this.#mayCommit();
+  }
+
+  pass<T>(text: string, send: () => Promise<T>): Promise<T> {
+    try {
+      refuseControl(text, this.#call.grant.key);
+      // After a stop of the process, replies and closed sockets come before overdue timers: the lease is lost by the clock,
+      // which strikes the work, and the caller learns that instead of what it led to.
+      void this.#call.grant.loss;
+      this.#gate.enter();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return send().then(
+      (answer) => {
+        this.#gate.leave();
+        return answer;
+      },
+      (error: unknown) => {
+        void this.#call.grant.loss;
+        const named = this.#operations?.named(error) ?? error;
+        this.#gate.fail(named);
+        this.refused(named);
+        this.#gate.leave();
+        throw named;
+      },
+    );
+  }
+
+  /** Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write. */
+  refused(error: unknown): void {
+    if (error instanceof StaleTokenError) this.#stale ??= error;
+  }
+
+  ended(tag: string): void {
+    this.#ended ??= tag;
+    this.#gate.shut(() => this.#endedItself());
+  }
+
+  /** The only place where COMMIT is sent. */
+  async commit(): Promise<void> {
+    const { database, successor } = this.#call;
+    const connection = this.#entry.connection as Connection;
+    try {
+      // COMMIT outside a transaction succeeds, too.
+      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#howEnded();
+      this.#mayCommit();
+    } catch (error) {
+      this.#refused = { error };
+      await connection.rollback();
+      throw error;
+    }
+    this.#phase = 'committing';
+    const chained = connection.canChain ? successor?.() : undefined;
+    const { tag, next } = connection.commit(chained?.asked.beginning);
+    this.#hasSuccessor = next !== undefined;
+    if (next) chained?.begin(next);
+    const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
+    this.#alarm.set(time, () => this.#onLost(connection, undefined));
+    try {
+      if ((await tag) === 'COMMIT') return this.#settle({ value: this.#value as R });
+    } catch (error) {
+      const code = database.sqlState(error);
+      // Refused by the server itself, so it is known to have been rolled back. The database client gives it its own form.
+      if (code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2))) this.#phase = 'refused';
+      else this.#onLost(connection, error);
+      throw error;
+    }
+    const aborted = new TransactionAbortedError(
+      this.#call.grant.key,
+      'a statement in it had failed, which aborts the whole transaction in Postgres, and its function did not ' +
+        'pass that error on. See the cause.',
+      this.#gate.failure?.error,
+    );
+    this.#fail(aborted);
+    throw aborted;
+  }
+
   /** Throws what forbids a commit. */
   #mayCommit(): void {
-    this.#call.strike.throwIfStruck();
-    if (this.#call.grant.loss) throw this.#call.grant.loss;
+    const { strike, grant } = this.#call;
+    strike.throwIfStruck();
+    if (grant.loss) throw grant.loss;
     if (this.#stale) throw this.#stale;
+    if (this.#ended !== undefined) throw this.#endedItself();
   }
 
   /** Waits for what is in flight: Postgres bounds it by `statement_timeout`, and a strike ends its backend. */
-  async #drain(admission: Admission): Promise<void> {
-    if (!this.#gate.busy) return;
-    await this.#call.strike.unlessStruck(this.#gate.idle()).catch(() => {});
-    // Most operations are about to end by themselves, and then the connection stays whole.
-    if (this.#gate.busy) await within(this.#gate.idle(), SHORTLY);
-    if (!this.#gate.busy) return;
-    await endBackend(this.#call, admission);
-    await this.#gate.idle();
+  async #drain(connection: Connection, admission: Admission): Promise<void> {
+    if (this.#gate.busy) {
+      await this.#call.strike.unlessStruck(this.#gate.idle()).catch(() => {});
+      // Most operations are about to end by themselves, and then the connection stays whole.
+      if (this.#gate.busy) await within(this.#gate.idle(), SHORTLY);
+      if (this.#gate.busy) {
+        await endBackend(this.#call, admission);
+        if ((await within(this.#gate.idle(), ANSWER_TIME)) === OVERDUE) connection.destroy();
+        await this.#gate.idle();
+      }
+    }
+    // Of a connection that broke the server may know nothing, and keep the key's row for as long as the lease.
+    const failed = this.#gate.failure?.error;
+    if (failed !== undefined && this.#call.database.isDisconnect(failed)) {
+      await within(endBackend(this.#call, admission), ANSWER_TIME);
+    }
   }
 
-  /** COMMIT of a transaction that a failed statement has aborted is a ROLLBACK that reports success. */
-  async #probe(admission: Admission, query: Query, failure: unknown): Promise<void> {
-    const { key } = this.#call.grant;
-    const [row] = await query(OWN_XID, []).catch(() => {
-      throw new TransactionAbortedError(
-        key,
-        'a statement in it had failed, which aborts the whole transaction in Postgres, and its function did not ' +
-          'pass that error on. See the cause.',
-        failure,
-      );
+  #onStrike(): void {
+    const { strike } = this.#call;
+    this.#gate.shut(() => strike.reason);
+    if (this.#phase === 'committing') return;
+    if (this.#phase === 'working') {
+      this.#alarm.set(ANSWER_TIME, () => this.#giveUp());
+      return;
+    }
+    // It has done nothing. Its connection is cleaned up behind it, however long the admission waits for the row.
+    this.#fail(strike.reason);
+    const { connection, admission } = this.#entry;
+    this.#entry.abandon();
+    if (connection === undefined) return;
+    const settled = admission.then(
+      () => {},
+      () => {},
+    );
+    void within(settled, PATIENCE + ANSWER_TIME).then((end) => {
+      if (end === OVERDUE) connection.destroy();
     });
-    if (row?.['xid'] !== admission.xid) {
-      throw new TransactionAbortedError(key, 'it had been ended before its function returned.', failure);
-    }
   }
 
-  async #onOperation(operation: Operation): Promise<unknown> {
-    refuseControl(operation, this.#call.grant.key);
-    this.#noticeLoss();
-    this.#gate.enter();
-    try {
-      return await this.#operations?.send(operation);
-    } catch (error) {
-      this.#gate.fail(error);
-      // Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write.
-      if (error instanceof StaleTokenError) this.#stale ??= error;
-      this.#noticeLoss();
-      throw error;
-    } finally {
-      this.#gate.leave();
-    }
-  }
-
-  /**
-   * After a stop of the process, replies and closed sockets come before overdue timers: the lease is lost by the
-   * clock, which strikes the work, and the caller learns that instead of what it led to.
-   */
-  #noticeLoss(): void {
-    void this.#call.grant.loss;
+  /** Without an answer nobody knows whether ROLLBACK has arrived: the transaction may still have the key's row. */
+  #giveUp(): void {
+    const { strike } = this.#call;
+    const ended = endBackend(this.#call, this.#admission as Admission);
+    void within(ended, ANSWER_TIME).then(() => {
+      this.#entry.connection?.destroy();
+      this.#fail(this.#refused ? this.#refused.error : strike.reason);
+    });
   }
 
   /** At each renewal: a holder that is well but awaits something else must not be ended as idle. */
   #beat(): void {
-    const query = this.#query;
-    if (query === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
+    const connection = this.#entry.connection;
+    if (connection === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
     this.#gate.enter();
-    void query(STILL_HERE, [])
+    void connection
+      .query(STILL_HERE, [])
       .catch((error: unknown) => this.#gate.fail(error))
       .finally(() => this.#gate.leave());
   }
 
-  /** Whether the server itself refused the COMMIT, so that it is known to have been rolled back. */
-  #isRefusal(error: unknown): boolean {
-    const code = this.#call.database.sqlState(error);
-    return code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2));
+  #onLost(connection: Connection, error: unknown): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    void this.#findOutcome(error).then((end) => {
+      connection.destroy();
+      this.#settle(end);
+    });
   }
 
-  async #findOutcome(error: unknown): Promise<R> {
+  async #findOutcome(error: unknown): Promise<{ readonly value: R } | { readonly error: unknown }> {
     const { database, emit, grant } = this.#call;
     const admission = this.#admission as Admission;
     const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
     emit({ type: 'commit-resolved', key: grant.key, outcome });
-    if (outcome === 'committed') return this.#value as R;
-    if (outcome === 'unknown') throw new CommitUnknownError(grant.key, admission.xid, error);
-    throw new TransactionAbortedError(grant.key, 'the connection failed at COMMIT, which did not hold.', error);
+    if (outcome === 'committed') return { value: this.#value as R };
+    if (outcome === 'unknown') return { error: new CommitUnknownError(grant.key, admission.xid, error) };
+    const aborted = new TransactionAbortedError(
+      grant.key,
+      'the connection failed at COMMIT, which did not hold.',
+      error,
+    );
+    // Where it has passed the key on, its lease tells of who came after it.
+    return { error: this.#hasSuccessor ? aborted : await fromOvertaking(aborted, this.#call) };
+  }
+
+  readonly #hook: NonNullable<Parameters<Entry<Tx>['run']>[0]> = async (operation) => {
+    try {
+      this.#gate.throwIfShut();
+      return await this.#operations?.send(operation);
+    } catch (error) {
+      this.refused(error);
+      throw error;
+    }
+  };
+
+  #options(before: readonly Statement[]): EntryOptions {
+    const { limits, fencing, grant, database } = this.#call;
+    const hooked = fencing.needsHook(database.rescue);
+    return { ...limits, key: grant.key, hooked, before, request: () => requestOf(this.#call, this.#waitTime()) };
+  }
+
+  #waitTime(): number {
+    return Math.min(PATIENCE, Math.max(10, this.#call.limits.wait.deadline.remaining));
+  }
+
+  #fail(error: unknown): void {
+    this.#settle({ error });
   }
 
   #strikeAfter(ms: number, why: string): void {
@@ -283,15 +436,33 @@ export class Attempt<Tx, R> {
     if (strike.struck) return;
     this.#alarm.set(ms, () => strike.now(new TransactionAbortedError(grant.key, why)));
   }
-}
 
-function isPlain(error: unknown): boolean {
-  return (error as { constructor?: unknown } | undefined)?.constructor === Error;
-}
+  async #howEnded(): Promise<string> {
+    const { database } = this.#call;
+    const outcome = await resolveOutcome(database.rescue, this.#admission as Admission, new Deadline(OUTCOME_TIME));
+    return outcome === 'aborted' ? 'ROLLBACK' : 'COMMIT';
+  }
 
-function closed(key: string): ClosedError {
-  return new ClosedError(
-    'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
-    { key },
-  );
+  #endedItself(): InsideTransactionError | TransactionAbortedError {
+    const { key } = this.#call.grant;
+    if (this.#ended === 'ROLLBACK') {
+      return new TransactionAbortedError(
+        key,
+        'it had been ended before its function returned.',
+        this.#gate.failure?.error,
+      );
+    }
+    return new InsideTransactionError(
+      'The transaction of the lock was ended inside its function, by a COMMIT that is not its own: what was written until ' +
+        'then is committed, and nothing was sent after it. Return from the function to commit, or throw to roll back.',
+      { key },
+    );
+  }
+
+  #closed(): ClosedError {
+    return new ClosedError(
+      'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
+      { key: this.#call.grant.key },
+    );
+  }
 }

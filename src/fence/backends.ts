@@ -1,20 +1,22 @@
 import type { Admission } from './admission.js';
 import type { Call } from './call.js';
-import type { Database, Row } from './database.js';
+import type { Database, Row, TextRow } from './database.js';
 import { END_BACKEND, END_BLOCKERS } from './sql.js';
 
-type Ending = Pick<Call<unknown, unknown>, 'emit' | 'grant'> & { readonly database: Pick<Database<unknown>, 'rescue'> };
+type Ending = Pick<Call<unknown, unknown>, 'emit' | 'grant' | 'room'> & {
+  readonly database: Pick<Database<unknown>, 'rescue'>;
+};
 
 /** Ends our own transaction's backend, from outside: what is in flight on it fails, and nothing of it lands. */
 export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): Promise<void> {
   await end(call, () => call.database.rescue(END_BACKEND, [pid, xid, epoch ?? null]));
 }
 
-/** Ends the transactions that `own`, in its admission, waits for, if they began before our lease. */
-export async function endBlockers(call: Ending, own: Row | undefined): Promise<void> {
+/** Ends the transactions that `own`, in its admission, waits for, if their leases were of our waiting room and older than ours. */
+export async function endBlockers(call: Ending, own: TextRow | undefined): Promise<void> {
   // Where others may have the key too, nobody's transaction is older than our right to it.
   if (!Number.isFinite(call.grant.age)) return;
-  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.['pid'], call.grant.age, own?.['began']]));
+  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.[0], call.grant.age, own?.[1], call.room ?? null]));
 }
 
 /**

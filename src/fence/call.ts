@@ -1,8 +1,10 @@
 import type { Deadline } from '../base/clock.js';
+import type { LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Strike } from '../base/strike.js';
 import type { Admission } from './admission.js';
-import type { Database, Opening, TransactionOptions } from './database.js';
+import type { Connection, Database, TransactionOptions } from './database.js';
+import type { AskedFor, Entry } from './entry.js';
 import type { Fencing } from './fencing.js';
 
 /** The right to some keys, as far as the fence needs to know it. */
@@ -14,10 +16,14 @@ interface Grant {
   /** One for each key. */
   readonly holders: readonly string[];
   readonly leaseTime: number;
+  /** Whether others may have some of them too. */
+  readonly shared: boolean;
   /** For how long nobody else can have had any of them; milliseconds. */
   readonly age: number;
   /** Why it is lost, or `undefined` while it is held. */
-  readonly loss: Error | undefined;
+  readonly loss: LockLostError | undefined;
+  /** Asks now whether it is gone; it is lost then. */
+  look(): Promise<unknown>;
 }
 
 /** What a handle's transactions are admitted by. */
@@ -39,19 +45,28 @@ interface Limits extends TransactionOptions {
   readonly wait: { readonly deadline: Deadline; readonly waitTime: number };
 }
 
+/** The turn that begins with the COMMIT of this one, on its connection. */
+export interface Successor {
+  readonly asked: AskedFor;
+  /** Called once, with the connection that its beginning was sent on. */
+  begin(connection: Connection): void;
+}
+
 /** Everything that one call's transactions are made of. */
 export interface Call<Tx, R> {
   readonly database: Database<Tx>;
-  /** A transaction for the first attempt that was opened ahead. */
-  readonly opening: Opening<Tx> | undefined;
+  /** A transaction for the first attempt that was begun ahead. */
+  readonly entry: Entry<Tx> | undefined;
   readonly fencing: Fencing;
   readonly grant: Grant;
+  /** The waiting room of the grant; `undefined` where whoever is in the way is to be ended. */
+  readonly room: number | undefined;
   readonly limits: Limits;
   readonly strike: Strike;
   readonly work: (tx: Tx, admission: Admission) => Promise<R>;
   readonly registered?: Registered | undefined;
-  /** Called when COMMIT is about to be sent. */
-  readonly onCommit?: (admission: Admission) => void;
+  /** Called when COMMIT is about to be sent: whose turn it is next. */
+  readonly successor?: () => Successor | undefined;
   /** Has `beat` called now and then while the lease is held. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;

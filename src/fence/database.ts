@@ -3,10 +3,73 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Runs one statement with bound values. */
 export type Query = (text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 
+/** A statement with values that are bound as text. */
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly (string | null)[];
+}
+
+/** The columns of a row, in the server's text form. */
+export type TextRow = readonly (string | null)[];
+
+/** How a transaction begins: BEGIN, and the statements that go out with it. */
+export interface Beginning {
+  readonly isolationLevel: string | undefined;
+  /** The last one is the admission. */
+  readonly statements: readonly Statement[];
+}
+
+/** Decides on what the database client sends over a connection once the work has begun. */
+export interface Conductor {
+  /** Sends a statement of the work, or rejects in its place. */
+  pass<T>(text: string, send: () => Promise<T>): Promise<T>;
+  /** The work is over and the database client asks for COMMIT. Resolves when it is done, rejects if it is not. */
+  commit(): Promise<void>;
+  /** A statement of the work has ended the transaction: `COMMIT` or `ROLLBACK`, as far as the server told. */
+  ended(tag: string): void;
+}
+
+/** COMMIT that has been sent. */
+export interface Committing {
+  /** `COMMIT`, or `ROLLBACK` where a failed statement had aborted the transaction; rejects without an answer. */
+  readonly tag: Promise<string>;
+  /** The transaction that was begun in the same flight. */
+  readonly next: Connection | undefined;
+}
+
+/**
+ * One transaction on one connection, in three stages: opening (the admission is on its way, the database client thinks
+ * that it has begun), working (its statements pass the conductor), ending (it may send COMMIT or ROLLBACK).
+ */
+export interface Connection {
+  stage: 'opening' | 'working' | 'ending';
+  conductor: Conductor | undefined;
+  /** Whether its beginning went out with the COMMIT of another transaction. */
+  readonly isBehind: boolean;
+  /** Whether the server says that there is no transaction on it any more; `false` where it does not tell. */
+  readonly isOver: boolean;
+  /** Whether COMMIT may take the next transaction along. */
+  readonly canChain: boolean;
+  /** An answer for each statement. Behind one that failed the others reject with `NotRun`. */
+  begin(beginning: Beginning): readonly Promise<readonly TextRow[]>[];
+  /** The answers of the beginning that was sent, by this connection or by the one before it. */
+  readonly answers: readonly Promise<readonly TextRow[]>[];
+  /** One statement of ours, behind what is in flight. */
+  readonly query: Query;
+  commit(next: Beginning | undefined): Committing;
+  rollback(): Promise<void>;
+  /** Where the database client never asked for it: rolls back, and gives it back. */
+  abandon(): void;
+  /** Closes it without waiting for an answer. Idempotent. */
+  destroy(): void;
+}
+
+/** A statement that the server has skipped, because one before it failed (the cause), or that was never sent. */
+export class NotRun extends Error {}
+
 /** One operation of the database client, on its way to the database. */
 export interface Operation {
-  /** `undefined` for raw SQL. */
-  readonly model: string | undefined;
+  readonly model: string;
   readonly name: string;
   readonly args: unknown;
   /** Sends it, with these arguments instead. */
@@ -15,7 +78,7 @@ export interface Operation {
   run(model: string, name: string, args: unknown): Promise<unknown>;
 }
 
-/** Sees every operation of a transaction just before it is sent; answers in its place. */
+/** Sees the writes of a transaction that can reach fenced models, just before they are sent; answers in their place. */
 export type Hook = (operation: Operation) => Promise<unknown>;
 
 export interface TransactionOptions {
@@ -24,41 +87,43 @@ export interface TransactionOptions {
   readonly isolationLevel: string | undefined;
 }
 
-/** A model, as far as a write of its rows can lead to rows of others. */
+/** A model: its table and what its rows lead to. */
 export interface Model {
   /** The schema of its table, where the model names one. */
   readonly schema: string | undefined;
   readonly table: string;
   /** The column of each scalar field. */
   readonly columns: ReadonlyMap<string, string>;
-  readonly relations: ReadonlyMap<string, Relation>;
+  /** The model at the other end of each relation field. */
+  readonly relations: ReadonlyMap<string, string>;
 }
 
-/** One end of a relation: a field of the model that it is found in. */
-export interface Relation {
-  /** The model at the other end. */
-  readonly model: string;
-  /** The field at the other end. */
-  readonly back: string;
-  /** What is at this end, and at the other; `undefined` where the database client does not tell. */
-  readonly shape: { readonly list: boolean; readonly backList: boolean; readonly holdsKey: boolean } | undefined;
-}
-
-/** A transaction that has begun, or is about to. Exactly one of its verbs has to follow. */
+/** A transaction of the database client that is about to begin. Exactly one of its verbs has to follow. */
 export interface Opening<Tx> {
   /**
-   * COMMIT if `body` resolves, ROLLBACK if it rejects, nothing before it settles. `hook` sees the caller's
-   * operations on `tx`; `query` passes it by.
+   * COMMIT if `body` resolves, ROLLBACK if it rejects. `hook` sees the writes, where it was opened as hooked. `close`: from
+   * then on nothing begins on `tx`.
    */
-  run(hook: Hook, body: (tx: Tx, query: Query) => Promise<void>): Promise<void>;
-  /** Gives the connection back, unused. */
+  run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void>;
+  /** Rolls back, and gives the connection back. */
   discard(): void;
+}
+
+export interface OpeningOptions extends TransactionOptions {
+  /** What errors name. */
+  readonly key: string;
+  /** Whether some writes need a condition of ours. */
+  readonly hooked: boolean;
+  /** The connection to begin on; without, one of the pool. */
+  readonly over: Connection | undefined;
+  /** Called at once with the connection when it is had. */
+  readonly connected: (connection: Connection) => void;
 }
 
 /** What the fence needs of a database client, whose transactions it passes through as `Tx`. */
 export interface Database<Tx> {
-  /** Fetches a connection and sends BEGIN. */
-  open(options: TransactionOptions): Opening<Tx>;
+  /** Begins a transaction of the database client, on a connection that is the fence's. */
+  open(options: OpeningOptions): Opening<Tx>;
   /** A connection of its own: a full or hung pool must not keep us from finding out or ending anything. */
   readonly rescue: Query;
   /** The SQLSTATE that a rejection carries, if it carries one. */

@@ -45,48 +45,74 @@ export function also(where: unknown, condition: Args): Args {
   return { ...rest, AND: [...others, condition] };
 }
 
-/** A row's data with the token in it; with the guard the database puts it there. */
+/** A row's data with the token in it. */
 export function withToken(model: string, data: unknown, fence: Fence): Args {
-  const row = { ...(data as Args) };
-  if (!fence.isFenced(model)) return row;
-  if (row[fence.field] !== undefined) {
+  const row = data as Args;
+  if (row?.[fence.field] !== undefined) {
     throw new InvalidOptionError(
       `${model}.${fence.field}`,
       'is set by the lock and must not be given: leave it out of the data.',
     );
   }
-  return fence.isGuarded(model) ? row : { ...row, [fence.field]: fence.token };
-}
-
-/** Existing rows of a fenced model that a write is going to write. */
-export interface Claim {
-  readonly model: string;
-  readonly where: Args;
-  /** What the caller knows these rows by. */
-  readonly shown: unknown;
-  /** Whether it matches one row at most. */
-  readonly one: boolean;
-  /** Hears how many there were. */
-  readonly settle?: (count: number) => void;
+  return { ...row, [fence.field]: fence.token };
 }
 
 /**
- * Writes the token into rows, in one statement with its condition: from then on they are this transaction's, and
- * whatever the database client does to them cannot meet a fresher one.
+ * Writes the token into a row, in one statement with its condition: from then on it is this transaction's, and whatever
+ * the database client does to it cannot meet a fresher one.
  *
- * @returns how many there are.
- * @throws StaleTokenError if one that matches is fresher.
+ * @returns whether there is such a row.
+ * @throws StaleTokenError if it is fresher.
  */
 export async function claim(
   operation: Operation,
-  { model, where, shown, one, settle }: Claim,
+  model: string,
+  where: Args,
+  shown: unknown,
   fence: Fence,
-): Promise<number> {
+): Promise<boolean> {
   const args = { where: { AND: [where, notFresher(fence)] }, data: claimed(fence) };
   const { count } = (await operation.run(model, 'updateMany', args)) as { count: number };
-  if (!one || count === 0) await refuseFresher(operation, model, where, shown, fence);
-  settle?.(count);
-  return count;
+  if (count === 0) await refuseFresher(operation, model, where, shown, fence);
+  return count > 0;
+}
+
+/**
+ * Refuses a write whose data leads to rows of a fenced model without a guard, or from one: Prisma would find those rows,
+ * and write them, in statements of its own.
+ *
+ * @throws InvalidOptionError
+ */
+export function refuseNested(model: string, data: unknown, fence: Fence): void {
+  if (data === null || typeof data !== 'object') return;
+  if (Array.isArray(data)) {
+    for (const row of data) refuseNested(model, row, fence);
+    return;
+  }
+  const relations = fence.models.get(model)?.relations;
+  for (const [name, value] of Object.entries(data as Args)) {
+    const other = relations?.get(name);
+    if (other === undefined || !value) continue;
+    const unguarded = [other, model].find((end) => isOurs(end, fence));
+    if (unguarded !== undefined) {
+      throw new InvalidOptionError(
+        `${model}.${name}`,
+        `is a nested write that reaches ${unguarded}, which is fenced and has no guard. Install the guard with ` +
+          `\`npx fenced-lock add-fence ${unguarded}\`, or write each model in an operation of its own, with its foreign key.`,
+      );
+    }
+    for (const nested of nestedData(value as Args)) refuseNested(other, nested, fence);
+  }
+}
+
+/** The data of the rows that the operations of a nested write make or change. */
+function nestedData(operations: Args): unknown[] {
+  return Object.entries(operations).flatMap(([name, value]) =>
+    [value].flat().flatMap((given) => {
+      const { data, create, update } = (given ?? {}) as Args;
+      return name === 'create' || name === 'update' ? [given, data] : [data, create, update];
+    }),
+  );
 }
 
 /** @throws StaleTokenError if a row that matches is fresher. */

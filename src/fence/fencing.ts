@@ -1,5 +1,10 @@
+import { now } from '../base/clock.js';
 import type { Model, Query, Row } from './database.js';
 import { GUARDS } from './sql.js';
+
+/** How old an answer may be before it is asked for again, beside the work; and before the work waits for a new one; ms. */
+const FRESH_FOR = 30_000;
+const GOOD_FOR = 60_000;
 
 /** Which models are fenced, by which field, and which of them the database guards. */
 export class Fencing {
@@ -8,6 +13,9 @@ export class Fencing {
   readonly #fenced: ReadonlySet<string>;
   readonly #concerned: ReadonlySet<string>;
   #guarded: ReadonlySet<string> | undefined;
+  #isAllGuarded = false;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking = false;
 
   constructor(field: string, fenced: ReadonlySet<string>, models: ReadonlyMap<string, Model>) {
     this.field = field;
@@ -15,6 +23,16 @@ export class Fencing {
     this.#fenced = fenced;
     const isFenced = (model: string) => fenced.has(model);
     this.#concerned = new Set([...models.keys()].filter((model) => leadsTo(model, models, isFenced)));
+  }
+
+  /**
+   * Whether there may be a fenced model without a guard, so that its writes need a condition: also where the last answer is
+   * too old to go by.
+   */
+  needsHook(aside: Query): boolean {
+    if (this.#fenced.size === 0) return false;
+    this.#refresh(aside);
+    return !this.#isAllGuarded || now() - this.#askedAt > GOOD_FOR;
   }
 
   isFenced(model: string): boolean {
@@ -27,12 +45,26 @@ export class Fencing {
   }
 
   /**
-   * Asked for once, in the first transaction that needs to know. A guard that is added later changes nothing until
-   * the process starts again; before one is taken away, stop the processes that count on it.
+   * A guard may be taken away, and what it did alone has to be done here then: no answer is gone by for longer than a minute.
+   * A busy client asks `aside`, which costs its work nothing; one that had nothing to do asks in its transaction, by `query`.
    */
-  async guarded(query: Query): Promise<ReadonlySet<string>> {
-    this.#guarded ??= this.#match(await query(GUARDS, []));
+  async guarded(query: Query, aside: Query): Promise<ReadonlySet<string>> {
+    const age = now() - this.#askedAt;
+    if (this.#guarded === undefined || age > GOOD_FOR) return await this.#ask(query);
+    this.#refresh(aside);
     return this.#guarded;
+  }
+
+  #refresh(aside: Query): void {
+    const age = now() - this.#askedAt;
+    if (this.#asking || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
+    this.#asking = true;
+    // Without an answer the transactions ask for themselves, in a while.
+    void this.#ask(aside)
+      .catch(() => {})
+      .finally(() => {
+        this.#asking = false;
+      });
   }
 
   /** The model of a table. */
@@ -59,6 +91,18 @@ export class Fencing {
     return [schema, table, JSON.stringify(key)];
   }
 
+  async #ask(query: Query): Promise<ReadonlySet<string>> {
+    const askedAt = now();
+    const guarded = this.#match(await query(GUARDS, []));
+    // The answer to a later question may have come before.
+    if (askedAt > this.#askedAt) {
+      this.#askedAt = askedAt;
+      this.#guarded = guarded;
+      this.#isAllGuarded = [...this.#fenced].every((model) => guarded.has(model));
+    }
+    return guarded;
+  }
+
   #match(rows: readonly Row[]): ReadonlySet<string> {
     const guarded = new Set<string>();
     for (const { schema_name, table_name, fence_column } of rows) {
@@ -70,16 +114,12 @@ export class Fencing {
 }
 
 /** Whether rows of such a model can be reached from a row of this one. */
-export function leadsTo(
-  model: string,
-  models: ReadonlyMap<string, Model>,
-  isSuch: (model: string) => boolean,
-): boolean {
+function leadsTo(model: string, models: ReadonlyMap<string, Model>, isSuch: (model: string) => boolean): boolean {
   // A set grows while it is gone through, and so leads to everything that can be reached.
   const seen = new Set([model]);
   for (const name of seen) {
     if (isSuch(name)) return true;
-    for (const relation of models.get(name)?.relations.values() ?? []) seen.add(relation.model);
+    for (const related of models.get(name)?.relations.values() ?? []) seen.add(related);
   }
   return false;
 }

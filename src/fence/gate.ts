@@ -1,3 +1,7 @@
+/** Captured at import: users run fake timers. */
+const { setImmediate: soon } = globalThis;
+const turnOfLoop = () => new Promise<void>((resolve) => soon(resolve));
+
 /**
  * The one gate that all operations of a transaction pass: it counts what is in flight, remembers what failed, and
  * can be shut. An operation that begins after that is refused; one in flight is waited for, because Prisma would
@@ -5,6 +9,7 @@
  */
 export class Gate {
   #inFlight = 0;
+  #passed = 0;
   #shut: (() => unknown) | undefined;
   #failure: unknown;
   #failed = false;
@@ -25,8 +30,13 @@ export class Gate {
 
   /** Counts an operation that begins. Throws where the gate is shut; otherwise `leave` has to follow. */
   enter(): void {
-    if (this.#shut) throw this.#shut();
+    this.throwIfShut();
     this.#inFlight++;
+    this.#passed++;
+  }
+
+  throwIfShut(): void {
+    if (this.#shut) throw this.#shut();
   }
 
   leave(): void {
@@ -51,5 +61,17 @@ export class Gate {
     return new Promise((resolve) => {
       this.#idle.push(resolve);
     });
+  }
+
+  /**
+   * Resolves when nothing is in flight, and nothing follows: an operation of several statements sends the next one as soon
+   * as it has the answer to the one before.
+   */
+  async quiet(): Promise<void> {
+    for (let seen = -1; seen !== this.#passed; ) {
+      seen = this.#passed;
+      await this.idle();
+      await turnOfLoop();
+    }
   }
 }

@@ -7,7 +7,7 @@ import { fromGuard } from './refusal.js';
 import { isWrite, sendFenced } from './writes.js';
 
 type Needed = Pick<Call<unknown, unknown>, 'fencing' | 'grant'> & {
-  readonly database: Pick<Database<unknown>, 'isNoMatch' | 'sqlState' | 'sqlDetail'>;
+  readonly database: Pick<Database<unknown>, 'isNoMatch' | 'rescue' | 'sqlState' | 'sqlDetail'>;
 };
 
 /** The caller's operations in one admitted transaction, in the form that the fence asks for. */
@@ -15,7 +15,7 @@ export class Operations {
   readonly #call: Needed;
   readonly #token: bigint;
   readonly #query: Query;
-  #fence: Fence | undefined;
+  #fence: Promise<Fence> | undefined;
 
   constructor(call: Needed, token: bigint, query: Query) {
     this.#call = call;
@@ -25,12 +25,13 @@ export class Operations {
 
   /** @throws StaleTokenError, InvalidOptionError, or what the database client throws. */
   async send(operation: Operation): Promise<unknown> {
-    const { fencing } = this.#call;
+    const { database, fencing } = this.#call;
     const { model, name, args } = operation;
     try {
-      if (model === undefined || !isWrite(name) || !fencing.concerns(model)) return await operation.send(args);
-      this.#fence ??= this.#makeFence(await fencing.guarded(this.#query));
-      return await sendFenced(operation, this.#fence);
+      if (!isWrite(name) || !fencing.concerns(model)) return await operation.send(args);
+      // Several operations may come at once, and the connection takes one statement at a time.
+      this.#fence ??= fencing.guarded(this.#query, database.rescue).then((guarded) => this.#makeFence(guarded));
+      return await sendFenced(operation, await this.#fence);
     } catch (error) {
       throw this.named(error);
     }
@@ -57,20 +58,13 @@ export class Operations {
   }
 }
 
-/** @throws InsideTransactionError for raw SQL that would end the transaction. */
-export function refuseControl({ model, args }: Operation, key: string): void {
-  const control = model === undefined ? transactionControl(textOf(args)) : undefined;
+/** @throws InsideTransactionError for a statement that would end the transaction. */
+export function refuseControl(sql: string, key: string): void {
+  const control = transactionControl(sql);
   if (control === undefined) return;
   throw new InsideTransactionError(
-    `Raw SQL under the lock must not end its transaction, and this begins with ${control.split(/\s/)[0]}. ` +
+    `Raw SQL under the lock must not end its transaction, and this begins with ${control}. ` +
       'Return from the function to commit, or throw to roll back.',
     { key },
   );
-}
-
-/** The text of a raw operation, as Prisma passes it: a tagged template's parts, or text and values. */
-function textOf(args: unknown): string {
-  if (Array.isArray(args)) return String(args[0]);
-  const { strings, sql } = args as { strings?: readonly string[]; sql?: string };
-  return strings ? strings.join('?') : (sql ?? '');
 }

@@ -2,8 +2,10 @@ import { sleep } from '../base/clock.js';
 import { LockTimeoutError, NotInstalledError, StaleTokenError } from '../base/errors.js';
 import { Attempt } from './attempt.js';
 import type { Call } from './call.js';
+import { NotRun } from './database.js';
 
 const LOCK_NOT_AVAILABLE = '55P03';
+const QUERY_CANCELED = '57014';
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK = '40P01';
 /** How many closed connections of the pool a call gets over; one that was never admitted has done nothing. */
@@ -11,8 +13,19 @@ const MOST_DISCONNECTS = 3;
 /** Pauses before the work runs again double from the first to the longest, each with chance in it; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
+/** Before the next try of an admission that Postgres has cancelled, which may have been at once; ms. */
+const CANCELED_PAUSE = 50;
 /** No such schema, function or table, or no right to use it. */
 const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
+
+/** What an admission may be stopped by, and begin again while there is wait time. */
+const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);
+const BLOCKED =
+  ": another transaction has its row in Postgres: a former holder's, or one that is not ours to end, of another waiting " +
+  'room (another keyPrefix, or work without Redis) or another role';
+const CANCELED =
+  ': Postgres cancelled its admission, as a `statement_timeout` of the role does that is shorter than it waits for the ' +
+  "key's row: raise that to a second";
 
 /**
  * The caller's work in a transaction that Postgres has admitted; in another one, with a fresh token, where it was
@@ -25,7 +38,7 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   let refusal: unknown;
   for (let run = 0; ; run++) {
     try {
-      return await admittedTransaction(call, run === 0 ? call.opening : undefined, refusal);
+      return await admittedTransaction(call, run === 0 ? call.entry : undefined, refusal);
     } catch (error) {
       if (run >= limits.retries || !mayPass(error, call)) throw error;
       if (strike.struck || grant.loss) throw error;
@@ -49,7 +62,7 @@ function mayPass(error: unknown, { database }: Pick<Call<unknown, unknown>, 'dat
  */
 async function admittedTransaction<Tx, R>(
   call: Call<Tx, R>,
-  opened: Call<Tx, R>['opening'],
+  ahead: Call<Tx, R>['entry'],
   refusal: unknown,
 ): Promise<R> {
   const { database, grant, limits } = call;
@@ -57,23 +70,34 @@ async function admittedTransaction<Tx, R>(
   // the row first and its token then.
   const { model, where } = refusal instanceof StaleTokenError ? refusal : {};
   const refusedBy = model === undefined ? undefined : call.fencing.rowOf(model, where);
-  let opening = opened;
+  let entry = ahead;
   let disconnects = 0;
+  let canceled = false;
   for (let blocked = false; ; ) {
-    const attempt = new Attempt(call, opening ?? database.open(limits), { blocked, refusedBy });
-    opening = undefined;
+    const attempt = new Attempt(call, entry, { blocked, refusedBy });
+    const wasAhead = entry !== undefined;
+    entry = undefined;
     try {
       return await attempt.run();
     } catch (error) {
       if (attempt.admitted) throw error;
       if (call.strike.struck) throw call.strike.reason;
       // A connection of the pool that Postgres had closed, as it does with one that was idle for too long under a lock.
-      if (database.isDisconnect(error) && ++disconnects <= MOST_DISCONNECTS) continue;
+      // Or the COMMIT before it failed, which took its beginning along.
+      const begins = database.isDisconnect(error) || error instanceof NotRun;
+      if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
       const code = database.sqlState(error);
       if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
-      if (code !== LOCK_NOT_AVAILABLE && code !== SERIALIZATION_FAILURE) throw error;
-      blocked ||= code === LOCK_NOT_AVAILABLE;
-      if (limits.wait.deadline.passed) throw new LockTimeoutError(grant.key, `${limits.wait.waitTime} ms`, error);
+      if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw error;
+      // One that was begun ahead waits hardly at all, and says nothing of who is in the way.
+      blocked ||= code !== SERIALIZATION_FAILURE && !wasAhead;
+      canceled ||= code === QUERY_CANCELED;
+      const { deadline, waitTime } = limits.wait;
+      if (deadline.passed) {
+        const why = canceled ? CANCELED : blocked ? BLOCKED : '';
+        throw new LockTimeoutError(grant.key, `${waitTime} ms${why}`, error);
+      }
+      if (code === QUERY_CANCELED) await call.strike.unlessStruck(sleep(Math.min(CANCELED_PAUSE, deadline.remaining)));
     }
   }
 }

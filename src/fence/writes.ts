@@ -3,7 +3,6 @@ import type { Operation } from './database.js';
 import {
   type Args,
   also,
-  type Claim,
   claim,
   claimed,
   type Fence,
@@ -11,9 +10,9 @@ import {
   notFresher,
   plain,
   refuseFresher,
+  refuseNested,
   withToken,
 } from './fence.js';
-import { isNested, planCreate, planUpdate } from './nested.js';
 
 interface Write {
   readonly operation: Operation;
@@ -23,9 +22,9 @@ interface Write {
 }
 
 /**
- * How each operation is sent on a model that is fenced, or leads to one that is. Where the database has no guard,
- * with `fence <= token` in its condition and the token in its data; where one statement does not do that, the rows
- * are claimed before.
+ * How each write is sent on a fenced model whose table has no guard: with `fence <= token` in its condition and the token
+ * in its data, in one statement. Nested writes that reach such a model are refused: Prisma finds their rows by statements
+ * of its own, between which another transaction may change them. The guard holds them all.
  */
 const WRITES: Readonly<Record<string, (write: Write) => Promise<unknown>>> = {
   create,
@@ -45,16 +44,15 @@ export function isWrite(name: string): boolean {
 
 /** Sends a write in the form that keeps rows of fenced models from going back. @throws StaleTokenError */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
-  const { model, name, args } = operation;
-  const send = isWrite(name) ? WRITES[name] : undefined;
-  if (send === undefined || model === undefined) return operation.send(args);
-  return send({ operation, model, args: (args ?? {}) as Args, fence });
+  const { model, name } = operation;
+  const args = (operation.args ?? {}) as Args;
+  for (const data of [args['data'], args['create'], args['update']]) refuseNested(model, data, fence);
+  const send = isOurs(model, fence) && isWrite(name) ? WRITES[name] : undefined;
+  return send === undefined ? operation.send(operation.args) : send({ operation, model, args, fence });
 }
 
 async function create({ operation, model, args, fence }: Write): Promise<unknown> {
-  const { data, claims } = planCreate(model, args['data'], fence);
-  await claimAll(operation, claims, fence);
-  return await operation.send({ ...args, data });
+  return await operation.send({ ...args, data: withToken(model, args['data'], fence) });
 }
 
 async function insertMany({ operation, model, args, fence }: Write): Promise<unknown> {
@@ -65,31 +63,21 @@ async function insertMany({ operation, model, args, fence }: Write): Promise<unk
 
 async function update(write: Write): Promise<unknown> {
   const { operation, model, args, fence } = write;
-  const { where, data } = args;
-  if (isOurs(model, fence) && !isNested(model, data, fence) && isSimple(model, where, fence)) {
-    return oneStatement(write, (sent) => operation.send({ ...sent, data: withToken(model, data, fence) }));
-  }
-  const parent = { where: plain(model, where, fence), claimed: isOurs(model, fence) };
-  const plan = planUpdate(model, data, parent, fence);
-  const held = await claimOne(write);
-  await claimAll(operation, plan.claims, fence);
-  return await operation.send({ ...args, where: held, data: plan.data });
+  return await oneRow(write, (where) =>
+    operation.send({ ...args, where, data: withToken(model, args['data'], fence) }),
+  );
 }
 
 async function remove(write: Write): Promise<unknown> {
-  const { operation, model, args, fence } = write;
-  if (!isOurs(model, fence)) return await operation.send(args);
+  const { operation, args } = write;
   // With relations to return, the row is looked up first and deleted by its id.
-  const direct = args['include'] === undefined && args['select'] === undefined;
-  if (direct && isSimple(model, args['where'], fence)) return await oneStatement(write, (sent) => operation.send(sent));
-  return await operation.send({ ...args, where: await claimOne(write) });
+  const looksUp = args['include'] !== undefined || args['select'] !== undefined;
+  return await oneRow(write, (where) => operation.send({ ...args, where }), looksUp);
 }
 
 /** One statement for all rows that match, and a look for one that matches and is fresher. */
 async function writeMany({ operation, model, args, fence }: Write): Promise<unknown> {
   const { where, data } = args;
-  const sent = data === undefined ? args : { ...args, data: withToken(model, data, fence) };
-  if (!isOurs(model, fence)) return await operation.send(sent);
   if (args['limit'] !== undefined) {
     // Prisma puts the condition into a sub-select only: a row that became fresher meanwhile would be written.
     throw new InvalidOptionError(
@@ -98,6 +86,7 @@ async function writeMany({ operation, model, args, fence }: Write): Promise<unkn
         'or install the guard with `add-fence`.',
     );
   }
+  const sent = data === undefined ? args : { ...args, data: withToken(model, data, fence) };
   const result = await operation.send({ ...sent, where: { AND: [where ?? {}, notFresher(fence)] } });
   await refuseFresher(operation, model, where, where, fence);
   return result;
@@ -107,59 +96,40 @@ async function writeMany({ operation, model, args, fence }: Write): Promise<unkn
  * An update, or a create where there is no row. Prisma's own upsert loses the condition between its statements; here
  * a row that somebody inserts in between is refused by its unique key.
  */
-async function upsert(write: Write): Promise<unknown> {
-  const { operation, model, args, fence } = write;
+async function upsert({ operation, model, args, fence }: Write): Promise<unknown> {
   const { where, create: row, update: changes, ...shape } = args;
-  const ours = isOurs(model, fence);
-  const made = planCreate(model, row, fence);
-  const changed = planUpdate(model, changes, { where: plain(model, where, fence), claimed: ours }, fence);
-  if (!ours && made.claims.length === 0 && changed.claims.length === 0) {
-    return await operation.send({ ...args, create: made.data, update: changed.data });
+  if (!(await claim(operation, model, plain(model, where, fence), where, fence))) {
+    return await operation.run(model, 'create', { ...shape, data: withToken(model, row, fence) });
   }
-  if (await isThere(write)) {
-    await claimAll(operation, changed.claims, fence);
-    const held = ours ? heldBy(where, fence) : where;
-    return await operation.run(model, 'update', { ...shape, where: held, data: changed.data });
-  }
-  await claimAll(operation, made.claims, fence);
-  return await operation.run(model, 'create', { ...shape, data: made.data });
+  const data = withToken(model, changes, fence);
+  return await operation.run(model, 'update', { ...shape, where: heldBy(where, fence), data });
 }
 
-async function isThere({ operation, model, args, fence }: Write): Promise<boolean> {
-  const where = plain(model, args['where'], fence);
-  if (isOurs(model, fence)) {
-    return (await claim(operation, { model, where, shown: args['where'], one: true }, fence)) > 0;
-  }
-  return (await operation.run(model, 'count', { where })) !== 0;
-}
-
-/** One statement by a unique condition. That no row matched is told apart by one read: fresher, or not there. */
-async function oneStatement({ operation, model, args, fence }: Write, send: (args: Args) => Promise<unknown>) {
+/**
+ * One statement by a unique condition. That no row matched is told apart by one read: fresher, or not there. Where Prisma
+ * looks the row up before it writes it, the row is claimed first.
+ */
+async function oneRow(write: Write, send: (where: unknown) => Promise<unknown>, looksUp = false): Promise<unknown> {
+  const { operation, model, args, fence } = write;
   const { where } = args;
+  if (looksUp || !isSimple(model, where, fence)) {
+    await claim(operation, model, plain(model, where, fence), where, fence);
+    // Also where it met no row: one may come before the write, and be fresher.
+    return await send(heldBy(where, fence));
+  }
   try {
-    return await send({ ...args, where: also(where, notFresher(fence)) });
+    return await send(also(where, notFresher(fence)));
   } catch (error) {
     if (fence.isNoMatch(error)) await refuseFresher(operation, model, plain(model, where, fence), where, fence);
     throw error;
   }
 }
 
-/** The condition to send an operation on one row with, which is claimed before if it is ours to claim. */
-async function claimOne({ operation, model, args, fence }: Write): Promise<unknown> {
-  const { where } = args;
-  if (!isOurs(model, fence)) return where;
-  await claim(operation, { model, where: plain(model, where, fence), shown: where, one: true }, fence);
-  return heldBy(where, fence);
-}
-
-/** A fence that the caller asked for has become ours by the claim. */
+/** The condition by which a claimed row is written, and no other one. */
 function heldBy(where: unknown, fence: Fence): Args {
+  // A fence that the caller asked for has become ours by the claim.
   const { [fence.field]: _, ...rest } = (where ?? {}) as Args;
   return also(rest, claimed(fence));
-}
-
-async function claimAll(operation: Operation, claims: readonly Claim[], fence: Fence): Promise<void> {
-  for (const one of claims) await claim(operation, one, fence);
 }
 
 /** Whether a unique condition is about columns alone: with relations in it, Prisma may look the row up first. */

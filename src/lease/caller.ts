@@ -1,31 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../base/abort.js';
-import type { Deadline } from '../base/clock.js';
 import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
+import type { Request } from './request.js';
 import type { Turn } from './turn.js';
-
-/** What a turn begins with, and what may begin beside the look that it waits for. Neither throws; both idempotent. */
-export interface Prelude {
-  open(): void;
-  /** It will not be its turn at once: nothing is kept while it waits. */
-  discard(): void;
-}
-
-/** What a caller asks for. */
-export interface Request {
-  readonly leaseTime: number;
-  readonly renew: boolean;
-  /** When its wait time is over. */
-  readonly deadline: Deadline;
-  /** The wait time as the caller gave it, for messages. */
-  readonly waitTime: number;
-  readonly signal: AbortSignal | undefined;
-  /** Whether Postgres alone may keep order for it, as it can for one transaction. */
-  readonly mayShare: boolean;
-  /** Whether it may begin while the COMMIT of the turn before it is under way. */
-  readonly mayBeEarly: boolean;
-  readonly ahead?: Prelude;
-}
 
 /** The line that a caller stands in. */
 export interface Line {

@@ -1,13 +1,18 @@
 import { after, now, type Timer } from '../base/clock.js';
-import { Caller, type Line, type Request } from './caller.js';
+import { Caller, type Line } from './caller.js';
 import { Contention, type Means } from './contention.js';
 import { Lease } from './lease.js';
+import { Lookout } from './lookout.js';
 import { Patience } from './patience.js';
 import type { Renewal } from './renewal.js';
+import type { Request } from './request.js';
 import type { Turn } from './turn.js';
 
 /** When a turn has begun, so that nothing else of ours delays its first statements; ms. */
 const BEGUN_BY = 2;
+
+/** How many turns before the last of them it is asked whether another process waits. */
+const ASKED_AHEAD = 4;
 
 /** What all contenders of a client share. */
 export interface Shared extends Means {
@@ -22,26 +27,32 @@ export interface Shared extends Means {
  *
  *   idle        no callers
  *   contending  on its way to the lease
- *   holding     one caller has its turn; a second one may have begun while the first one's COMMIT is under way
+ *   holding     one caller has its turn
  *   yielding    asks the store whether another process waits
  */
 export class Contender {
   readonly key: string;
   readonly #shared: Shared;
-  readonly #onIdle: () => void;
+  readonly #onIdle: (waitedFor: boolean) => void;
   readonly #waiting = new Set<Caller>();
   readonly #patience = new Patience(this.#waiting);
   #state: 'idle' | 'contending' | 'holding' | 'yielding' = 'idle';
   #lease: Lease | undefined;
   /** Whether the lease is extended, so that it is as good for the next caller as for the last. */
   #renewed = false;
+  /** Whether who has its turn may hand the lease on to another process, as a handle may. */
+  #mayGoElsewhere = false;
+  #lookout: Lookout | undefined;
   #unheard: Timer | undefined;
+  /** Whether a caller had to wait since it was idle. */
+  #waitedFor = false;
+  /** Turns whose outcome is not known: one, and those that have passed the key on with their COMMIT. */
   #turns = 0;
   #handovers = 0;
   readonly #contention: Contention;
   readonly #line: Line;
 
-  constructor(key: string, shared: Shared, onIdle: () => void) {
+  constructor(key: string, shared: Shared, onIdle: (waitedFor: boolean) => void) {
     this.key = key;
     this.#shared = shared;
     this.#onIdle = onIdle;
@@ -49,7 +60,10 @@ export class Contender {
     this.#line = {
       key,
       trouble: () => this.#contention.trouble(),
-      settled: (caller) => this.#patience.notice(caller.request.deadline.remaining),
+      settled: (caller) => {
+        this.#waitedFor = true;
+        this.#patience.notice(caller.request.deadline.remaining);
+      },
       left: (caller) => this.#left(caller),
     };
   }
@@ -65,6 +79,7 @@ export class Contender {
     this.#contention.keepPlace(request.deadline);
     if (this.#state === 'idle') void this.#contend();
     else caller.settle();
+    this.#lookAfter();
     return caller.turn;
   }
 
@@ -83,6 +98,7 @@ export class Contender {
     if (this.#waiting.size > 0) return;
     this.#patience.stop();
     this.#contention.abandon();
+    this.#lookAfter();
   }
 
   get #first(): Caller | undefined {
@@ -93,6 +109,7 @@ export class Contender {
   async #contend(): Promise<void> {
     this.#state = 'contending';
     const lease = await this.#contention.run();
+    this.#waitedFor ||= lease === undefined;
     if (lease) this.#take(lease);
     // Everybody had given up, and just now somebody came.
     else if (this.#waiting.size > 0) void this.#contend();
@@ -116,37 +133,42 @@ export class Contender {
     else this.#next(lease);
   }
 
-  #call(caller: Caller, lease: Lease, before?: Promise<void>): void {
+  #call(caller: Caller, lease: Lease): void {
     this.#waiting.delete(caller);
     if (this.#waiting.size === 0) this.#patience.stop();
+    else if (this.#handovers === this.#shared.maxLocalHandovers - ASKED_AHEAD) void this.#askAhead(lease);
     this.#turns++;
-    let inOrder = before;
-    before?.then(() => {
-      inOrder = undefined;
-    });
-    let left = false;
-    let tellLeft = () => {};
+    this.#mayGoElsewhere = !caller.request.mayShare;
+    this.#lookAfter();
+    let [passed, left] = [false, false];
     caller.call({
       lease,
-      early: () => {
+      pass: (take) => {
         const next = this.#first;
-        if (left || this.#turns > 1 || !next?.request.mayBeEarly || !this.#suits(next, lease)) return;
+        if (passed || left || next === undefined || !this.#suits(next, lease)) return undefined;
+        const taken = take(next.request, lease);
+        if (taken === undefined) return undefined;
+        passed = true;
         this.#handovers++;
-        const whenLeft = new Promise<void>((resolve) => {
-          tellLeft = resolve;
-        });
-        this.#call(next, lease, whenLeft);
+        this.#call(next, lease);
+        return taken;
       },
-      inOrder: () => inOrder,
-      alone: () => this.#turns === 1 && !this.#shared.store.isPassedBy,
+      alone: () => this.#turns === 1,
+      look: () => this.#shared.renewal.look(lease),
       leave: () => {
         if (left) return;
         left = true;
-        tellLeft();
         this.#turns--;
+        // Not before the outcome of each is known, also of one whose COMMIT is still looked for.
         if (this.#turns === 0) this.#next(lease);
       },
     });
+  }
+
+  /** Where no other process waits the key need not be offered to one, and stays here without a pause. */
+  async #askAhead(lease: Lease): Promise<void> {
+    const state = await this.#shared.store.inspect(this.key).catch(() => undefined);
+    if (this.#lease === lease && state?.holder === lease.holder && state.waiting === 0) this.#handovers = 0;
   }
 
   /** The lease, when nobody works under it any more: on to the next caller, to another process, or back. */
@@ -178,6 +200,18 @@ export class Contender {
     if (this.#state === 'holding' && this.#waiting.size === 0) this.#contention.close();
   }
 
+  /** While somebody waits behind a lease that may go elsewhere. */
+  #lookAfter(): void {
+    const lease = this.#lease;
+    if (lease && this.#mayGoElsewhere && this.#waiting.size > 0) {
+      const { store, rest, renewal } = this.#shared;
+      this.#lookout ??= new Lookout(store, this.key, rest, () => void renewal.look(lease));
+    } else {
+      this.#lookout?.close();
+      this.#lookout = undefined;
+    }
+  }
+
   #mayShare(caller: Caller): boolean {
     return caller.request.mayShare || this.#lease?.shared === false;
   }
@@ -205,12 +239,13 @@ export class Contender {
   #letGo(lease: Lease): void {
     this.#shared.renewal.remove(lease);
     this.#lease = undefined;
+    this.#lookAfter();
   }
 
   #rest(): void {
     this.#unheard?.stop();
     this.#contention.close();
     this.#state = 'idle';
-    this.#onIdle();
+    this.#onIdle(this.#waitedFor);
   }
 }

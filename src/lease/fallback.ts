@@ -20,7 +20,6 @@ const SPARED = 1_000;
  * key's row that each transaction takes first. A caller meets the store's silence once and not again and again.
  */
 export class FallbackStore implements LeaseStore {
-  readonly isPassedBy = true;
   readonly #store: LeaseStore;
   readonly #emit: Emit;
   /** Why the store is passed by at the moment. */

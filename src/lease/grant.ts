@@ -1,7 +1,7 @@
 import { offAbort, onAbort } from '../base/abort.js';
 import type { LockLostError } from '../base/errors.js';
-import type { Request } from './caller.js';
 import type { Lease, LeaseUser } from './lease.js';
+import type { Request } from './request.js';
 import type { Turn } from './turn.js';
 import type { WaitingRoom } from './waiting-room.js';
 
@@ -40,6 +40,11 @@ export class Grant {
     return Math.min(...this.#turns.map(({ lease }) => lease.remaining));
   }
 
+  /** Whether others may have some of them too: the store could not be asked, and Postgres alone keeps order. */
+  get shared(): boolean {
+    return this.#turns.some(({ lease }) => lease.shared);
+  }
+
   /** For how long nobody else can have had any of the keys; milliseconds. */
   get age(): number {
     // Somebody else is at work as rightfully: who stands in our way may be that one, and it is well.
@@ -61,20 +66,20 @@ export class Grant {
     };
   }
 
+  /** Asks the store now; what is gone is lost. Resolves to whether all of it is gone. */
+  async look(): Promise<boolean> {
+    const gone = await Promise.all(this.#turns.map((turn) => turn.look()));
+    return gone.every((each) => each);
+  }
+
   /** Gives up a right that Postgres says is somebody else's. */
   lose(cause: unknown): void {
     for (const { lease } of this.#turns) lease.lose('gone', cause);
   }
 
-  /** The outcome is about to be known: who comes next may begin. */
-  early(): void {
-    for (const turn of this.#turns) turn.early();
-  }
-
-  /** Resolves when those who had the keys before have heard; `undefined` if they have. */
-  inOrder(): Promise<unknown> | undefined {
-    const before = this.#turns.map((turn) => turn.inOrder()).filter((left) => left !== undefined);
-    return before.length === 0 ? undefined : Promise.all(before);
+  /** Passes the key to the next caller of this process; of several keys none. */
+  pass<T>(take: (next: Request, lease: Lease) => T | undefined): T | undefined {
+    return this.#turns.length === 1 ? this.#turns[0]?.pass(take) : undefined;
   }
 
   /** Gives all of it back. Idempotent; never throws. */
@@ -99,8 +104,8 @@ export async function withOthers(
   const aborted = { handleEvent: () => end.abort(request.signal?.reason) };
   onAbort(request.signal, aborted);
   if (request.signal?.aborted) aborted.handleEvent();
-  const { leaseTime, renew, deadline, waitTime, mayShare, mayBeEarly, ahead } = request;
-  const more = { leaseTime, renew, deadline, waitTime, mayShare, mayBeEarly, signal, ...(ahead && { ahead }) };
+  const { leaseTime, renew, deadline, waitTime, mayShare, ahead } = request;
+  const more = { leaseTime, renew, deadline, waitTime, mayShare, signal, ...(ahead && { ahead }) };
   const detach = [first.lease.attach(user)];
   try {
     if (first.lease.loss) throw first.lease.loss;

@@ -80,7 +80,9 @@ export function stateOf(key: string, states: readonly KeyState[], majority: numb
   const times = timesOf(states);
   const [holder, left] = [...times].find(([, { length }]) => length >= majority) ?? [];
   const expiresIn = left?.toSorted((a, b) => b - a)[majority - 1] ?? 0;
-  return { key, holder, expiresIn, waiting: Math.max(0, ...states.map(({ waiting }) => waiting)) };
+  const problem = states.find((state) => state.problem !== undefined)?.problem;
+  const waiting = Math.max(0, ...states.map((state) => state.waiting));
+  return { key, holder, expiresIn, waiting, ...(problem !== undefined && { problem }) };
 }
 
 /** Whether so many nodes that have not answered yet can change nothing about who has the key. */

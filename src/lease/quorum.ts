@@ -3,12 +3,22 @@ import type { Emit } from '../base/events.js';
 import { Ballot, isClear, majorityOf, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
 import { QuorumWatch } from './quorum-watch.js';
-import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from './store.js';
+import {
+  type Answer,
+  type Claim,
+  type Extension,
+  isInUse,
+  type KeyState,
+  type LeaseStore,
+  type Look,
+  type WakeUp,
+  type Watch,
+} from './store.js';
 
 /** Share of the lease time that one node may take to answer: if it takes more, the others decide without it. */
 const NODE_SHARE = 1 / 20;
 /** A healthy one in a network may take so long, however short the lease; milliseconds. */
-const LEAST_NODE_TIME = 25;
+const LEAST_NODE_TIME = 50;
 /** How long the others are waited for once most nodes have answered, and differ; milliseconds. */
 const LATE_TIME = 250;
 /** How far clocks may run apart, as a share of the lease time; and in milliseconds, for Redis rounds. */
@@ -124,7 +134,7 @@ export class QuorumStore implements LeaseStore {
     await ballot.until(() => areClear(byKey(answersOf(ballot.cast).flat()).values(), ballot));
     return [...byKey(this.#enough(ballot).flat())]
       .map(([key, states]) => stateOf(key, states, ballot.majority))
-      .filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
+      .filter(isInUse);
   }
 
   async force(key: string, holder: string): Promise<boolean> {

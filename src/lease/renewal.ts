@@ -3,6 +3,7 @@ import type { Lease } from './lease.js';
 import type { Extension, LeaseStore } from './store.js';
 
 interface Renewed {
+  readonly renew: boolean;
   /** When to extend it next; `Infinity` where it is not to be renewed, or its extension is under way. */
   dueAt: number;
   /** The last error of the store about this lease. */
@@ -31,13 +32,29 @@ export class Renewal {
   /** Watches over the lease until `remove`; with `renew`, also extends it. */
   add(lease: Lease, renew: boolean): void {
     const dueAt = renew ? lease.expiresAt - lease.leaseTime * (1 - RENEW_AT) : Number.POSITIVE_INFINITY;
-    this.#leases.set(lease, { dueAt, uncertain: undefined });
+    this.#leases.set(lease, { renew, dueAt, uncertain: undefined });
     this.#schedule(Math.min(dueAt, lease.expiresAt));
   }
 
   remove(lease: Lease): void {
     // The timer stays: in a moment there is another lease to watch over, and it keeps no process alive.
     this.#leases.delete(lease);
+  }
+
+  /**
+   * Asks the store now: there is reason to think that the lease is gone. Resolves to whether it is.
+   *
+   * One that is renewed is extended, which tells it best: of several nodes one may have forgotten it, and gets it again.
+   */
+  async look(lease: Lease): Promise<boolean> {
+    if (this.#leases.get(lease)?.renew && lease.loss === undefined) {
+      await this.#extend([lease]);
+      return lease.loss !== undefined;
+    }
+    const state = await this.#store.inspect(lease.key).catch(() => undefined);
+    if (state === undefined || state.holder === lease.holder) return false;
+    lease.lose('gone');
+    return true;
   }
 
   close(): void {

@@ -61,6 +61,13 @@ export interface KeyState {
   readonly expiresIn: number;
   /** Processes that wait for it. */
   readonly waiting: number;
+  /** What the store has under its names that is no lease and no queue, so that nobody can have it: `force` deletes that. */
+  readonly problem?: string;
+}
+
+/** Whether an operator has something to see. */
+export function isInUse({ holder, waiting, problem }: KeyState): boolean {
+  return holder !== undefined || waiting > 0 || problem !== undefined;
 }
 
 /**
@@ -74,8 +81,6 @@ export interface KeyState {
 export interface LeaseStore {
   /** `undefined`: nobody knows. */
   readonly reach?: Reach;
-  /** Whether others may be at work on a key without having asked it, from when they could not reach it. */
-  readonly isPassedBy?: true;
   /**
    * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
    * Rejects if the answer is not known; with `NotAsked` if there can be none.
@@ -100,7 +105,10 @@ export interface LeaseStore {
   inspect(key: string): Promise<KeyState>;
   /** The keys that somebody has or waits for, as far as they are there from beginning to end. */
   list(): Promise<readonly KeyState[]>;
-  /** Takes the key from this holder, whoever asks, and passes it on; `false` if it is not this holder's any more. */
+  /**
+   * Takes the key from this holder, whoever asks, and passes it on; `false` if it is not this holder's any more. Deletes what
+   * is a `problem`, of whatever holder.
+   */
   force(key: string, holder: string): Promise<boolean>;
   /**
    * Calls the listener when a server is back that was away: another one may stand in its place, which has not heard all

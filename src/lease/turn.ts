@@ -1,14 +1,18 @@
 import type { Lease } from './lease.js';
+import type { Request } from './request.js';
 
 /** A caller's time with the key. */
 export interface Turn {
   readonly lease: Lease;
-  /** The outcome is about to be known: who comes next may begin, and will wait in Postgres for it. */
-  early(): void;
-  /** Resolves when the turn before has been left, whose caller asked before and is to hear before; undefined if it has. */
-  inOrder(): Promise<void> | undefined;
-  /** Whether nobody else is at work on the key as rightfully: under this lease, or without having asked for one. */
+  /**
+   * Ends this turn and begins that of the next caller of this process, if there is one that the lease may pass to and
+   * `take` wants to: it gives what the next one begins with.
+   */
+  pass<T>(take: (next: Request, lease: Lease) => T | undefined): T | undefined;
+  /** Whether nobody else is at work under this lease: the turn before may still wait for its COMMIT. */
   alone(): boolean;
+  /** Asks the store now whether the lease is gone, and resolves to that; it is lost then. */
+  look(): Promise<boolean>;
   /** Lets the next caller go on, and gives the lease back if there is none. Idempotent; never throws. */
   leave(): void;
 }

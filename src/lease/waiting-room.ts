@@ -1,11 +1,11 @@
 import { type Deadline, now, sleep } from '../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
-import type { Request } from './caller.js';
 import { Contender, type Shared } from './contender.js';
 import { Lease } from './lease.js';
 import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
+import type { Request } from './request.js';
 import { fixed, type Rest } from './rest.js';
 import type { Claim, LeaseStore } from './store.js';
 import type { Turn } from './turn.js';
@@ -14,6 +14,10 @@ import type { Turn } from './turn.js';
 const TRANSFER_PAUSE = 50;
 /** Between two looks while the wake-ups that there should be cannot be heard. */
 const DEAF_REST = 250;
+
+/** For how long a key that was waited for counts as busy; ms. */
+const BUSY_TIME = 1_000;
+const MOST_BUSY = 1_000;
 
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
@@ -29,6 +33,9 @@ export class WaitingRoom {
   readonly #strict: boolean;
   readonly #byKey = new Map<string, Contender>();
   readonly #contenders = new Set<Contender>();
+  /** Keys that callers had to wait for, and until when that is to be reckoned with. */
+  readonly #busy = new Map<string, number>();
+  readonly #notAdmitted = new Set<() => void>();
   #adopted = 0;
   readonly #releases: Releases;
   #closing = false;
@@ -71,6 +78,12 @@ export class WaitingRoom {
     return !this.#byKey.has(key);
   }
 
+  /** Whether a caller is likely to have the key at once: nobody has it here, and nobody had to wait for it lately. */
+  isCalm(key: string): boolean {
+    const busyUntil = this.#busy.get(key);
+    return this.isFree(key) && (busyUntil === undefined || busyUntil <= now());
+  }
+
   /** Callers of this process that wait for the key. */
   waiting(key: string): number {
     return this.#byKey.get(key)?.waiting ?? 0;
@@ -92,7 +105,7 @@ export class WaitingRoom {
    */
   async takeOver(claim: Claim, successor: string, renew: boolean, deadline: Deadline): Promise<Turn> {
     this.throwIfClosing(claim.key);
-    const { renewal, store } = this.#shared;
+    const { renewal } = this.#shared;
     const sentAt = await this.#transfer(claim, successor, deadline);
     this.overruled(claim.key, claim.holder);
     const lease = new Lease({ ...claim, holder: successor }, sentAt);
@@ -103,7 +116,16 @@ export class WaitingRoom {
       this.#shared.giveBack(lease);
       end();
     });
-    return { lease, early: () => {}, inOrder: () => undefined, alone: () => !store.isPassedBy, leave };
+    const look = () => renewal.look(lease);
+    return { lease, pass: () => undefined, alone: () => true, look, leave };
+  }
+
+  /** One whose turn has come still waits for Postgres: it is turned away, too. Returns the end of that. */
+  untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
+    const turnThisAway = () => turnAway(closed(key));
+    if (this.#closing) turnThisAway();
+    else this.#notAdmitted.add(turnThisAway);
+    return () => void this.#notAdmitted.delete(turnThisAway);
   }
 
   /** The key was taken from this holder: if that is one of ours it need not find out by itself. */
@@ -116,6 +138,7 @@ export class WaitingRoom {
     this.#closing = true;
     try {
       for (const contender of [...this.#contenders]) contender.turnAway(closed(contender.key));
+      for (const turnAway of [...this.#notAdmitted]) turnAway();
       this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
@@ -152,7 +175,8 @@ export class WaitingRoom {
   #contenderFor(key: string): Contender {
     const known = this.#strict ? undefined : this.#byKey.get(key);
     if (known) return known;
-    const contender = new Contender(key, this.#shared, () => {
+    const contender = new Contender(key, this.#shared, (waitedFor) => {
+      if (waitedFor) this.#noteBusy(key);
       if (this.#byKey.get(key) === contender) this.#byKey.delete(key);
       this.#contenders.delete(contender);
       this.#noticeEmpty();
@@ -160,6 +184,16 @@ export class WaitingRoom {
     this.#byKey.set(key, contender);
     this.#contenders.add(contender);
     return contender;
+  }
+
+  #noteBusy(key: string): void {
+    this.#busy.delete(key);
+    this.#busy.set(key, now() + BUSY_TIME);
+    if (this.#busy.size <= MOST_BUSY) return;
+    for (const oldest of this.#busy.keys()) {
+      this.#busy.delete(oldest);
+      break;
+    }
   }
 
   #noticeEmpty(): void {

@@ -18,7 +18,7 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
       'must be a driver adapter such as PrismaPg; Accelerate cannot hold a lock.',
     );
   }
-  if (typeof client._engine?.request !== 'function' || client._runtimeDataModel === undefined) {
+  if (client._runtimeDataModel === undefined) {
     throw new InvalidOptionError('client', 'must be one of Prisma 7: another version has another inside.');
   }
   const { config } = adapter as { config?: { query_timeout?: unknown; connectionString?: unknown } };
@@ -39,9 +39,9 @@ export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly 
 
 /** Each model, with its tables and relations. */
 export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
-  const { adapter, inlineSchema } = _engineConfig;
+  const { adapter } = _engineConfig;
   const { options } = (adapter ?? {}) as { options?: { schema?: string } };
-  return readModels(_runtimeDataModel, inlineSchema, options?.schema ?? 'public');
+  return readModels(_runtimeDataModel, options?.schema ?? 'public');
 }
 
 export function isTransactionClient(client: object): boolean {

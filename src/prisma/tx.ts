@@ -1,4 +1,4 @@
-import { InsideTransactionError } from '../base/errors.js';
+import { ClosedError, InsideTransactionError } from '../base/errors.js';
 
 /** What leaves the transaction, or its connection: not to be had on the client of a lock. */
 export const NOT_ON_TX = [
@@ -16,15 +16,38 @@ export const NOT_ON_TX = [
 
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
 
-/** The transaction's client without what leaves it; the array form of `$transaction` does so silently. */
-export function withoutExits(tx: object): object {
-  return new Proxy(tx, {
+/**
+ * The transaction's client without what leaves it (the array form of `$transaction` does so silently), until it is closed:
+ * then everything on it rejects.
+ */
+export function fencedTx(tx: object, key: string): { readonly tx: object; close(): void } {
+  let open = true;
+  const proxy = new Proxy(tx, {
     get(target, property, receiver) {
+      if (!open && typeof property === 'string') return refusing(key);
       if (EXITS.has(property)) return exit(String(property));
       return Reflect.get(target, property, receiver) as unknown;
     },
     has: (target, property) => !EXITS.has(property) && Reflect.has(target, property),
   });
+  return {
+    tx: proxy,
+    close() {
+      open = false;
+    },
+  };
+}
+
+/** A model, or one of its operations, that can be called and always rejects. */
+function refusing(key: string): unknown {
+  const refuse = () =>
+    Promise.reject(
+      new ClosedError(
+        'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
+        { key },
+      ),
+    );
+  return new Proxy(refuse, { get: (_, property) => (property === 'then' ? undefined : refuse) });
 }
 
 /** `$extends` stays undefined: that is how an extension tells that it is inside a transaction. */

@@ -3,6 +3,7 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
   [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: see to the replicas'],
+  [/\bWRONGTYPE\b/, 'a name of this lock has a value of another type, which `$locks.forceRelease` deletes'],
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: give a client for one, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: see to its nodes'],
   [/cluster support disabled/, 'this server is no node of a Cluster: give a client for one server, new Redis(…)'],

@@ -142,7 +142,7 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: '285b2be81e4a6809e35306859fc3b74b7839c431',
+  sha1: '9525de212516e49d0df0ffdb08ff675873072ece',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -190,8 +190,19 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     end
   end
 end
-if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])
+local function is_alien(verb, name)
+  local got = redis.pcall(verb, name)
+  return type(got) == 'table' and got.err ~= nil and string.find(got.err, 'WRONGTYPE') ~= nil
+end
+local cleared = 0
+if is_alien('LLEN', KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end
+if is_alien('GET', KEYS[1]) then cleared = redis.call('DEL', KEYS[1]) end
+local holder = holder_of(KEYS[1])
+if holder == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+elseif holder or cleared == 0 then
+  return cleared
+end
 if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4], ARGV[2], 'look') end
 return 1`,
 };
@@ -199,7 +210,7 @@ return 1`,
 export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: '170d7da7adf4675b3775f99c95bbc98fdfc31909',
+  sha1: '78e2ecb54ed6ba96b577f4e9ff5d7e545b78a550',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -222,8 +233,17 @@ local function time_left(lease, time)
   end
   return math.max(1, left)
 end
-local holder = holder_of(KEYS[1])
-return { holder or '', redis.call('PTTL', KEYS[1]), redis.call('LLEN', KEYS[2]) }`,
+local function is_alien(verb, name)
+  local got = redis.pcall(verb, name)
+  return type(got) == 'table' and got.err ~= nil and string.find(got.err, 'WRONGTYPE') ~= nil
+end
+local alien = is_alien('GET', KEYS[1]) and 1 or is_alien('LLEN', KEYS[2]) and 2 or 0
+local holder, left, waiting = '', 0, 0
+if alien ~= 1 then
+  holder, left = holder_of(KEYS[1]) or '', redis.call('PTTL', KEYS[1])
+  if alien == 0 then waiting = redis.call('LLEN', KEYS[2]) end
+end
+return { holder, left, waiting, alien }`,
 };
 
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string], number> = {
@@ -287,10 +307,10 @@ end
 return holder and 1 or 0`,
 };
 
-export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string], number> = {
+export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string, wake: string, pubsub: string], number> = {
   name: 'transfer',
   keys: 1,
-  sha1: '63c4107c62fda039797efb99eea28f177c2164ad',
+  sha1: '4d6dfadcd697a66f03267e18870bdced6fa369ca',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -313,9 +333,21 @@ local function time_left(lease, time)
   end
   return math.max(1, left)
 end
+local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
 local holder = holder_of(KEYS[1])
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
 extend(KEYS[1], ARGV[2], ARGV[3])
+wake_up(ARGV[5], ARGV[4], 'look')
 return 1`,
 };
 

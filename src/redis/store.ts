@@ -1,6 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Emit } from '../base/events.js';
-import type { Answer, Claim, Extension, KeyState, LeaseStore, Look, Reach, WakeUp, Watch } from '../lease/store.js';
+import {
+  type Answer,
+  type Claim,
+  type Extension,
+  isInUse,
+  type KeyState,
+  type LeaseStore,
+  type Look,
+  type Reach,
+  type WakeUp,
+  type Watch,
+} from '../lease/store.js';
 import { Asking } from './asking.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isRedirection, isReply, presentable } from './errors.js';
@@ -150,18 +161,23 @@ export class RedisStore implements LeaseStore {
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
-    const { lease } = this.#names(key);
-    return (await this.#number(scripts.transfer, [lease], [holder, successor, String(leaseTime)])) === 1;
+    const { lease, wake } = this.#names(key);
+    const args = [holder, successor, String(leaseTime), wake, this.#pubsub] as const;
+    return (await this.#number(scripts.transfer, [lease], [...args])) === 1;
   }
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting] = await this.#asking.run(scripts.inspect, [lease, queue], []);
+    const [holder, expiresIn, waiting, alien] = await this.#asking.run(scripts.inspect, [lease, queue], []);
+    const name = [undefined, lease, queue][Number(alien)];
     return {
       key,
       holder: holder === '' ? undefined : String(holder),
       expiresIn: Math.max(0, Number(expiresIn)),
       waiting: Number(waiting),
+      ...(name !== undefined && {
+        problem: `In Redis ${JSON.stringify(name)} has a value of another type, which nobody here wrote`,
+      }),
     };
   }
 
@@ -184,7 +200,7 @@ export class RedisStore implements LeaseStore {
         cursor = String(next);
       } while (cursor !== '0');
     }
-    return states.filter(({ holder, waiting }) => holder !== undefined || waiting > 0);
+    return states.filter(isInUse);
   }
 
   async force(key: string, holder: string): Promise<boolean> {

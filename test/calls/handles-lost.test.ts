@@ -89,7 +89,11 @@ describeWithShop('a handle whose lease is gone', () => {
     const { id, key } = await shop.product(10);
     const lock = await prisma.$lock(key);
     await shop.admin.query('DELETE FROM fenced_lock.admission WHERE key = $1', [key]);
-    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    await expect(sellOne(lock, id)).rejects.toMatchObject({
+      code: 'STALE_TOKEN',
+      reason: 'forgotten',
+      message: expect.stringContaining('Postgres has no row of the lock'),
+    });
     expect((await shop.row(id))?.quantity).toBe(10);
     await lock.release();
   });

@@ -65,7 +65,9 @@ describeWithShop('a handle that is handed on', () => {
     const elsewhere = shop.client({ redis }).prisma;
     const own = shop.redis();
     const { id, key } = await shop.product(10);
-    const lock = await shop.client({ redis: own }).prisma.$lock(key);
+    const holder = shop.client({ redis: own }).prisma;
+    const lock = await holder.$lock(key);
+    const behind = holder.$withLock(key, (_, { token }) => token);
     const resuming = elsewhere.$resumeLock(journey(lock));
     await eventually('the old one is refused', () => lock.$transaction(() => {}).catch((error) => error.code));
     // Behind all that the old one has sent by then.
@@ -75,7 +77,41 @@ describeWithShop('a handle that is handed on', () => {
     const resumed = await resuming;
     await sellOne(resumed, id);
     expect(await shop.row(id)).toEqual({ quantity: 9, fence: lock.token });
+    // For so long the old one waits for a transfer that never comes.
+    const beyond = new Promise((resolve) => setTimeout(resolve, 500, 'still behind the old one'));
     await resumed.release();
+    expect(await Promise.race([behind, beyond])).toBeGreaterThan(lock.token);
+  });
+
+  test.each([
+    ['that is renewed', { renew: true }, 'pubsub'],
+    ['that is not renewed', { renew: false }, 'pubsub'],
+    ['without wake-ups', { renew: true }, 'poll'],
+  ] as const)(
+    'callers that wait behind the old one, %s, go on as soon as the key is free',
+    async (_, options, wake) => {
+      const keyPrefix = `${randomUUID()}:`;
+      const { key } = await shop.product(10);
+      const holder = shop.client({ wake, keyPrefix }).prisma;
+      // By its renewal it would find out after the end of this test.
+      const lock = await holder.$lock(key, { ...options, leaseTime: 600_000 });
+      const behind = holder.$withLock(key, (_, { token }) => token, { waitTime: 60_000 });
+      const resumed = await shop.client({ wake, keyPrefix }).prisma.$resumeLock(journey(lock));
+      await eventually('the old one knows', async () => lock.signal.aborted);
+      await resumed.release();
+      expect(await behind).toBeGreaterThan(lock.token);
+      await lock.release();
+    },
+  );
+
+  test('a caller that comes behind the old one only now goes on, too', async () => {
+    const { key } = await shop.product(10);
+    const holder = shop.client().prisma;
+    const lock = await holder.$lock(key, { leaseTime: 600_000 });
+    const resumed = await shop.client().prisma.$resumeLock(journey(lock));
+    await resumed.release();
+    expect(await holder.$withLock(key, (_, { token }) => token)).toBeGreaterThan(lock.token);
+    await lock.release();
   });
 
   test('takes all of its keys along', async () => {

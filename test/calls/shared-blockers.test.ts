@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, type ShopClient } from '../support/shop.js';
 import { outages } from './outages.js';
+import { triedTwice } from './waits-in-postgres.js';
 
 describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
   const { shop, outage, warm } = outages(redis);
@@ -24,41 +24,31 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     return { held, goOn };
   }
 
-  /** Somebody has waited for an admission, given it up as one does who finds the key's row taken, and tried again. */
-  async function triedTwice(): Promise<void> {
-    const attempts = new Set<string>();
-    await eventually('it has tried again, twice', async () => {
-      const { rows } = await shop.admin.query(
-        `SELECT xact_start::text AS begun FROM pg_stat_activity
-         WHERE wait_event_type = 'Lock' AND position('fenced_lock.admit' in query) > 0`,
-      );
-      for (const { begun } of rows as { begun: string }[]) attempts.add(begun);
-      return attempts.size > 2;
-    });
-  }
-
   test('one who waits in Postgres ends nobody: the other one has the key as rightfully', async () => {
     const [holder, contender] = [await warm(alone), await warm(alone)];
     const { id, key } = await shop.product(10);
     const end = await outage('dead');
     const { held, goOn } = await atWork(holder.prisma, { id, key });
     const next = contender.prisma.$withLock(key, sellOne(id));
-    await triedTwice();
+    await triedTwice(shop);
     goOn.open();
     expect(await held).toMatchObject({ quantity: 9 });
     expect(await next).toMatchObject({ quantity: 8 });
     await end();
   });
 
-  test('who has the lease once Redis is back does not end who began without it, either', async () => {
+  test.each([
+    ['and would get on without it', alone],
+    ['and would not', {}],
+  ])('who has the lease once Redis is back, %s, does not end who began without it', async (_, options) => {
     const holder = await warm(alone);
     const { id, key } = await shop.product(10);
     const end = await outage('dead');
     const { held, goOn } = await atWork(holder.prisma, { id, key });
     await end();
-    const contender = await warm(alone);
+    const contender = await warm(options);
     const next = contender.prisma.$withLock(key, sellOne(id));
-    await triedTwice();
+    await triedTwice(shop);
     goOn.open();
     expect(await held).toMatchObject({ quantity: 9 });
     expect(await next).toMatchObject({ quantity: 8 });

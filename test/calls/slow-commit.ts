@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Shop } from '../support/shop.js';
 
 /** A table whose writers wait in their COMMIT, until `goOn`; one with `refuse` set is then refused. */
-export async function slowCommit(shop: Shop) {
+export async function slowCommit(shop: Shop, refusal = '23514') {
   const name = `slow_${randomUUID().replaceAll('-', '')}`;
   const { rows } = await shop.admin.query(`SELECT floor(random() * 1e9)::int AS number`);
   const number = (rows[0] as { number: number }).number;
@@ -12,7 +12,7 @@ export async function slowCommit(shop: Shop) {
     CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
         PERFORM pg_advisory_xact_lock_shared(${number});
-        IF NEW.refuse THEN RAISE EXCEPTION 'refused' USING ERRCODE = 'check_violation'; END IF;
+        IF NEW.refuse THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${refusal}'; END IF;
         RETURN NULL;
       END $$;
     CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ${name}

@@ -45,6 +45,18 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
     '--role',
     '$ROLE',
   ],
+  [
+    'the application may override the guard',
+    'GRANT EXECUTE ON FUNCTION fenced_lock.override(text) TO $ROLE',
+    'override',
+    /^The role doctor_\w+ may call override\(\)/,
+  ],
+  [
+    'everybody may override the guard',
+    'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fenced_lock TO PUBLIC',
+    'override',
+    /^Every role may call/,
+  ],
   ['a sequence with a cache', 'ALTER SEQUENCE fenced_lock.token CACHE 10', 'sequence', /CACHE/],
   ['a sequence that begins again', 'ALTER SEQUENCE fenced_lock.token CYCLE', 'sequence', /CYCLE/],
   ['a sequence that counts by two', 'ALTER SEQUENCE fenced_lock.token INCREMENT 2', 'sequence', /count by 1/],
@@ -55,7 +67,7 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
     'a sequence behind a row',
     `${PAST_THE_GUARD} INSERT INTO orders (id, fence) VALUES (1, 77)`,
     'sequence position',
-    /token 77 is in use in "orders"/,
+    /token 77 is in use in "public"."orders"/,
   ],
   ['a fence missing', 'ALTER TABLE "Stock" DROP COLUMN fence', 'fences', /column "fence" is missing/],
   [
@@ -83,12 +95,19 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
     'guards',
     /guard_truncate is missing/,
   ],
+  [
+    'a guard with a condition',
+    `CREATE OR REPLACE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Stock" FOR EACH ROW
+       WHEN (false) EXECUTE FUNCTION fenced_lock.guard('fence', 'allow')`,
+    'guards',
+    /does not fire for every write/,
+  ],
   ['a guard disabled', 'ALTER TABLE "Stock" DISABLE TRIGGER zzz_fenced_lock_guard', 'guards', /is disabled/],
   [
     'a guard of another policy',
     `${guard}('fence', 'require')`,
     'guards',
-    /policy is require, and the migrations say allow/,
+    /policy is require on .*, and the migrations say allow/,
   ],
   ['a guard of another column', `${guard}('serial', 'allow')`, 'guards', /looks at "serial"/],
   [
@@ -126,6 +145,7 @@ describe('doctor', () => {
       'objects version',
       'epoch',
       'rights',
+      'override',
       'timeouts',
       'replicas',
       'fences',
@@ -153,6 +173,18 @@ describe('doctor', () => {
       },
     ]);
     expect(ran.code).toBe(1);
+  });
+
+  test.each([
+    ['owns the schema', 'ALTER SCHEMA fenced_lock OWNER TO $ROLE'],
+    ['is a superuser', 'ALTER ROLE $ROLE SUPERUSER', 'ALTER ROLE $ROLE NOSUPERUSER'],
+  ])('a role that %s may override the guard', async (_, planted, afterwards = 'SELECT 1') => {
+    await using database = await patient.ill(
+      `GRANT EXECUTE ON FUNCTION fenced_lock.override(text) TO $ROLE; ${planted}`,
+    );
+    const ran = await patient.doctor(database.url);
+    await database.pool.query(afterwards.replace('$ROLE', patient.role));
+    expect(notOk(ran)).toEqual([]);
   });
 
   test.each<[string, string, string, RegExp]>([

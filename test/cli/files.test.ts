@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { upgrade } from '../../src/cli/commands/upgrade.js';
 import { Context } from '../../src/cli/context.js';
-import { packagedMigrations } from '../../src/cli/migrations/packaged.js';
+import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { write } from '../../src/cli/project/changes.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase } from './database.js';
@@ -43,53 +43,6 @@ describe('init', () => {
     fresh.write('prisma/migrations/20270228235959_tomorrow/migration.sql', 'SELECT 1;\n');
     await fresh.run('init');
     expect(fresh.migration().name).toBe('20270301000000_fenced_lock');
-  });
-});
-
-describe('where the project is', () => {
-  test.each<[string, Record<string, string>, string[], string]>([
-    ['prisma/schema.prisma', { 'prisma/schema.prisma': SCHEMA }, [], 'prisma/migrations'],
-    ['schema.prisma', { 'schema.prisma': SCHEMA }, [], 'migrations'],
-    ['a folder, beside its datasource', { 'prisma/schema': 'fixture:bookshop' }, [], 'prisma/schema/migrations'],
-    [
-      '--schema, whatever else there is',
-      { 'prisma/schema.prisma': SCHEMA, 'db/main.prisma': SCHEMA },
-      ['--schema', 'db/main.prisma'],
-      'db/migrations',
-    ],
-    [
-      'prisma.config.ts',
-      {
-        'prisma.config.ts': `import { defineConfig } from 'prisma/config';
-export default defineConfig({ schema: 'db/schema', migrations: { path: 'db/history' } });\n`,
-        'db/schema': 'fixture:bookshop',
-      },
-      [],
-      'db/history',
-    ],
-  ])('%s', async (_, files, args, migrations) => {
-    const somewhere = project(files);
-    symlinkSync(join(ROOT, 'node_modules'), somewhere.path('node_modules'));
-    expect(await somewhere.run('init', ...args)).toMatchObject({ code: 0, err: '' });
-    rmSync(somewhere.path('node_modules'));
-    expect(somewhere.migration(migrations).sql).toBe(OBJECTS);
-  });
-
-  test('nowhere: the sentence says where it was looked for', async () => {
-    expect(await project().run('init')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('none of prisma/schema.prisma, schema.prisma, prisma/schema exists'),
-    });
-  });
-
-  test('a prisma.config.ts that cannot be run is a sentence, with and without Prisma', async () => {
-    const broken = project({ 'prisma.config.ts': 'export default {', 'prisma/schema.prisma': SCHEMA });
-    expect(await broken.run('init')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('npm install -D prisma@7'),
-    });
-    symlinkSync(join(ROOT, 'node_modules'), broken.path('node_modules'));
-    expect(await broken.run('init')).toMatchObject({ code: 1, err: expect.stringContaining('cannot be loaded') });
   });
 });
 
@@ -223,28 +176,33 @@ describe('upgrade', () => {
     expect(await fresh.run('upgrade', '--json')).toMatchObject({ code: 0, json: { ok: true, migration: null } });
   });
 
-  test('brings what is missing as a new migration, and edits none', async () => {
+  test('brings the whole script as a new migration, and edits none', async () => {
     const fresh = shop();
     await fresh.run('init');
     const before = fresh.files();
-    const installed = await packagedMigrations();
-    await upgrade(contextOf(fresh.folder), {}, async () => [...installed, version(2), version(3)]);
+    const { version: installed } = await packagedScript();
+    const newer = version(installed + 1);
+    await upgrade(contextOf(fresh.folder), {}, async () => newer);
     expect(fresh.files()).toMatchObject(before);
-    expect(fresh.migration()).toEqual({
-      name: '20270101000000_fenced_lock_3',
-      sql: `${version(2).sql}\n${version(3).sql}`,
-    });
-    await expect(upgrade(contextOf(fresh.folder), {})).rejects.toThrow('have version 3 of the objects');
+    expect(fresh.migration()).toEqual({ name: `20270101000000_fenced_lock_${installed + 1}`, sql: newer.sql });
+    await expect(upgrade(contextOf(fresh.folder), {})).rejects.toThrow(`have version ${installed + 1} of the objects`);
   });
 
-  test('every migration of the package ends with its version, and the database tells it', async () => {
-    const packaged = await packagedMigrations();
-    expect(packaged.map((one) => one.version)).toEqual(packaged.map((_, index) => index + 1));
+  test('goes by the highest version, which stands whatever comes after: branches may be merged in any order', async () => {
+    const fresh = shop();
+    const migration = (name: string) => `prisma/migrations/${name}/migration.sql`;
+    fresh.write(migration('20260101000000_fenced_lock'), OBJECTS);
+    fresh.write(migration('20260102000000_older'), OBJECTS.replace(/objects \d+';$/m, "objects 1';"));
+    expect(await fresh.run('upgrade', '--json')).toMatchObject({ code: 0, json: { migration: null } });
+  });
+
+  test('the database tells the version of the script', async () => {
+    const { version } = await packagedScript();
     const pg = await import('pg');
     const client = new pg.default.Client({ connectionString: inject('postgres').admin });
     await client.connect();
     const { rows } = await client.query(`SELECT obj_description('fenced_lock'::regnamespace) AS comment`);
     await client.end();
-    expect(rows[0].comment).toBe(`prisma-extension-fenced-lock objects ${packaged.length}`);
+    expect(rows[0].comment).toBe(`prisma-extension-fenced-lock objects ${version}`);
   });
 });

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { packagedMigrations } from '../../src/cli/migrations/packaged.js';
+import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase, type OwnDatabase } from './database.js';
 import { Project } from './project.js';
@@ -96,7 +96,7 @@ describe('the migrations that the command writes', () => {
     // It is what the user asked for, and its message says to deploy the application first.
     expect(squawk(project.migration(MIGRATIONS).sql, 'ban-drop-column')).toBe('');
     // It only makes what was not there, so nobody can be in its way, nor it in theirs.
-    const objects = (await packagedMigrations()).map(({ sql }) => sql).join('\n');
+    const { sql: objects } = await packagedScript();
     expect(squawk(objects, 'require-lock-timeout,require-statement-timeout')).toBe('');
   });
 

@@ -57,21 +57,30 @@ function migrationAware(adapter: Adapter): Adapter {
   return adapter;
 }
 
-function adapterFactory(pool: pg.Pool): object {
-  const factory = new PrismaPg(pool);
+interface EngineOptions {
+  /** The Postgres schema that the URL names; also the history is kept there. */
+  readonly schema?: string;
+  /** The database of a `shadowDatabaseUrl`, which stays; without, one is made for each use. */
+  readonly shadow?: string;
+}
+
+function adapterFactory(pool: pg.Pool, { schema = 'public', shadow: persistent }: EngineOptions): object {
+  const factory = new PrismaPg(pool, { schema });
   return utils.bindMigrationAwareSqlAdapterFactory({
     provider: factory.provider,
     adapterName: factory.adapterName,
     connect: async () => migrationAware(await factory.connect()),
     // The adapter's own drops it while it is still connected to it.
     connectToShadowDb: async () => {
-      const database = `shadow_${randomUUID().replaceAll('-', '')}`;
-      await pool.query(`CREATE DATABASE ${database}`);
+      const database = persistent ?? `shadow_${randomUUID().replaceAll('-', '')}`;
+      if (persistent === undefined) await pool.query(`CREATE DATABASE ${database}`);
       const shadow = new pg.Pool({ ...pool.options, database });
-      return Object.assign(migrationAware(await new PrismaPg(shadow).connect()), {
+      // What the engine that the Prisma command downloads does itself with the database of a shadowDatabaseUrl.
+      if (persistent !== undefined) await shadow.query(`DROP SCHEMA "${schema}" CASCADE; CREATE SCHEMA "${schema}"`);
+      return Object.assign(migrationAware(await new PrismaPg(shadow, { schema }).connect()), {
         dispose: async () => {
           await shadow.end();
-          await pool.query(`DROP DATABASE ${database} WITH (FORCE)`);
+          if (persistent === undefined) await pool.query(`DROP DATABASE ${database} WITH (FORCE)`);
         },
       });
     },
@@ -103,15 +112,18 @@ const Engine = load();
 const NO_FILTER = { externalTables: [], externalEnums: [] };
 
 /** Prisma's own schema engine, which `prisma migrate` runs, without the download: on a database of the tests. */
-export async function schemaEngine(url: string, schema: SchemasContainer) {
+export async function schemaEngine(url: string, schema: SchemasContainer, options: EngineOptions = {}) {
   const datamodels = schema.files.map(({ path, content }): [string, string] => [path, content]);
-  const pool = new pg.Pool(partsOf(url));
+  // The adapter leaves it to the connection, where a table without a schema is made.
+  const pool = new pg.Pool({ ...partsOf(url), options: `-c search_path="${options.schema ?? 'public'}"` });
   pool.on('error', () => {});
-  const engine = await Engine.new({ datamodels }, () => {}, adapterFactory(pool));
+  const engine = await Engine.new({ datamodels }, () => {}, adapterFactory(pool, options));
   return {
     /** `prisma migrate deploy`. Returns the migrations that were applied now. */
     deploy: async (migrationsList: MigrationList) =>
       (await engine.applyMigrations({ migrationsList, filters: NO_FILTER })).appliedMigrationNames,
+    /** `prisma migrate reset`, before it deploys: drops the schemas that Prisma knows, and no other. */
+    reset: () => engine.reset({ filter: NO_FILTER }),
     /** `prisma migrate status`. */
     diagnose: (migrationsList: MigrationList) =>
       engine.diagnoseMigrationHistory({ migrationsList, optInToShadowDatabase: true, filters: NO_FILTER }),

@@ -61,6 +61,17 @@ describeWithShop('unlock', () => {
     expect(out).toContain(`is ${state.token}.`);
   });
 
+  test('deletes what somebody else has written in the place of the lease; ls shows it', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    await shop.redis().rpush(`${operator.keyPrefix}{${key}}:lease`, 'not ours');
+    expect((await operator.run('ls')).out).toContain('(a value that is no lease)');
+    const { keys } = (await operator.run('ls', '--json')).json as { keys: unknown };
+    expect(keys).toMatchObject([{ key, holder: null, problem: expect.stringContaining('a value of another type') }]);
+    expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ leaseTaken: true });
+    expect(await operator.client().$withLock(key, () => 'in')).toBe('in');
+  });
+
   test('takes a handle: its holder can write no more, and whoever waits has the key at once', async () => {
     const operator = new Operator(shop);
     const { id, key } = await shop.product(10);

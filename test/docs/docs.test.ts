@@ -28,7 +28,6 @@ function compile(text: string): string[] {
   const lax = { noPropertyAccessFromIndexSignature: false };
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
-    'prisma-extension-fenced-lock/pg': [join(ROOT, 'src/pg/index.ts')],
   };
   const withPaths = { ...options, ...lax, paths };
   const host = ts.createCompilerHost(withPaths);

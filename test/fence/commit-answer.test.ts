@@ -5,19 +5,31 @@ import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
-type Ask = (...args: unknown[]) => Promise<unknown>;
+/** What pg calls on a query that it was given as an object. */
+interface Flight {
+  handleCommandComplete?(message: { text: string }, ...more: unknown[]): void;
+  handleError(error: unknown): void;
+}
 
 /** Connections whose server goes down when it has committed, and says so instead of the answer. */
-function goingDown(code: string): typeof pg.Client {
+function goingDown(code: string, onCommit: () => void): typeof pg.Client {
   class GoingDown extends pg.Client {
     constructor(config?: pg.ClientConfig) {
       super(config);
-      const ask = this.query.bind(this) as unknown as Ask;
-      const query: Ask = async (...args) => {
-        const answer = await ask(...args);
-        const { text } = args[0] as { text?: string };
-        if (text !== 'COMMIT') return answer;
-        throw Object.assign(new pg.DatabaseError('going down', 0, 'error'), { code, severity: 'FATAL' });
+      const ask = this.query.bind(this) as unknown as (flight: Flight) => unknown;
+      const query = (flight: Flight) => {
+        const complete = flight.handleCommandComplete?.bind(flight);
+        if (complete === undefined) return ask(flight);
+        const down = Object.assign(new pg.DatabaseError('going down', 0, 'error'), { code, severity: 'FATAL' });
+        return ask(
+          Object.assign(flight, {
+            handleCommandComplete(...answer: Parameters<typeof complete>) {
+              if (answer[0].text !== 'COMMIT') return complete(...answer);
+              onCommit();
+              flight.handleError(down);
+            },
+          }),
+        );
       };
       Object.defineProperty(this, 'query', { value: query });
     }
@@ -32,7 +44,8 @@ describeWithShop('an error in answer to COMMIT', () => {
     '%s, which a server also sends when it goes down, tells nothing: the evidence does',
     async (code) => {
       const connectionString = inject('postgres').app;
-      const pool = new pg.Pool({ connectionString, Client: goingDown(code) });
+      let commits = 0;
+      const pool = new pg.Pool({ connectionString, Client: goingDown(code, () => commits++) });
       shop.closeLater(() => pool.end());
       const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
       const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
@@ -40,6 +53,7 @@ describeWithShop('an error in answer to COMMIT', () => {
       const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
       await expect(held).resolves.toMatchObject({ quantity: 9 });
       expect((await shop.row(id))?.quantity).toBe(9);
+      expect(commits).toBe(1);
     },
   );
 });

@@ -5,19 +5,27 @@ import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
-type Ask = (...args: unknown[]) => unknown;
+/** What pg's client sends by. */
+interface Wire {
+  parse(statement: { text: string }): void;
+  query(text: string): void;
+}
 
 /** Connections that note what is sent. */
 function noting(sent: string[]): typeof pg.Client {
   return class extends pg.Client {
     constructor(config?: pg.ClientConfig) {
       super(config);
-      const ask = this.query.bind(this) as unknown as Ask;
-      const query: Ask = (...args) => {
-        sent.push((args[0] as { text: string }).text);
-        return ask(...args);
+      const { connection } = this as unknown as { connection: Wire };
+      const [parse, query] = [connection.parse.bind(connection), connection.query.bind(connection)];
+      connection.parse = (statement) => {
+        sent.push(statement.text);
+        parse(statement);
       };
-      Object.defineProperty(this, 'query', { value: query });
+      connection.query = (text) => {
+        sent.push(text);
+        query(text);
+      };
     }
   };
 }

@@ -1,25 +1,8 @@
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('a strike', () => {
   const shop = new Shop();
-
-  test('while the last question before COMMIT is under way still forbids it', async () => {
-    const { id, key } = await shop.product(10);
-    const abort = new AbortController();
-    const held = shop.client().prisma.$withLock(
-      key,
-      async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-        await tx.stock.findUniqueOrThrow({ where: { id: -1 } }).catch(() => {});
-        // Behind all that follows at once, and before any answer of Postgres.
-        setImmediate(() => abort.abort(new Error('no sale')));
-      },
-      { signal: abort.signal },
-    );
-    await expect(held).rejects.toThrow('no sale');
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
 
   test('at whatever moment after the lease is had leaves no connection behind', async () => {
     const redis = shop.redis();

@@ -3,8 +3,8 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { Emit, FencedLockEvent } from '../../src/base/events.js';
-import type { Request } from '../../src/lease/caller.js';
 import { Renewal } from '../../src/lease/renewal.js';
+import type { Request } from '../../src/lease/request.js';
 import type { LeaseStore } from '../../src/lease/store.js';
 import type { Turn } from '../../src/lease/turn.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/waiting-room.js';
@@ -54,7 +54,7 @@ export abstract class Party {
 
   acquire(key: string, { waitTime = FOR_EVER, signal, ...asked }: Asked = {}): Promise<Turn> {
     const wait = { deadline: new Deadline(waitTime), waitTime, signal };
-    const request = { leaseTime: 60_000, renew: true, mayShare: true, mayBeEarly: true, ...asked, ...wait };
+    const request = { leaseTime: 60_000, renew: true, mayShare: true, ...asked, ...wait };
     const turn = this.room.enter(key, request);
     // Who still waits when the test is over is turned away.
     turn.catch(() => {});

@@ -14,7 +14,6 @@ function internals(provider: string, adapter: unknown): PrismaInternals {
   return {
     _activeProvider: provider,
     _engineConfig: adapter === undefined ? {} : { adapter: adapter as AdapterFactory },
-    _engine: { request: async () => {} },
     _runtimeDataModel: { models: {} },
   } as unknown as PrismaInternals;
 }
@@ -45,7 +44,7 @@ describe('the Prisma client', () => {
     expect(message).toContain('PrismaPg');
   });
 
-  test.each(['_engine', '_runtimeDataModel'])('without a %s is of another Prisma, and is refused', (part) => {
+  test.each(['_runtimeDataModel'])('without a %s is of another Prisma, and is refused', (part) => {
     const { option, message } = refusal(() =>
       checkClient({ ...internals('postgresql', ADAPTER), [part]: undefined } as unknown as PrismaInternals),
     );

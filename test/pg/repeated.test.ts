@@ -2,7 +2,6 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
-import { FencedClient } from '../../src/pg/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -15,11 +14,11 @@ interface Session {
 const SESSION = `SELECT pg_backend_pid() AS pid, pg_current_xact_id_if_assigned()::text AS xid,
   nullif(current_setting('fenced_lock.token', true), '') AS token`;
 
-describeWithShop("the driver's client, under an extension that repeats $transaction", () => {
+describeWithShop('a fenced connection, under an extension that repeats $transaction', () => {
   const shop = new Shop();
 
   test('has the admission of each try on the connection of that try, and not on one that somebody else has now', async () => {
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 2, Client: FencedClient });
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 2 });
     onTestFinished(() => pool.end());
     const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
     shop.closeLater(() => plain.$disconnect());

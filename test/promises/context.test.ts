@@ -138,7 +138,7 @@ describeWithShop('a lock inside a lock of the same key', () => {
     await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
     expect(await forgotten).toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: 'TRANSACTION_ABORTED' } });
     later.open();
-    expect(await written).toMatchObject({ code: 'CLOSED' });
+    expect(await written).toMatchObject({ code: 'CLOSED', key });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { forget } from '../calls/handle-work.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
@@ -105,8 +106,8 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
 
   test('a transaction of a former holder that stands in the key is ended by the next one', async () => {
     const { id, key } = await shop.product(10);
-    const frozen = shop.client({ keyPrefix: 'one-side:' }).prisma;
-    const contender = shop.client({ keyPrefix: 'other-side:' });
+    const frozen = shop.client().prisma;
+    const contender = shop.client();
     const inside = gate();
     const late = gate();
     const held = frozen.$withLock(key, async (tx) => {
@@ -116,6 +117,7 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
       await tx.stock.update({ where: { id }, data: { quantity: 0 } });
     });
     await inside.opened;
+    await forget(shop, key);
     await contender.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
     late.open();
     await expect(held).rejects.toThrow();

@@ -28,7 +28,7 @@ export type Fenced = keyof typeof TABLES;
 export const FRESHER = 9_000_000_000_000_000_000n;
 
 /** The statements of add-fence for one table. */
-function guardSql(table: string, column: string, policy: Policy): string {
+export function guardSql(table: string, column: string, policy: Policy): string {
   return `
     CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON ${table}
       FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('${column}', '${policy}');
@@ -89,6 +89,21 @@ export class FenceWorld {
     await session.connect();
     this.#closing.push(() => session.end());
     return session;
+  }
+
+  /** Work of an administrator, whom no guard refuses, in one transaction. */
+  async overriding<T>(work: (session: pg.PoolClient) => Promise<T>): Promise<T> {
+    const session = await this.admin.connect();
+    try {
+      await session.query("BEGIN; SELECT fenced_lock.override('test')");
+      const done = await work(session);
+      await session.query('COMMIT');
+      return done;
+    } finally {
+      // Where it failed, in the middle of the transaction.
+      await session.query('ROLLBACK');
+      session.release();
+    }
   }
 
   /** Resolves when a session of this database waits for a lock. */

@@ -4,7 +4,6 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, describe, inject, test } from 'vitest';
 import { type FencedLockEvent, type FencedLockOptions, fencedLock } from '../../src/index.js';
-import { FencedClient } from '../../src/pg/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from './eventually.js';
 
@@ -29,9 +28,6 @@ export type ShopOptions = Partial<FencedLockOptions> & {
   readonly pool?: pg.PoolConfig;
 };
 
-/** `FENCED_LOCK_DRIVER=fenced` runs the same tests on the driver's client that this package brings. */
-const driver = process.env['FENCED_LOCK_DRIVER'] === 'fenced' ? { Client: FencedClient } : {};
-
 /** The extended client, as an application has it. */
 export type ShopClient = ReturnType<Shop['client']>['prisma'];
 
@@ -53,7 +49,7 @@ export class Shop {
   client({ pool, ...options }: ShopOptions = {}) {
     const events: FencedLockEvent[] = [];
     const redis = options.redis ?? this.redis();
-    const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...driver, ...pool });
+    const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...pool });
     const plain = new PrismaClient({ adapter });
     this.#closing.push(() => plain.$disconnect());
     const prisma = plain.$extends(fencedLock({ onEvent: (event) => events.push(event), ...options, redis }));
@@ -62,7 +58,7 @@ export class Shop {
 
   /** A locking client whose rows go out as JSON. */
   omitting() {
-    const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...driver });
+    const adapter = new PrismaPg({ connectionString: this.#urls().postgres });
     const plain = new PrismaClient({ adapter, omit: { stock: { fence: true } } });
     this.#closing.push(() => plain.$disconnect());
     return plain.$extends(fencedLock({ redis: this.redis() }));

@@ -1,16 +1,74 @@
 -- The database side of prisma-extension-fenced-lock.
 --
 -- Everything stands in a schema of its own, which schema.prisma does not list: Prisma Migrate then neither
--- sees drift in it nor drops it. An application role needs USAGE on the schema and EXECUTE on its functions,
--- no right on the tables: the functions run as their owner, with a fixed search_path.
+-- sees drift in it nor drops it, also not in `prisma migrate reset`. An application role needs USAGE on the schema and
+-- EXECUTE on the functions that are listed below, no right on the tables: those functions run as their owner.
+--
+-- This script may be applied where its objects are already: after a reset, to a restored dump, a second time by another
+-- application, behind a newer version of itself. The tokens stay, because they must never go back; functions become
+-- those of the highest version. One statement, so that also psql applies all of it or nothing.
+--
+-- No function finds a type, an operator or a function by a search_path that its caller chose: it would run the caller's
+-- code as the function's owner, or, in the action of a foreign key, as the owner of the table.
 
-CREATE SCHEMA fenced_lock;
+DO $fenced_lock$
+DECLARE
+    own_path constant pg_catalog.text := pg_catalog.current_setting('search_path');
+    -- The functions that an application calls, and those that the guard calls in its name.
+    for_applications constant pg_catalog.text := '
+        fenced_lock.admit(jsonb),
+        fenced_lock.await_row(text, text, jsonb),
+        fenced_lock.check_writer(regclass, text, bigint),
+        fenced_lock.detail(regclass, bigint, jsonb),
+        fenced_lock.evidence(text, text),
+        fenced_lock.fence_without_token(bigint, bigint),
+        fenced_lock.guards(),
+        fenced_lock.is_admitted(bigint),
+        fenced_lock.is_overridden(),
+        fenced_lock.last_admission(text),
+        fenced_lock.refuse_stale(regclass, bigint, bigint, jsonb),
+        fenced_lock.start_epoch(),
+        fenced_lock.touch(jsonb, jsonb, jsonb)';
+    there_before pg_catalog.oid[];
+    one record;
+BEGIN
+PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+<<install>>
+BEGIN
+there_before := ARRAY(
+    SELECT oid FROM pg_namespace WHERE nspname = 'fenced_lock'
+    UNION ALL SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace('fenced_lock')
+    UNION ALL SELECT oid FROM pg_proc WHERE pronamespace = to_regnamespace('fenced_lock')
+);
+CREATE SCHEMA IF NOT EXISTS fenced_lock;
+
+-- What another role has made is not taken over: its triggers and functions would run with our rights.
+FOR one IN
+    SELECT o.what, pg_get_userbyid(o.owner) AS owner FROM (
+        SELECT 'schema fenced_lock' AS what, nspowner AS owner FROM pg_namespace WHERE nspname = 'fenced_lock'
+        UNION ALL
+        SELECT 'relation fenced_lock.' || quote_ident(relname), relowner FROM pg_class
+        WHERE relnamespace = 'fenced_lock'::regnamespace
+        UNION ALL
+        SELECT 'function ' || oid::regprocedure, proowner FROM pg_proc
+        WHERE pronamespace = 'fenced_lock'::regnamespace
+    ) AS o WHERE pg_get_userbyid(o.owner) <> current_user LIMIT 1
+LOOP
+    RAISE EXCEPTION 'the % belongs to the role %, and this runs as %', one.what, one.owner, current_user
+        USING ERRCODE = 'insufficient_privilege',
+            HINT = 'If that role is yours, run this as it. If nobody knows it, look at what it made before you drop it.';
+END LOOP;
+
+-- A newer version has been applied: what it has made stays.
+EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 2;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted.
 -- CACHE 1: a session that kept numbers back would hand them out after higher ones had been used.
-CREATE SEQUENCE fenced_lock.token AS bigint MINVALUE 1 START 1 INCREMENT 1 CACHE 1 NO CYCLE;
+CREATE SEQUENCE IF NOT EXISTS fenced_lock.token AS bigint MINVALUE 1 START 1 INCREMENT 1 CACHE 1 NO CYCLE;
 
-CREATE TABLE fenced_lock.admission (
+CREATE TABLE IF NOT EXISTS fenced_lock.admission (
     key         text PRIMARY KEY,
     -- Last token admitted.
     token       bigint NOT NULL,
@@ -32,26 +90,26 @@ CREATE TABLE fenced_lock.admission (
 );
 
 -- The crash epoch. UNLOGGED: any crash recovery empties it, and only then may an xid have been given out twice.
-CREATE UNLOGGED TABLE fenced_lock.epoch (
+CREATE UNLOGGED TABLE IF NOT EXISTS fenced_lock.epoch (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     id       uuid NOT NULL
 );
 
 -- Starts an epoch where crash recovery has ended one. To be called in a transaction of its own.
 -- Whoever holds the row back must not hold us up.
-CREATE FUNCTION fenced_lock.start_epoch() RETURNS void
+CREATE OR REPLACE FUNCTION fenced_lock.start_epoch() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
 AS $$
     INSERT INTO fenced_lock.epoch (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING
 $$;
 
--- A time setting of the transaction becomes the smaller of ours and the one in force; 0 is "none" in both.
-CREATE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS text
+-- A time setting of the transaction becomes the smaller of ours and the one in force, of which 0 is "none".
+CREATE OR REPLACE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS text
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF ours > 0 AND (in_force = 0 OR ours < in_force) THEN
-        RETURN set_config(setting, ours::text, true);
+    IF in_force OPERATOR(pg_catalog.=) 0 OR in_force OPERATOR(pg_catalog.>) ours THEN
+        RETURN pg_catalog.set_config(setting, ours::pg_catalog.text, true);
     END IF;
     RETURN NULL;
 END
@@ -69,15 +127,20 @@ $$;
 --   tokens     those of a handle, which were drawn when it was registered; without, each key draws a fresh one
 --   successors with tokens: the holders in whose name they stand from now on
 --   durable    whether the token is going to be shown to others, so that the commit must not be lost in a crash
+--   room       the waiting room that this transaction comes from: whoever has the next lease of that room, and of no
+--              other, may end it. A mark in pg_locks, which every role can read and which ends with the transaction
 -- Answers with tokens and turn (as text: JSON has no 64-bit numbers), xid, pid, epoch and isolation. A token that is not
--- the key's any more, or not this holder's, is SQLSTATE FL003, with the key as its detail.
-CREATE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb
+-- the key's any more, or not this holder's, is SQLSTATE FL003, and one whose key has no row is FL005; their detail is the
+-- key. Times and sizes have limits, because any role that may call it may send what it likes.
+CREATE OR REPLACE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     our_attempt constant uuid := request ->> 'attempt';
     lease_time  constant integer := request ->> 'leaseTime';
-    wait_time   constant integer := greatest(1, (request ->> 'waitTime')::integer);
+    work_time   constant integer := request ->> 'workTime';
+    wait_time   constant integer := request ->> 'waitTime';
+    room        constant integer := request ->> 'room';
     began       constant timestamptz := clock_timestamp();
     lock_before constant text := current_setting('lock_timeout');
     keys        constant jsonb := request -> 'keys';
@@ -89,9 +152,20 @@ DECLARE
     our_epoch   uuid;
     -- What set_config answers with. Assigned, and not PERFORMed, it is an expression and not a query of its own.
     is_set      text;
+    is_marked   boolean;
 BEGIN
-    IF jsonb_array_length(keys) NOT BETWEEN 1 AND 100 THEN
-        RAISE EXCEPTION 'an admission takes 1 to 100 keys' USING ERRCODE = 'invalid_parameter_value';
+    IF (pg_column_size(request) <= 131072 AND our_attempt IS NOT NULL
+        AND jsonb_array_length(keys) BETWEEN 1 AND 100
+        AND jsonb_array_length(request -> 'holders') = jsonb_array_length(keys)
+        AND coalesce(jsonb_array_length(request -> 'tokens') = jsonb_array_length(keys), true)
+        AND coalesce(jsonb_array_length(request -> 'successors') = jsonb_array_length(keys), true)) IS NOT TRUE THEN
+        RAISE EXCEPTION 'an admission takes 1 to 100 keys, a holder for each, and the id of the attempt'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- 0 and less would switch off the limits of a transaction that nobody else may be allowed to end.
+    IF (lease_time >= 1 AND work_time >= 1 AND wait_time >= 0) IS NOT TRUE THEN
+        RAISE EXCEPTION 'an admission takes a leaseTime and a workTime of at least 1 ms, and a waitTime of at least 0'
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- What does not need the rows comes first: it is done by the time that somebody else's COMMIT lets us have them.
     is_set := fenced_lock.limit_time('idle_in_transaction_session_timeout',
@@ -99,22 +173,26 @@ BEGIN
         extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);
     is_set := fenced_lock.limit_time('statement_timeout',
         CASE WHEN current_setting('statement_timeout') = '0' THEN 0 ELSE
-        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, (request ->> 'workTime')::integer);
+        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, work_time);
     -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the
     -- connection's own timeout sees it. This setting is shown as a bare number of milliseconds.
     is_set := fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
     SELECT e.id INTO our_epoch FROM fenced_lock.epoch AS e;
+    -- 'FLCK'. Before the row, so that nobody ever has the one without the other; it waits for nobody.
+    IF room IS NOT NULL THEN
+        is_marked := pg_try_advisory_xact_lock_shared(1179403083, room);
+    END IF;
 
     FOR place IN 0 .. jsonb_array_length(keys) - 1 LOOP
         our_key := keys ->> place;
         our_holder := request -> 'holders' ->> place;
         our_token := request -> 'tokens' ->> place;
-        IF octet_length(our_key) NOT BETWEEN 1 AND 2048 OR our_holder IS NULL THEN
-            RAISE EXCEPTION 'a key has 1 to 2048 bytes, and a holder' USING ERRCODE = 'invalid_parameter_value';
+        IF (octet_length(our_key) BETWEEN 1 AND 512 AND our_holder IS NOT NULL) IS NOT TRUE THEN
+            RAISE EXCEPTION 'a key has 1 to 512 bytes, and a holder' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
-        is_set := set_config('lock_timeout', CASE place WHEN 0 THEN wait_time ELSE
-            greatest(1, wait_time - extract(epoch FROM clock_timestamp() - began) * 1000)::integer END::text, true);
+        is_set := set_config('lock_timeout', greatest(1, CASE place WHEN 0 THEN wait_time ELSE
+            wait_time - extract(epoch FROM clock_timestamp() - began) * 1000 END)::integer::text, true);
         IF our_token IS NOT NULL THEN
             -- Written, and not only looked at or locked: a snapshot from before another turn then cannot commit.
             UPDATE fenced_lock.admission AS a SET
@@ -128,8 +206,13 @@ BEGIN
                 AND a.holder IN (our_holder, (request -> 'successors' ->> place)::uuid)
             RETURNING a.turns INTO our_turn;
             IF NOT FOUND THEN
-                RAISE EXCEPTION 'the token % is not the last of its key any more', our_token
-                    USING ERRCODE = 'FL003', DETAIL = our_key;
+                IF EXISTS (SELECT FROM fenced_lock.admission AS a WHERE a.key = our_key) THEN
+                    RAISE EXCEPTION 'the token % is not the last of its key any more', our_token
+                        USING ERRCODE = 'FL003', DETAIL = our_key;
+                END IF;
+                RAISE EXCEPTION 'the key of the token % has no row', our_token
+                    USING ERRCODE = 'FL005', DETAIL = our_key,
+                        HINT = 'It was deleted by gc, or was never in this database.';
             END IF;
         ELSE
             LOOP
@@ -175,7 +258,7 @@ $$;
 
 -- What an operator wants to know of a key: its last admission, and the transaction that has its row now.
 -- An UPDATE that has not committed is seen in the xmax of the version before it; no client may read the table itself.
-CREATE FUNCTION fenced_lock.last_admission(
+CREATE OR REPLACE FUNCTION fenced_lock.last_admission(
     of_key text,
     OUT token bigint, OUT turns bigint, OUT admitted_at timestamptz, OUT writer xid
 )
@@ -184,10 +267,28 @@ AS $$
     SELECT a.token, a.turns, a.admitted_at, a.xmax FROM fenced_lock.admission AS a WHERE a.key = of_key
 $$;
 
+-- Keeps the rows of handles that are alive from being collected: of each key whose last token this is, and this holder's.
+-- At most once an hour, and not while somebody has the row, who keeps it young by that.
+CREATE OR REPLACE FUNCTION fenced_lock.touch(keys jsonb, holders jsonb, tokens jsonb) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH ours AS (
+        SELECT a.key, a.token FROM (
+            SELECT touch.keys ->> place AS key, (touch.tokens ->> place)::bigint AS token,
+                (touch.holders ->> place)::uuid AS holder
+            FROM generate_series(0, least(jsonb_array_length(touch.keys), 100) - 1) AS place
+        ) AS k JOIN fenced_lock.admission AS a ON a.key = k.key AND a.token = k.token AND a.holder = k.holder
+        WHERE a.admitted_at < clock_timestamp() - interval '1 hour'
+        FOR NO KEY UPDATE OF a SKIP LOCKED
+    )
+    UPDATE fenced_lock.admission AS a SET admitted_at = clock_timestamp()
+    FROM ours WHERE a.key = ours.key AND a.token = ours.token
+$$;
+
 -- What is known of a transaction whose COMMIT was not answered.
 --   status     in progress | committed | aborted; future: this server never gave out the xid; NULL: too long ago
 --   born       NULL where the key has no row
-CREATE FUNCTION fenced_lock.evidence(
+CREATE OR REPLACE FUNCTION fenced_lock.evidence(
     of_key text, of_xid text,
     OUT status text, OUT epoch uuid, OUT born bigint, OUT turns bigint, OUT attempts text[]
 )
@@ -219,33 +320,37 @@ $$;
 --   require    may not (SQLSTATE FL002)
 --   prove      neither, nor one whose token this transaction was not admitted with: the setting alone is anybody's
 -- A writer with a token that is lower than the row's fence never may (SQLSTATE FL001).
--- It runs as whoever writes, so its operators are named in full: a role chooses its own search_path.
+-- It runs as whoever writes, and in the action of a foreign key as the owner of the table, with the writer's search_path.
+-- What it calls has a search_path of its own. It and is_admitted run for each row, where that would cost half as much
+-- again on PostgreSQL 14: their names are written in full, types, operators and what hides one (IN, BETWEEN, nullif, a simple CASE)
+-- included.
 
 -- Whether this transaction was admitted with this token. By the xid of the whole transaction, which a savepoint
 -- does not change; rolled back to before the admission, the row says so too.
-CREATE FUNCTION fenced_lock.is_admitted(our_token bigint) RETURNS boolean
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE FUNCTION fenced_lock.is_admitted(our_token bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM fenced_lock.admission AS a
-        WHERE a.key = current_setting('fenced_lock.key', true)
-            AND a.token = our_token AND a.xid = pg_current_xact_id_if_assigned()
+        WHERE a.key OPERATOR(pg_catalog.=) pg_catalog.current_setting('fenced_lock.key', true)
+            AND a.token OPERATOR(pg_catalog.=) our_token
+            AND a.xid OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned()
     );
 END
 $$;
 
 -- Transactions in which an administrator writes without a token; they stay, as a record.
-CREATE TABLE fenced_lock.override (
+CREATE TABLE IF NOT EXISTS fenced_lock.override (
     xid        xid8 PRIMARY KEY,
     why        text NOT NULL CHECK (why <> ''),
     by_role    name NOT NULL,
     granted_at timestamptz NOT NULL
 );
 
--- Lets the rest of this transaction write without a token, also under require and prove. For the owner, and whom
--- the owner grants it to. A fence does not go back by it either.
-CREATE FUNCTION fenced_lock.override(why text) RETURNS void
+-- Lets the rest of this transaction write without a token, also under require and prove, and set fences as it likes: the
+-- way out where one is higher than all tokens. For the owner, and whom the owner grants it to.
+CREATE OR REPLACE FUNCTION fenced_lock.override(why text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -255,7 +360,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION fenced_lock.is_overridden() RETURNS boolean
+CREATE OR REPLACE FUNCTION fenced_lock.is_overridden() RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -265,34 +370,52 @@ BEGIN
 END
 $$;
 
--- What the client reads in an error of the guard. The row is known by the columns of its primary key.
-CREATE FUNCTION fenced_lock.detail(of_table regclass, row_fence bigint, whole_row jsonb) RETURNS text
-LANGUAGE sql STABLE
+-- What becomes of a fence that a writer without a token sets. That of a row stays. A new row, such as a copied or a
+-- restored one, keeps its own up to the last token that was drawn: with a higher one it would refuse every lock.
+CREATE OR REPLACE FUNCTION fenced_lock.fence_without_token(row_fence bigint, wanted bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT pg_catalog.jsonb_build_object(
+BEGIN
+    IF fenced_lock.is_overridden() THEN
+        RETURN wanted;
+    ELSIF row_fence IS NOT NULL OR wanted IS NULL THEN
+        RETURN row_fence;
+    END IF;
+    RETURN (SELECT least(wanted, CASE WHEN s.is_called THEN s.last_value ELSE 0 END) FROM fenced_lock.token AS s);
+END
+$$;
+
+-- What the client reads in an error of the guard. The row is known by the columns of its primary key; they are told only
+-- to a session that may read them. By session_user: in a cascade the current user is the owner of the table.
+CREATE OR REPLACE FUNCTION fenced_lock.detail(of_table regclass, row_fence bigint, whole_row jsonb) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object(
         'schema', n.nspname, 'table', c.relname, 'fence', row_fence::text,
         'key', (
-            SELECT pg_catalog.jsonb_object_agg(a.attname, whole_row -> a.attname::text)
-            FROM pg_catalog.pg_index AS i
-            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+            SELECT jsonb_object_agg(a.attname, whole_row -> a.attname::text)
+            FROM pg_index AS i
+            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
             WHERE i.indrelid = of_table AND i.indisprimary AND whole_row IS NOT NULL
+                AND (NOT c.relrowsecurity OR pg_has_role(session_user, c.relowner, 'USAGE'))
+            HAVING bool_and(has_column_privilege(session_user, of_table, a.attnum, 'SELECT'))
         )
     )::text
-    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = of_table
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = of_table
 $$;
 
 -- Throws for a writer whom the policy does not let write, with our_token or, where that is NULL, without one.
-CREATE FUNCTION fenced_lock.check_writer(of_table regclass, policy text, our_token bigint) RETURNS void
-LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION fenced_lock.check_writer(of_table regclass, policy text, our_token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF policy NOT IN ('allow', 'require', 'prove') THEN
         RAISE EXCEPTION 'the guard of % has the policy %, which is none of allow, require, prove', of_table, policy
             USING ERRCODE = 'invalid_parameter_value';
-    ELSIF policy OPERATOR(pg_catalog.=) 'allow' THEN
+    ELSIF policy = 'allow' THEN
         RETURN;
     ELSIF our_token IS NOT NULL THEN
-        IF policy OPERATOR(pg_catalog.=) 'require' OR fenced_lock.is_admitted(our_token) THEN
+        IF policy = 'require' OR fenced_lock.is_admitted(our_token) THEN
             RETURN;
         END IF;
     ELSIF fenced_lock.is_overridden() THEN
@@ -300,7 +423,7 @@ BEGIN
     END IF;
     RAISE EXCEPTION '% is fenced: it is written under a lock, and %', of_table,
         CASE WHEN our_token IS NULL THEN 'this session has no fencing token'
-            ELSE 'this transaction was not admitted with the token ' OPERATOR(pg_catalog.||) our_token::text END
+            ELSE 'this transaction was not admitted with the token ' || our_token::text END
         USING ERRCODE = 'FL002',
             DETAIL = fenced_lock.detail(of_table, NULL, NULL),
             HINT = 'Write inside $withLock. An administrator calls fenced_lock.override(''why'') first, in the same '
@@ -308,125 +431,193 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION fenced_lock.refuse_stale(of_table regclass, row_fence bigint, our_token bigint, whole_row jsonb)
-RETURNS void
-LANGUAGE plpgsql
+-- Without a row_fence: what is written is not one row that could be looked at.
+CREATE OR REPLACE FUNCTION fenced_lock.refuse_stale(
+    of_table regclass, row_fence bigint, our_token bigint, whole_row jsonb
+) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RAISE EXCEPTION 'a row of % carries the fence %, and the token % is lower', of_table, row_fence, our_token
-        USING ERRCODE = 'FL001',
-            DETAIL = fenced_lock.detail(of_table, row_fence, whole_row),
-            HINT = 'It was written by a later turn, or under another key. Run the work again, under a fresh token.';
+    RAISE EXCEPTION USING
+        MESSAGE = CASE WHEN row_fence IS NULL
+            THEN format('rows of %s that cannot be seen here may carry a fence above the token %s', of_table, our_token)
+            ELSE format('a row of %s carries the fence %s, and the token %s is lower', of_table, row_fence, our_token) END,
+        ERRCODE = 'FL001',
+        DETAIL = fenced_lock.detail(of_table, row_fence, whole_row),
+        HINT = CASE WHEN row_fence IS NULL
+            THEN 'TRUNCATE under READ COMMITTED, as a role whom no policy hides a row from, or DELETE instead.'
+            ELSE 'It was written by a later turn, or under another key. Run the work again, under a fresh token.' END;
 END
 $$;
 
 -- Waits for a row and locks it, before the admission of a transaction that this row has refused: its token is then
 -- drawn after those of all who have written the row, and nobody can come between. As whoever asks, for a second.
-CREATE FUNCTION fenced_lock.await_row(of_schema text, of_table text, row_key jsonb) RETURNS void
-LANGUAGE plpgsql SET lock_timeout = '1s'
+CREATE OR REPLACE FUNCTION fenced_lock.await_row(of_schema text, of_table text, row_key jsonb) RETURNS void
+LANGUAGE plpgsql SET lock_timeout = '1s' SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     EXECUTE (
-        SELECT pg_catalog.format('SELECT FROM %I.%I AS t WHERE %s LIMIT 1 FOR NO KEY UPDATE', of_schema, of_table,
-            pg_catalog.string_agg(pg_catalog.format('t.%1$I = (pg_catalog.jsonb_populate_record(NULL::%2$I.%3$I, $1)).%1$I',
-                name, of_schema, of_table), ' AND '))
-        FROM pg_catalog.jsonb_object_keys(row_key) AS name
+        SELECT format('SELECT FROM %I.%I AS t WHERE %s LIMIT 1 FOR NO KEY UPDATE', of_schema, of_table,
+            string_agg(format('t.%1$I = (jsonb_populate_record(NULL::%2$I.%3$I, $1)).%1$I', name, of_schema, of_table),
+                ' AND '))
+        FROM jsonb_object_keys(row_key) AS name
     ) USING row_key;
 EXCEPTION WHEN OTHERS THEN
     -- It was a courtesy: what follows decides, and says what is wrong.
 END
 $$;
 
-CREATE FUNCTION fenced_lock.guard() RETURNS trigger
+CREATE OR REPLACE FUNCTION fenced_lock.guard() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    our_token constant bigint := nullif(pg_catalog.current_setting('fenced_lock.token', true), '');
+    setting   constant pg_catalog.text := pg_catalog.current_setting('fenced_lock.token', true);
+    our_token constant bigint := CASE WHEN setting OPERATOR(pg_catalog.<>) '' THEN setting END;
     row_fence bigint;
+    new_fence bigint := our_token;
+    is_there  boolean;
 BEGIN
-    -- Its call would cost as much as all the rest, so it is spared where it has nothing to say.
-    IF TG_ARGV[1] OPERATOR(pg_catalog.<>) 'allow'
-        AND (our_token IS NULL OR TG_ARGV[1] OPERATOR(pg_catalog.<>) 'require') THEN
-        PERFORM fenced_lock.check_writer(TG_RELID, TG_ARGV[1], our_token);
+    -- A call costs more than all the rest, so it is spared where it has nothing to say. In statements of their own: a
+    -- role without our rights may not even name our functions, and may write under allow.
+    IF TG_ARGV[1] OPERATOR(pg_catalog.<>) 'allow' THEN
+        IF our_token IS NULL OR TG_ARGV[1] OPERATOR(pg_catalog.<>) 'require' THEN
+            IF our_token IS NULL OR TG_ARGV[1] OPERATOR(pg_catalog.<>) 'prove'
+                OR NOT fenced_lock.is_admitted(our_token) THEN
+                PERFORM fenced_lock.check_writer(TG_RELID::pg_catalog.regclass, TG_ARGV[1], our_token);
+            END IF;
+        END IF;
     END IF;
 
-    -- The usual name without dynamic SQL, which would cost as much as all the rest.
+    -- The usual name without dynamic SQL, which costs more than all the rest. is_there fails where there is no such
+    -- column: ($1).name would then be a call of the function name, whoever made that.
     IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' THEN
         IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
             row_fence := OLD.fence;
         ELSE
+            is_there := pg_catalog.has_column_privilege(TG_RELID, TG_ARGV[0], 'SELECT');
             EXECUTE pg_catalog.format('SELECT ($1).%I', TG_ARGV[0]) INTO row_fence USING OLD;
         END IF;
         IF row_fence OPERATOR(pg_catalog.>) our_token THEN
-            PERFORM fenced_lock.refuse_stale(TG_RELID, row_fence, our_token, pg_catalog.to_jsonb(OLD));
+            PERFORM fenced_lock.refuse_stale(
+                TG_RELID::pg_catalog.regclass, row_fence, our_token, pg_catalog.to_jsonb(OLD));
         END IF;
         IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
             RETURN OLD;
         END IF;
-    ELSIF our_token IS NULL THEN
-        -- A new row, of which there is nothing to remember: a restored one keeps what it had.
-        RETURN NEW;
     END IF;
 
-    -- With a token: the token. Without one the fence may rise, as in a row that is copied, and never falls.
+    -- With a token: the token. Without one the fence is no writer's to set, and next to none does.
+    IF our_token IS NULL THEN
+        IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
+            new_fence := NEW.fence;
+        ELSE
+            is_there := pg_catalog.has_column_privilege(TG_RELID, TG_ARGV[0], 'SELECT');
+            EXECUTE pg_catalog.format('SELECT ($1).%I', TG_ARGV[0]) INTO new_fence USING NEW;
+        END IF;
+        IF new_fence OPERATOR(pg_catalog.=) coalesce(row_fence, 0) THEN
+            RETURN NEW;
+        END IF;
+        -- A role without our rights cannot ask, and sets none.
+        IF pg_catalog.has_schema_privilege('fenced_lock', 'USAGE') THEN
+            new_fence := fenced_lock.fence_without_token(row_fence, new_fence);
+        ELSE
+            new_fence := coalesce(row_fence, 0);
+        END IF;
+    END IF;
     IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
-        NEW.fence := CASE WHEN our_token IS NULL THEN greatest(row_fence, NEW.fence) ELSE our_token END;
-    ELSIF our_token IS NULL THEN
-        EXECUTE pg_catalog.format('SELECT greatest($1, ($2).%I)', TG_ARGV[0]) INTO row_fence USING row_fence, NEW;
-        NEW := pg_catalog.jsonb_populate_record(NEW, pg_catalog.jsonb_build_object(TG_ARGV[0], row_fence));
+        NEW.fence := new_fence;
     ELSE
-        NEW := pg_catalog.jsonb_populate_record(NEW, pg_catalog.jsonb_build_object(TG_ARGV[0], our_token));
+        NEW := pg_catalog.jsonb_populate_record(NEW, pg_catalog.jsonb_build_object(TG_ARGV[0], new_fence));
     END IF;
     RETURN NEW;
 END
 $$;
 
 -- The tables with a guard that fires, as the client asks for them.
-CREATE FUNCTION fenced_lock.guards(
+CREATE OR REPLACE FUNCTION fenced_lock.guards(
     OUT table_id oid, OUT schema_name text, OUT table_name text, OUT fence_column text
 ) RETURNS SETOF record
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT t.tgrelid, n.nspname, c.relname, pg_catalog.convert_from(
-        substring(t.tgargs FROM 1 FOR position('\x00'::bytea IN t.tgargs) - 1), pg_catalog.getdatabaseencoding())
-    FROM pg_catalog.pg_trigger AS t
-    JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
-    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    SELECT t.tgrelid, n.nspname, c.relname,
+        -- No backslash: with standard_conforming_strings off it would be an escape.
+        convert_from(substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1), getdatabaseencoding())
+    FROM pg_trigger AS t
+    JOIN pg_class AS c ON c.oid = t.tgrelid
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE t.tgname = 'zzz_fenced_lock_guard' AND t.tgfoid = 'fenced_lock.guard'::regproc
         AND (t.tgenabled = 'A' OR (t.tgenabled = 'O' AND current_setting('session_replication_role') <> 'replica'))
+        -- Anybody may put a trigger of this name on a table of his own, and who has the right TRIGGER on one of ours: it
+        -- counts only if it is the guard, before every row of INSERT, UPDATE and DELETE, without a condition.
+        AND t.tgnargs = 2 AND t.tgtype = 31 AND t.tgqual IS NULL AND t.tgattr::text = ''
 $$;
 
 -- TRUNCATE has no rows to look at, so under a token it looks for a fresher one, with the table locked already. The
--- column stands in the arguments of the other trigger.
-CREATE FUNCTION fenced_lock.guard_truncate() RETURNS trigger
-LANGUAGE plpgsql
+-- column stands in the arguments of the other trigger. It is refused where a fresher row may be there and not be seen:
+-- an older snapshot and the policies of row-level security hide rows that TRUNCATE takes all the same.
+CREATE OR REPLACE FUNCTION fenced_lock.guard_truncate() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    our_token constant bigint := nullif(pg_catalog.current_setting('fenced_lock.token', true), '');
+    our_token constant bigint := nullif(current_setting('fenced_lock.token', true), '');
     fence_column text;
     highest bigint;
 BEGIN
-    PERFORM fenced_lock.check_writer(TG_RELID, TG_ARGV[0], our_token);
-    IF our_token IS NOT NULL THEN
-        SELECT g.fence_column INTO fence_column FROM fenced_lock.guards() AS g
-        WHERE g.table_id OPERATOR(pg_catalog.=) TG_RELID;
-        IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed'
-            OR fence_column IS NULL THEN
-            -- Fresher rows may not be visible to this snapshot, and TRUNCATE takes them all the same.
-            highest := 9223372036854775807;
-        ELSE
-            EXECUTE pg_catalog.format('SELECT max(%I) FROM %s', fence_column, TG_RELID::regclass) INTO highest;
-        END IF;
-        IF highest OPERATOR(pg_catalog.>) our_token THEN
-            PERFORM fenced_lock.refuse_stale(TG_RELID, highest, our_token, NULL);
-        END IF;
+    -- As in guard(): a role without our rights may write under allow.
+    IF TG_ARGV[0] <> 'allow' THEN
+        PERFORM fenced_lock.check_writer(TG_RELID, TG_ARGV[0], our_token);
+    END IF;
+    IF our_token IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT g.fence_column INTO fence_column FROM fenced_lock.guards() AS g WHERE g.table_id = TG_RELID;
+    IF fence_column IS NULL OR current_setting('transaction_isolation') <> 'read committed'
+        OR row_security_active(TG_RELID) THEN
+        PERFORM fenced_lock.refuse_stale(TG_RELID, NULL, our_token, NULL);
+    END IF;
+    EXECUTE format('SELECT max(%I) FROM %s', fence_column, TG_RELID::regclass) INTO highest;
+    IF highest > our_token THEN
+        PERFORM fenced_lock.refuse_stale(TG_RELID, highest, our_token, NULL);
     END IF;
     RETURN NULL;
 END
 $$;
 
-GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fenced_lock TO PUBLIC;
-REVOKE EXECUTE ON FUNCTION fenced_lock.override(text) FROM PUBLIC;
+-- ALTER DEFAULT PRIVILEGES may have given others rights on what is new here: the sequence, the overrides.
+FOR one IN
+    SELECT o.what, x.grantee FROM (
+        SELECT oid, 'SCHEMA fenced_lock' AS what, nspacl AS acl, nspowner AS owner
+        FROM pg_namespace WHERE nspname = 'fenced_lock'
+        UNION ALL
+        SELECT oid, CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || oid::regclass, relacl, relowner
+        FROM pg_class WHERE relnamespace = 'fenced_lock'::regnamespace AND relkind IN ('r', 'S')
+        UNION ALL
+        SELECT oid, 'FUNCTION ' || oid::regprocedure, coalesce(proacl, acldefault('f', proowner)), proowner
+        FROM pg_proc WHERE pronamespace = 'fenced_lock'::regnamespace
+    ) AS o CROSS JOIN aclexplode(o.acl) AS x
+    WHERE x.grantee <> o.owner AND o.oid <> ALL (there_before)
+LOOP
+    EXECUTE format('REVOKE ALL ON %s FROM %s', one.what,
+        CASE one.grantee WHEN 0 THEN 'PUBLIC' ELSE one.grantee::regrole::text END);
+END LOOP;
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 1';
+-- The first time everybody may lock: nobody can tell from here which role is the application's. Later whoever could
+-- before, so that what was taken from PUBLIC stays taken. override() is for the owner, and whom the owner grants it to.
+IF 'fenced_lock.admit'::regproc <> ALL (there_before) THEN
+    GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC;
+    GRANT EXECUTE ON FUNCTION fenced_lock.admit(jsonb), fenced_lock.guard(), fenced_lock.guard_truncate() TO PUBLIC;
+END IF;
+FOR one IN
+    SELECT x.grantee FROM pg_proc AS p CROSS JOIN aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS x
+    WHERE p.oid = 'fenced_lock.admit'::regproc AND x.grantee <> p.proowner
+LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', for_applications,
+        CASE one.grantee WHEN 0 THEN 'PUBLIC' ELSE one.grantee::regrole::text END);
+END LOOP;
+
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 2';
+END install;
+
+PERFORM set_config('search_path', own_path, true);
+END
+$fenced_lock$;

@@ -1,5 +1,6 @@
 import type { Context } from '../context.js';
-import { addFences, type Fence, type Policy, tableName } from '../migrations/fence-sql.js';
+import { addFences, type Fence, type Policy } from '../migrations/fence-sql.js';
+import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
 import type { Guarded, History } from '../project/history.js';
@@ -27,6 +28,7 @@ export async function addFence(context: Context, names: readonly string[], optio
     return;
   }
   if (wanted.some(({ fence }) => fence.guard !== undefined && fence.guard !== 'none')) refuseWithoutObjects(history);
+  const unguarded = wanted.filter(({ fence }) => fence.guard === 'none');
   const omit = omitLine(models, options.field);
   await carryOut(context, history, options, {
     command: 'add-fence',
@@ -43,7 +45,9 @@ export async function addFence(context: Context, names: readonly string[], optio
       sql: addFences(wanted.map(({ fence }) => fence)),
     },
     next: [
-      'Next: npx prisma migrate deploy && npx prisma generate.',
+      ...(unguarded.length > 0
+        ? restartAround(unguarded.map(({ model }) => model.name).join(', '))
+        : ['Next: npx prisma migrate deploy && npx prisma generate.']),
       'Where these rows go out as JSON, which knows no bigint, leave the fence out for good:',
       `  new PrismaClient({ adapter, ${omit} })`,
     ],
@@ -59,6 +63,16 @@ function fenceFor(model: Model, guards: Map<string, Guarded>, { field, guard }: 
   const policy = guard ?? inForce?.policy ?? 'allow';
   const same = inForce === undefined ? policy === 'none' : inForce.policy === policy && inForce.column === column;
   return { table, column, add: existing === undefined, guard: same ? undefined : (policy as Policy) };
+}
+
+/** A client asks once which tables have a guard, and adds no conditions of its own to writes that a guard refuses. */
+function restartAround(models: string): string[] {
+  return [
+    `Careful: clients that run count on the guard of ${models}, and without it write there unprotected. In this order:`,
+    '  1. Stop every process that locks.',
+    '  2. npx prisma migrate deploy && npx prisma generate',
+    '  3. Start them again: each then asks which tables have a guard.',
+  ];
 }
 
 function refuseWithoutObjects(history: History): void {

@@ -1,17 +1,18 @@
 import type { Context } from '../context.js';
 import { type Reported, run, type Status } from '../doctor/check.js';
 import { fenceChecks } from '../doctor/fences.js';
-import { callableIn, objectChecks, objectsIn } from '../doctor/objects.js';
+import { objectChecks } from '../doctor/objects.js';
 import { type RedisSubject, redisChecks } from '../doctor/redis.js';
 import { roleChecks } from '../doctor/role.js';
 import { sequenceChecks } from '../doctor/sequence.js';
 import { serverChecks } from '../doctor/server.js';
 import { asking, type ExpectedFence, type PostgresSubject } from '../doctor/subject.js';
-import { tableName } from '../migrations/fence-sql.js';
-import { packagedMigrations } from '../migrations/packaged.js';
+import { tableName } from '../migrations/identifiers.js';
+import { objectsIn } from '../migrations/objects.js';
+import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { History } from '../project/history.js';
-import { locate } from '../project/locate.js';
+import { locate, type Project } from '../project/locate.js';
 import { readModels } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { connectRedis } from '../servers/redis.js';
@@ -22,6 +23,7 @@ export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
   readonly field: string;
   readonly fix?: boolean;
+  readonly upTo?: bigint;
   readonly keyPrefix: string;
 }
 
@@ -50,17 +52,19 @@ async function postgres(context: Context, options: DoctorOptions): Promise<Repor
     const database = await connectPostgres(context, url);
     try {
       context.say(context.paint('bold', `PostgreSQL ${database.shown}`));
-      const packaged = await packagedMigrations();
-      const sql = packaged.map(({ sql }) => sql).join('\n');
+      const { version, sql } = await packagedScript();
+      const project = await projectHere(context, options);
       const subject: PostgresSubject = {
         database,
         role: options.role,
         fix: options.fix === true,
-        fences: await expectedFences(context, options, database.schema),
+        upTo: options.upTo ?? 0n,
+        fences: project instanceof Problem ? project : expectedFences(project, options.field, database.schema),
         objects: {
-          version: packaged.at(-1)?.version ?? 0,
+          version,
           names: objectsIn(sql),
-          callable: callableIn(sql),
+          forApplications: applicationFunctions(sql),
+          migration: project instanceof Problem ? undefined : project.history.objects,
         },
         ask: asking(database),
       };
@@ -138,21 +142,27 @@ function shown(context: Context, findings: Reported[]): Reported[] {
   return findings;
 }
 
-/** The fences that the project's schema has; `undefined` where there is no project here. */
-async function expectedFences(
-  context: Context,
-  options: DoctorOptions,
-  defaultSchema: string | undefined,
-): Promise<ExpectedFence[] | undefined> {
-  const project = await locate(context, options).catch((error: unknown) => {
+interface ProjectHere {
+  readonly schema: Project['schema'];
+  readonly history: History;
+}
+
+/** The project that the command runs in, or why it runs in none. */
+async function projectHere(context: Context, options: DoctorOptions): Promise<ProjectHere | Problem> {
+  try {
+    const { schema, migrations } = await locate(context, options);
+    return { schema, history: await History.read(context, migrations) };
+  } catch (error) {
     // Doctor may be run on a server, far from the project; a path that was given must be right.
-    if (error instanceof Problem && options.schema === undefined && options.config === undefined) return undefined;
+    if (error instanceof Problem && options.schema === undefined && options.config === undefined) return error;
     throw error;
-  });
-  if (project === undefined) return undefined;
-  const guards = (await History.read(context, project.migrations)).guards();
-  return readModels(project.schema).flatMap((model) => {
-    const field = model.kind === 'model' && model.fields.find(({ name }) => name === options.field);
+  }
+}
+
+function expectedFences({ schema, history }: ProjectHere, fenceField: string, defaultSchema: string): ExpectedFence[] {
+  const guards = history.guards();
+  return readModels(schema).flatMap((model) => {
+    const field = model.kind === 'model' && model.fields.find(({ name }) => name === fenceField);
     if (!field) return [];
     const table = { name: model.table, schema: model.schema };
     return {

@@ -2,7 +2,7 @@ import type { Context } from '../context.js';
 import { type Change, write } from '../project/changes.js';
 import { difference } from '../project/difference.js';
 import { History } from '../project/history.js';
-import { locate, type Project, type ProjectOptions, shown } from '../project/locate.js';
+import { locate, type Project, type ProjectOptions } from '../project/locate.js';
 import { refuseFailedMigrations } from '../servers/failed-migrations.js';
 
 /** Options of the commands that write files. */
@@ -35,13 +35,13 @@ export async function open(context: Context, options: FileOptions): Promise<{ pr
 export async function carryOut(context: Context, history: History, options: FileOptions, plan: Plan): Promise<void> {
   const { name, changes } = history.next(plan.migration.name, plan.migration.sql, context.now());
   const all = [...plan.schema, ...changes];
-  const diffs = all.map(({ path, before, after }) => difference(shown(context, path), before, after));
+  const diffs = all.map(({ path, before, after }) => difference(context.shown(path), before, after));
   for (const diff of diffs) context.say(coloured(context, diff));
   const dryRun = options.dryRun === true;
   if (!dryRun) await write(all);
   context.say();
   context.say(
-    dryRun ? 'Nothing was written (--dry-run).' : `Written: ${all.map((c) => shown(context, c.path)).join(', ')}`,
+    dryRun ? 'Nothing was written (--dry-run).' : `Written: ${all.map((c) => context.shown(c.path)).join(', ')}`,
   );
   for (const line of plan.next) context.say(line);
   context.document({
@@ -50,10 +50,11 @@ export async function carryOut(context: Context, history: History, options: File
     dryRun,
     migration: name,
     files: all.map(({ path, before }, index) => ({
-      path: shown(context, path),
+      path: context.shown(path),
       change: before === undefined ? 'new' : 'changed',
       diff: diffs[index],
     })),
+    next: plan.next,
     ...plan.data,
   });
 }

@@ -1,24 +1,59 @@
 import type { Context } from '../context.js';
-import { packagedMigrations } from '../migrations/packaged.js';
+import { restrictTo } from '../migrations/grants.js';
+import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
-import { carryOut, type FileOptions, open } from './files.js';
+import type { History } from '../project/history.js';
+import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
+
+export interface InitOptions extends FileOptions {
+  /** The roles that may lock; without, all may. */
+  readonly role?: readonly string[];
+}
 
 /** Puts the database side into the project, as one migration. */
-export async function init(context: Context, options: FileOptions): Promise<void> {
+export async function init(context: Context, options: InitOptions): Promise<void> {
   const { history } = await open(context, options);
+  const roles = [...new Set(options.role)];
   if (history.initial !== undefined) {
-    throw new Problem(
-      `The migration ${history.initial} has the objects already. To bring them to this package's version: npx fenced-lock upgrade.`,
-    );
+    if (roles.length === 0) {
+      throw new Problem(
+        `The migration ${history.initial} has the objects already. To bring them to this package's version: npx fenced-lock upgrade.`,
+      );
+    }
+    await grantAlone(context, history, options, roles);
+    return;
   }
-  const packaged = await packagedMigrations();
-  const sql = packaged.map(({ sql }) => sql).join('\n');
-  const next = ['Next: npx prisma migrate deploy, then npx fenced-lock add-fence <Model>.'];
+  const { version, sql } = await packagedScript();
   await carryOut(context, history, options, {
     command: 'init',
     schema: [],
-    migration: { name: 'fenced_lock', sql },
-    next,
-    data: { version: packaged.at(-1)?.version },
+    migration: {
+      name: 'fenced_lock',
+      sql: roles.length === 0 ? sql : `${sql}\n${restrictTo(roles, applicationFunctions(sql))}`,
+    },
+    next: ['Next: npx prisma migrate deploy, then npx fenced-lock add-fence <Model>.'],
+    data: { version, ...(roles.length > 0 && { roles }) },
+  });
+}
+
+async function grantAlone(context: Context, history: History, options: InitOptions, roles: string[]): Promise<void> {
+  const there = history.roles;
+  const fresh = roles.filter((role) => !there.includes(role));
+  if (fresh.length === 0) {
+    nothingToDo(context, 'init', `the migrations let ${roles.join(', ')} lock already.`);
+    return;
+  }
+  const { version, sql } = await packagedScript();
+  if (history.version !== version) {
+    throw new Problem(
+      `The migrations have version ${history.version} of the objects, and this package brings ${version}: first npx fenced-lock upgrade.`,
+    );
+  }
+  await carryOut(context, history, options, {
+    command: 'init',
+    schema: [],
+    migration: { name: 'fenced_lock_roles', sql: restrictTo(fresh, applicationFunctions(sql)) },
+    next: ['Next: npx prisma migrate deploy.'],
+    data: { roles: fresh },
   });
 }

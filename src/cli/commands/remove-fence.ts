@@ -1,5 +1,6 @@
 import type { Context } from '../context.js';
-import { removeFences, tableName } from '../migrations/fence-sql.js';
+import { removeFences } from '../migrations/fence-sql.js';
+import { tableName } from '../migrations/identifiers.js';
 import { choose } from '../schema/choose.js';
 import { fenceOf, withoutFence } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
@@ -48,8 +49,10 @@ export async function removeFence(
       sql,
     },
     next: [
-      'Next: deploy the application without the fence (npx prisma generate), then npx prisma migrate deploy: code that',
-      'still knows the field cannot write to a table without the column.',
+      'Careful: processes that know the fence count on its guard, and cannot write without its column. In this order:',
+      '  1. npx prisma generate, and deploy the application without the fence.',
+      '  2. Wait until no process of the old one runs.',
+      '  3. npx prisma migrate deploy',
     ],
     data: { models: fenced.map(({ model }) => model.name) },
   });

@@ -28,7 +28,8 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
     }
     const token = await raiseToken(database, await servers.aside(), key);
     // From the holder that it was: who has the key since was admitted after us, and is well.
-    const leaseTaken = await takeLease(servers, key, before?.holder ?? null, token);
+    const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
+    const leaseTaken = await takeLease(servers, key, inTheWay, token);
     context.say(done(key, token, leaseTaken));
     const { before: old, after, ended } = token;
     context.document({

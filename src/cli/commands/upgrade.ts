@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { type Packaged, packagedMigrations } from '../migrations/packaged.js';
+import { type Packaged, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
@@ -7,7 +7,7 @@ import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 export async function upgrade(
   context: Context,
   options: FileOptions,
-  packaged: () => Promise<Packaged[]> = packagedMigrations,
+  packaged: () => Promise<Packaged> = packagedScript,
 ): Promise<void> {
   const { history } = await open(context, options);
   const installed = history.version;
@@ -18,8 +18,7 @@ export async function upgrade(
         'Drop the schema fenced_lock and that migration, and run npx fenced-lock init.',
     );
   }
-  const all = await packaged();
-  const current = all.at(-1)?.version ?? 0;
+  const { version: current, sql } = await packaged();
   if (installed > current) {
     throw new Problem(
       `The migrations have version ${installed} of the objects, and this package brings ${current}: update the package.`,
@@ -32,13 +31,8 @@ export async function upgrade(
   await carryOut(context, history, options, {
     command: 'upgrade',
     schema: [],
-    migration: {
-      name: `fenced_lock_${current}`,
-      sql: all
-        .filter(({ version }) => version > installed)
-        .map(({ sql }) => sql)
-        .join('\n'),
-    },
+    // It keeps the rights as they are: those who may lock may also call what is new.
+    migration: { name: `fenced_lock_${current}`, sql },
     next: ['Next: npx prisma migrate deploy.'],
     data: { from: installed, to: current },
   });

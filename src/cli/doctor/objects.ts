@@ -1,8 +1,14 @@
+import { grantExecute, grantUsage } from '../migrations/grants.js';
+import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
 import { type Check, type Finding, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
 
-const INSTALL = 'npx fenced-lock init, then npx prisma migrate deploy';
+/** The script may be applied again, also where Prisma's history says that it was, as after a restore. */
+const install = ({ migration }: PostgresSubject['objects']) =>
+  migration === undefined
+    ? 'npx fenced-lock init, then npx prisma migrate deploy'
+    : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${migration}`;
 
 const objects: Check<PostgresSubject> = {
   name: 'objects',
@@ -14,14 +20,11 @@ const objects: Check<PostgresSubject> = {
        UNION ALL
        SELECT 'function ' || p.proname FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('fenced_lock')`,
     );
-    if (rows.length === 0) return fault('The schema fenced_lock is not in this database.', INSTALL);
+    if (rows.length === 0) return fault('The schema fenced_lock is not in this database.', install(objects));
     const there = new Set(rows.map(({ name }) => name));
     const missing = objects.names.filter((name) => !there.has(name));
     if (missing.length > 0) {
-      return fault(
-        `Missing in the schema fenced_lock: ${missing.join(', ')}.`,
-        'npx fenced-lock upgrade, then npx prisma migrate deploy; if that finds nothing to do, restore them from the migration',
-      );
+      return fault(`Missing in the schema fenced_lock: ${missing.join(', ')}.`, install(objects));
     }
     return ok(`All ${objects.names.length} are there.`);
   },
@@ -76,26 +79,23 @@ const epoch: Check<PostgresSubject> = {
 const rights: Check<PostgresSubject> = {
   name: 'rights',
   async look({ ask, role, objects }) {
+    const { forApplications } = objects;
     const rows = await ask<{ role: string; usage: boolean; refused: string[] }>(
       `SELECT r.role, has_schema_privilege(r.role, 'fenced_lock', 'USAGE') AS usage,
-         ARRAY(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('fenced_lock')
-           AND p.proname = ANY ($2::text[]) AND NOT has_function_privilege(r.role, p.oid, 'EXECUTE') ORDER BY 1) AS refused
+         ARRAY(SELECT p.proname::text FROM unnest($2::text[]) AS needed(signature)
+           JOIN pg_proc AS p ON p.oid = to_regprocedure(needed.signature)
+           WHERE NOT has_function_privilege(r.role, p.oid, 'EXECUTE') ORDER BY 1) AS refused
        FROM (SELECT coalesce($1::text, current_user::text) AS role) AS r`,
-      [role, objects.callable],
+      [role, forApplications],
     );
     return rows.flatMap(({ role, usage, refused }): Finding[] => {
       const found: Finding[] = [];
       if (!usage) {
-        found.push(
-          fault(`The role ${role} may not use the schema fenced_lock.`, 'GRANT USAGE ON SCHEMA fenced_lock TO it'),
-        );
+        found.push(fault(`The role ${role} may not use the schema fenced_lock.`, grantUsage([role])));
       }
       if (refused.length > 0) {
         found.push(
-          fault(
-            `The role ${role} may not call ${refused.join(', ')}.`,
-            'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fenced_lock TO it',
-          ),
+          fault(`The role ${role} may not call ${refused.join(', ')}.`, grantExecute([role], forApplications)),
         );
       }
       return found.length > 0 ? found : [ok(`The role ${role} may use them.`)];
@@ -103,19 +103,27 @@ const rights: Check<PostgresSubject> = {
   },
 };
 
-export const objectChecks = [objects, version, epoch, rights];
+/** By it a role writes fenced rows without a lock, whatever the policy of their guard. */
+const override: Check<PostgresSubject> = {
+  name: 'override',
+  async look({ ask }) {
+    const rows = await ask<{ grantee: string | null }>(
+      `SELECT r.rolname::text AS grantee
+       FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+       CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+       LEFT JOIN pg_roles AS r ON r.oid = a.grantee
+       WHERE p.oid = to_regprocedure('fenced_lock.override(text)') AND a.grantee <> p.proowner
+         AND (r.oid IS NULL OR NOT pg_has_role(r.oid, n.nspowner, 'MEMBER'))
+       ORDER BY 1`,
+    );
+    if (rows.length === 0) return ok('Kept for the owner of the schema.');
+    return rows.map(({ grantee }) =>
+      fault(
+        `${grantee === null ? 'Every role' : `The role ${grantee}`} may call override(), and so write fenced rows without a lock.`,
+        `REVOKE EXECUTE ON FUNCTION fenced_lock.override(text) FROM ${grantee === null ? 'PUBLIC' : identifier(grantee)}`,
+      ),
+    );
+  },
+};
 
-/** What a script makes in our schema, such as `function admit`. */
-export function objectsIn(sql: string): string[] {
-  const made = sql.matchAll(/^CREATE (?:OR REPLACE )?(?:UNLOGGED )?(TABLE|SEQUENCE|FUNCTION) fenced_lock\.(\w+)/gm);
-  return [...new Set([...made].map(([, kind = '', name]) => `${kind.toLowerCase()} ${name}`))];
-}
-
-/** The functions that a role of the application has to be able to call: all but those kept for the owner. */
-export function callableIn(sql: string): string[] {
-  const kept = [...sql.matchAll(/^REVOKE EXECUTE ON FUNCTION fenced_lock\.(\w+)/gm)].map((match) => match[1]);
-  return objectsIn(sql)
-    .filter((object) => object.startsWith('function '))
-    .map((object) => object.slice('function '.length))
-    .filter((name) => !kept.includes(name));
-}
+export const objectChecks = [objects, version, epoch, rights, override];

@@ -1,6 +1,5 @@
-import { identifier } from '../migrations/fence-sql.js';
-import { inTransaction } from '../servers/postgres.js';
 import { type Check, fault, ok } from './check.js';
+import { position } from './position.js';
 import type { PostgresSubject } from './subject.js';
 
 interface Definition {
@@ -41,53 +40,5 @@ const definition: Check<PostgresSubject> = {
     return ok(`Mended: ${wrong.join('; ')}.`);
   },
 };
-
-const position: Check<PostgresSubject> = {
-  name: 'sequence position',
-  async look(subject) {
-    const [drawn] = await subject.ask<{ value: string }>(
-      'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS value FROM fenced_lock.token',
-    );
-    const [highest, where] = await highestUsed(subject);
-    const last = BigInt(drawn?.value ?? 0);
-    if (last >= highest) return ok(`At ${last}; the highest token in use is ${highest}.`);
-    const behind = `The sequence is at ${last}, and token ${highest} is in use in ${where}, as after a restore`;
-    if (subject.fix) return ok(`${behind}: set to ${await setForward(subject, highest)}.`);
-    return fault(`${behind}: new holders would be refused as stale.`, 'doctor --fix');
-  },
-};
-
-async function highestUsed({ ask, fences }: PostgresSubject): Promise<[bigint, string]> {
-  let highest = 0n;
-  let where = '';
-  const there = await ask<{ table: string; column: string }>(
-    `SELECT f.table, f.column FROM jsonb_to_recordset($1::jsonb) AS f("table" text, "column" text)
-     JOIN pg_attribute AS a ON a.attrelid = to_regclass(f.table) AND a.attname = f.column
-       AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype`,
-    [JSON.stringify(fences ?? [])],
-  );
-  for (const { table, column } of [{ table: 'fenced_lock.admission', column: 'token' }, ...there]) {
-    const [row] = await ask<{ value: string | null }>(`SELECT max(${identifier(column)})::text AS value FROM ${table}`);
-    const value = BigInt(row?.value ?? 0);
-    if (value > highest) [highest, where] = [value, table];
-  }
-  return [highest, where];
-}
-
-/**
- * ALTER SEQUENCE keeps every nextval waiting until this commits. Without that a token drawn in between could be set
- * back, and issued again.
- */
-function setForward({ database }: PostgresSubject, highest: bigint): Promise<string> {
-  return inTransaction(database, 'BEGIN', async () => {
-    await database.query(`SET LOCAL lock_timeout = '5s'`);
-    await database.query('ALTER SEQUENCE fenced_lock.token CACHE 1');
-    const [row] = await database.query<{ value: string }>(
-      `SELECT setval('fenced_lock.token', greatest(last_value, $1::bigint))::text AS value FROM fenced_lock.token`,
-      [highest.toString()],
-    );
-    return row?.value ?? '';
-  });
-}
 
 export const sequenceChecks: readonly Check<PostgresSubject>[] = [definition, position];

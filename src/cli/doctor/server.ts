@@ -4,6 +4,13 @@ import type { PostgresSubject } from './subject.js';
 
 const OLDEST = 14;
 
+interface Here {
+  readonly pid: number;
+  readonly mark: string;
+}
+
+const HERE = `SELECT pg_backend_pid() AS pid, current_setting('fenced_lock.doctor', true) AS mark`;
+
 /** First of all, because every later check asks in a transaction. */
 const pooler: Check<PostgresSubject> = {
   name: 'pooler',
@@ -13,13 +20,11 @@ const pooler: Check<PostgresSubject> = {
       'A pooler in statement mode stands before this database: there are no transactions.',
       'Set pool_mode = transaction, or connect directly.',
     );
-    const here = `SELECT pg_backend_pid() AS pid, current_setting('fenced_lock.doctor', true) AS mark`;
     try {
-      await database.query('BEGIN');
-      await database.query(`SELECT set_config('fenced_lock.doctor', 'here', true)`);
-      const [first] = await database.query<{ pid: number; mark: string }>(here);
-      const [second] = await database.query<{ pid: number; mark: string }>(here);
-      await database.query('ROLLBACK');
+      const [first, second] = await database.transaction('BEGIN', async (query) => {
+        await query(`SELECT set_config('fenced_lock.doctor', 'here', true)`);
+        return [...(await query<Here>(HERE)), ...(await query<Here>(HERE))];
+      });
       const one = first?.mark === 'here' && second?.mark === 'here' && first.pid === second.pid;
       return one ? ok('Transactions keep their connection.') : statementMode;
     } catch (error) {

@@ -1,5 +1,6 @@
+import type { Problem } from '../problem.js';
 import type { Guarded } from '../project/history.js';
-import { type Database, inTransaction } from '../servers/postgres.js';
+import type { Database } from '../servers/postgres.js';
 
 /** A fence that schema.prisma says there is. */
 export interface ExpectedFence {
@@ -17,13 +18,17 @@ export interface PostgresSubject {
   /** The application's role; `undefined`: the one that is connected. */
   readonly role: string | undefined;
   readonly fix: boolean;
-  /** `undefined`: there is no schema here to compare with. */
-  readonly fences: readonly ExpectedFence[] | undefined;
-  /** The objects that this package brings, their version, and the functions that an application calls. */
+  /** With `fix`: a token that has been drawn, by the word of whoever runs this. */
+  readonly upTo: bigint;
+  /** Or why there is no schema here to compare with. */
+  readonly fences: readonly ExpectedFence[] | Problem;
+  /** The objects that this package brings, their version, and the functions that an application needs. */
   readonly objects: {
     readonly version: number;
     readonly names: readonly string[];
-    readonly callable: readonly string[];
+    readonly forApplications: readonly string[];
+    /** The newest script of the project that makes them. */
+    readonly migration: string | undefined;
   };
   /** Asks in a transaction that writes nothing and does not take for ever. */
   ask<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
@@ -33,8 +38,8 @@ const ASK_WITHIN = '30s';
 
 export function asking(database: Database): PostgresSubject['ask'] {
   return (sql, values) =>
-    inTransaction(database, 'BEGIN READ ONLY', async () => {
-      await database.query(`SET LOCAL statement_timeout = '${ASK_WITHIN}'`);
-      return await database.query(sql, values);
+    database.transaction('BEGIN READ ONLY', async (query) => {
+      await query(`SET LOCAL statement_timeout = '${ASK_WITHIN}'`);
+      return await query(sql, values);
     });
 }

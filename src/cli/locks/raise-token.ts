@@ -3,7 +3,7 @@ import { Deadline, OVERDUE, within } from '../../base/clock.js';
 import { admit } from '../../fence/admission.js';
 import { END_BLOCKERS, OWN_TRANSACTION } from '../../fence/sql.js';
 import { codeOf, Problem } from '../problem.js';
-import { type Database, inTransaction } from '../servers/postgres.js';
+import type { Database, Query } from '../servers/postgres.js';
 import { visible } from '../visible.js';
 import { lastToken } from './state.js';
 
@@ -46,8 +46,8 @@ export async function raiseToken(database: Database, aside: Database, key: strin
   const ended = new Set<number>();
   for (;;) {
     try {
-      const raised = await inTransaction(database, 'BEGIN ISOLATION LEVEL READ COMMITTED', async () => {
-        const { token } = await admission(database, aside, key, ended);
+      const raised = await database.transaction('BEGIN ISOLATION LEVEL READ COMMITTED', async (query) => {
+        const { token } = await admission(query, aside, key, ended);
         // While we have the row nobody commits another one. Seen from aside, where ours is not there yet.
         return { before: await lastToken(key, aside), after: String(token) };
       });
@@ -65,9 +65,9 @@ export async function raiseToken(database: Database, aside: Database, key: strin
   }
 }
 
-async function admission(database: Database, aside: Database, key: string, ended: Set<number>) {
-  const [own] = await database.query<OwnTransaction>(OWN_TRANSACTION);
-  const admitted = admit((sql, values) => database.query(sql, values), {
+async function admission(query: Query, aside: Database, key: string, ended: Set<number>) {
+  const [own] = await query<OwnTransaction>(OWN_TRANSACTION);
+  const admitted = admit(query, {
     keys: [key],
     holders: [randomUUID()],
     leaseTime: WAIT_TIME,
@@ -85,7 +85,7 @@ async function admission(database: Database, aside: Database, key: string, ended
 async function endBlockers(aside: Database, own: OwnTransaction | undefined, ended: Set<number>): Promise<void> {
   try {
     // Older than nothing: whoever is at work now is to be ended.
-    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, 0, own?.began]);
+    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, 0, own?.began, null]);
     for (const row of rows) if (row.ended) ended.add(row.pid);
     if (rows.length > 0) return;
   } catch (error) {

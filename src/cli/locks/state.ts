@@ -10,6 +10,8 @@ export interface LockState {
   readonly expiresIn: number;
   /** Processes. */
   readonly waiting: number;
+  /** What Redis has in the place of the lease or the queue; `unlock` deletes it. */
+  readonly problem?: string;
   /** A number of 64 bits. */
   readonly token: string | null;
   readonly turns: string;
@@ -45,7 +47,7 @@ export async function lastToken(key: string, database: Database): Promise<string
   return (await database.query<Admitted>(LAST_ADMISSIONS, [JSON.stringify([key])]))[0]?.token ?? null;
 }
 
-function joined({ key, holder, expiresIn, waiting }: KeyState, row: Admitted | undefined): LockState {
+function joined({ key, holder, expiresIn, waiting, problem }: KeyState, row: Admitted | undefined): LockState {
   const { token = null, turns, admitted_at = null, pid = null, working_since = null } = row ?? {};
   const transaction = pid === null || working_since === null ? null : { pid, since: new Date(working_since) };
   return {
@@ -53,6 +55,7 @@ function joined({ key, holder, expiresIn, waiting }: KeyState, row: Admitted | u
     holder: holder ?? null,
     expiresIn,
     waiting,
+    ...(problem !== undefined && { problem }),
     token,
     turns: turns ?? '0',
     admittedAt: admitted_at === null ? null : new Date(admitted_at),

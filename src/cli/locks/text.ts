@@ -5,10 +5,11 @@ export const HEADINGS = ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADM
 
 /** What stands under the headings. */
 export function cells(state: LockState): string[] {
-  const { key, holder, expiresIn, waiting, token, admittedAt, transaction } = state;
+  const { key, holder, expiresIn, waiting, problem, token, admittedAt, transaction } = state;
+  const nobody = problem === undefined ? '-' : '(a value that is no lease)';
   return [
     visible(key),
-    holder === null ? '-' : visible(holder),
+    holder === null ? nobody : visible(holder),
     holder === null ? '-' : seconds(expiresIn),
     String(waiting),
     token ?? '-',

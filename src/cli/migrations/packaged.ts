@@ -1,33 +1,25 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFile } from 'node:fs/promises';
 import { Problem } from '../problem.js';
 
-/** One version of the database objects, as a migration from the version before it. */
+/** The database objects as one script, which makes them or brings those of an older version up to its own. */
 export interface Packaged {
   readonly version: number;
   readonly sql: string;
 }
 
 /** From src/cli/migrations and from dist/cli/migrations alike. */
-const FOLDER = fileURLToPath(new URL('../../../prisma/migrations/', import.meta.url));
+const SCRIPT = new URL('../../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url);
 
-/** The last line of each such migration, and what doctor reads in the database. */
+/** A line of the script, and what doctor reads in the database. */
 const MARKER = /^COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects (\d+)';$/gm;
 const COMMENT = /^prisma-extension-fenced-lock objects (\d+)$/;
 
-/** The migrations that this package brings, oldest first. */
-export async function packagedMigrations(folder = FOLDER): Promise<Packaged[]> {
-  const names = (await readdir(folder)).filter((name) => /^\d{14}_fenced_lock(_|$)/.test(name)).sort();
-  const read = async (name: string): Promise<Packaged> => {
-    const sql = await readFile(join(folder, name, 'migration.sql'), 'utf8');
-    const version = versionIn(sql);
-    if (version === undefined) throw new Problem(`This package is broken: its migration ${name} has no version.`);
-    return { version, sql };
-  };
-  const all = await Promise.all(names.map(read));
-  if (all.length === 0) throw new Problem('This package is broken: it has no migrations.');
-  return all.sort((a, b) => a.version - b.version);
+/** The script that this package brings. */
+export async function packagedScript(): Promise<Packaged> {
+  const sql = await readFile(SCRIPT, 'utf8');
+  const version = versionIn(sql);
+  if (version === undefined) throw new Problem('This package is broken: its migration has no version.');
+  return { version, sql };
 }
 
 /** The version of the objects after this script; `undefined` if it does not set one. */
@@ -42,7 +34,13 @@ export function versionOfComment(comment: string | null | undefined): number | u
   return version === undefined ? undefined : Number(version);
 }
 
+/** The functions that a role of the application has to be able to call, with their arguments, as GRANT takes them. */
+export function applicationFunctions(sql: string): string[] {
+  const list = /^ *for_applications constant pg_catalog\.text := '([^']*)';$/m.exec(sql)?.[1] ?? '';
+  return list.split(/,(?![^(]*\))/).map((name) => name.trim());
+}
+
 /** Whether a script makes our schema: also one without a version, copied before there were any. */
 export function makesObjects(sql: string): boolean {
-  return /^CREATE SCHEMA fenced_lock;/m.test(sql);
+  return /^CREATE SCHEMA (?:IF NOT EXISTS )?fenced_lock;/m.test(sql);
 }

@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Context } from '../context.js';
-import { tableName } from '../migrations/fence-sql.js';
+import { rolesAfter } from '../migrations/grants.js';
+import { tableName } from '../migrations/identifiers.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
 import type { Change } from './changes.js';
-import { shown } from './locate.js';
 
 interface Migration {
   readonly name: string;
@@ -35,10 +35,12 @@ const GUARD_STATEMENT = new RegExp(
 /** The migrations folder of a project, as it is on disk. */
 export class History {
   readonly folder: string;
+  readonly #context: Context;
   readonly #migrations: readonly Migration[];
   readonly #lockfile: boolean;
 
-  private constructor(folder: string, migrations: readonly Migration[], lockfile: boolean) {
+  private constructor(context: Context, folder: string, migrations: readonly Migration[], lockfile: boolean) {
+    this.#context = context;
     this.folder = folder;
     this.#migrations = migrations;
     this.#lockfile = lockfile;
@@ -48,8 +50,8 @@ export class History {
   static async read(context: Context, folder: string): Promise<History> {
     const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return [];
-      if (codeOf(error) === 'ENOTDIR') throw new Problem(`${shown(context, folder)} is not a folder.`);
-      throw new Problem(`The folder ${shown(context, folder)} cannot be read: ${codeOf(error)}.`);
+      if (codeOf(error) === 'ENOTDIR') throw new Problem(`${context.shown(folder)} is not a folder.`);
+      throw new Problem(`The folder ${context.shown(folder)} cannot be read: ${codeOf(error)}.`);
     });
     const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
     const read = async (name: string): Promise<Migration> => {
@@ -60,7 +62,7 @@ export class History {
       );
     };
     const lockfile = entries.some((entry) => entry.name === 'migration_lock.toml');
-    return new History(folder, await Promise.all(names.sort().map(read)), lockfile);
+    return new History(context, folder, await Promise.all(names.sort().map(read)), lockfile);
   }
 
   /** The migration that makes our objects. */
@@ -68,11 +70,23 @@ export class History {
     return this.#migrations.find(({ sql }) => makesObjects(sql))?.name;
   }
 
+  /** The newest script that makes them, seen from where the command runs. */
+  get objects(): string | undefined {
+    const name = this.#migrations.findLast(({ sql }) => makesObjects(sql))?.name;
+    return name === undefined ? undefined : this.#context.shown(join(this.folder, name, 'migration.sql'));
+  }
+
   /** The version of our objects after all migrations; 0: they are from before there were versions. */
   get version(): number | undefined {
     const versions = this.#migrations.flatMap(({ sql }) => versionIn(sql) ?? []);
+    // An older script leaves what a newer one has made: branches of a project may be merged in any order.
     if (versions.length > 0) return Math.max(...versions);
     return this.initial === undefined ? undefined : 0;
+  }
+
+  /** The roles that alone may lock; none: everybody may. */
+  get roles(): string[] {
+    return rolesAfter(this.#migrations.map(({ sql }) => sql));
   }
 
   /** The guards after all migrations, by the name of the table as `tableName` writes it. */

@@ -1,12 +1,11 @@
 import type { Context } from '../context.js';
-import { identifier } from '../migrations/fence-sql.js';
+import { identifier } from '../migrations/identifiers.js';
 import { codeOf, Problem } from '../problem.js';
 import { connectPostgres, type Database } from './postgres.js';
 
 /** Migrations that began and neither finished nor were rolled back. `undefined`: Prisma has no history here. */
 export async function failedMigrations(database: Database): Promise<string[] | undefined> {
-  const table = `${database.schema === undefined ? '' : `${identifier(database.schema)}.`}_prisma_migrations`;
-  const sql = `SELECT migration_name AS name FROM ${table}
+  const sql = `SELECT migration_name AS name FROM ${identifier(database.schema)}._prisma_migrations
     WHERE finished_at IS NULL AND rolled_back_at IS NULL ORDER BY started_at`;
   try {
     return (await database.query<{ name: string }>(sql)).map(({ name }) => name);

@@ -6,13 +6,25 @@ import { codeOf, messageOf, Problem } from '../problem.js';
 export interface Database {
   /** `user@host:port/database`, as messages may show it. */
   readonly shown: string;
-  /** The Postgres schema that Prisma's URLs name, for tables without one of their own. */
-  readonly schema: string | undefined;
-  query<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** The Postgres schema of tables whose model names none. */
+  readonly schema: string;
+  /** One statement in a transaction of its own. */
+  readonly query: Query;
+  /** Several in one. Settings made in it end with it, also behind a pooler. */
+  transaction<T>(begin: string, work: (query: Query) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
+export type Query = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
+
 const CONNECT_WITHIN = 10_000;
+
+/**
+ * Whoever runs the command is often the owner of everything. A function or an operator that somebody has planted in
+ * `public` must not run with his rights: names are looked up in the catalog alone. For the transaction and not for the
+ * session, which a pooler gives to the application afterwards.
+ */
+const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`;
 
 /** @throws Problem where it cannot be reached */
 export async function connectPostgres(context: Context, url: string): Promise<Database> {
@@ -41,30 +53,32 @@ export async function connectPostgres(context: Context, url: string): Promise<Da
     const reason = messageOf(error) || codeOf(error);
     throw new Problem(`PostgreSQL at ${shown} cannot be reached: ${reason}.`, { cause: error });
   });
+  const query: Query = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
+    (await client.query<Row>(sql, [...values])).rows;
+  const transaction: Database['transaction'] = async (begin, work) => {
+    await query(begin);
+    try {
+      await query(CATALOG_ALONE);
+      const result = await work(query);
+      await query('COMMIT');
+      return result;
+    } catch (error) {
+      await query('ROLLBACK').catch(() => {});
+      throw error;
+    }
+  };
   return {
     shown,
-    schema: new URL(url).searchParams.get('schema') ?? undefined,
-    query: async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
-      (await client.query<Row>(sql, [...values])).rows,
+    // As Prisma, which goes by its URL and not by the search_path of the role.
+    schema: new URL(url).searchParams.get('schema') ?? 'public',
+    query: (sql, values) => transaction('BEGIN', (query) => query(sql, values)),
+    transaction,
     close: () => client.end().catch(() => {}),
   };
 }
 
 export function notInstalled({ shown }: Database): Problem {
   return new Problem(`${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`);
-}
-
-/** Runs something in one transaction. Settings made by it end with it, also behind a pooler. */
-export async function inTransaction<T>(database: Database, begin: string, work: () => Promise<T>): Promise<T> {
-  await database.query(begin);
-  try {
-    const result = await work();
-    await database.query('COMMIT');
-    return result;
-  } catch (error) {
-    await database.query('ROLLBACK').catch(() => {});
-    throw error;
-  }
 }
 
 /** Loaded only by the commands that connect: the package works without it. */

@@ -6,7 +6,7 @@ export interface DatabaseOptions extends ProjectOptions {
   readonly databaseUrl?: string;
 }
 
-/** --database-url, DATABASE_URL, or what prisma.config.ts names, in this order. @throws Problem where there is none */
+/** --database-url, DATABASE_URL, or what the Prisma config names, in this order. @throws Problem where there is none */
 export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
   const url = options.databaseUrl ?? context.env['DATABASE_URL'] ?? (await configuredUrl(context, options));
   if (url) return url;

@@ -6,8 +6,8 @@ type Tx = Pick<ShopClient, 'stock'>;
 const FRESHER = 9_000_000_000_000_000_000n;
 
 const WRITES = {
-  'update, with a nested write': (tx: Tx, product: string) =>
-    tx.stock.update({ where: { product }, data: { orders: { create: { buyer: 'b', quantity: 1 } }, quantity: 9 } }),
+  'update, with a relation in its condition': (tx: Tx, product: string) =>
+    tx.stock.update({ where: { product, orders: { none: { quantity: 5 } } }, data: { quantity: 9 } }),
   'delete, with a selection': (tx: Tx, product: string) =>
     tx.stock.delete({ where: { product }, select: { id: true } }),
 };

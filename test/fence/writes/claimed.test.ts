@@ -5,8 +5,8 @@ type Tx = Pick<ShopClient, 'stock'>;
 
 /** Writes for which the row is claimed before. */
 const WRITES = {
-  'update, with a nested write': (tx: Tx, id: number, fence: bigint) =>
-    tx.stock.update({ where: { id, fence }, data: { orders: { create: { buyer: 'b', quantity: 1 } }, quantity: 9 } }),
+  'update, with a relation in its condition': (tx: Tx, id: number, fence: bigint) =>
+    tx.stock.update({ where: { id, fence, orders: { none: { quantity: 5 } } }, data: { quantity: 9 } }),
   upsert: (tx: Tx, id: number, fence: bigint) =>
     tx.stock.upsert({
       where: { id, fence },

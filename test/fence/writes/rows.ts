@@ -19,9 +19,14 @@ export interface Rows {
   readonly word: number;
 }
 
+/** A pool, or one session of it. */
+export interface Querying {
+  query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>>;
+}
+
 let count = 0;
 
-export async function makeRows(admin: pg.Pool): Promise<Rows> {
+export async function makeRows(admin: Querying): Promise<Rows> {
   const n = ++count;
   const one = async (sql: string): Promise<number> => {
     const { rows } = await admin.query<{ id: number }>(sql);
@@ -69,8 +74,26 @@ export async function makeRows(admin: pg.Pool): Promise<Rows> {
   };
 }
 
+export type Row = Readonly<Record<string, unknown>>;
+export type Snapshot = ReadonlyMap<string, { readonly model: Fenced; readonly row: Row }>;
+
+/** Every fenced row of this cell, as it is. */
+export async function snapshot(admin: Querying, { n }: Rows): Promise<Snapshot> {
+  const found = new Map<string, { model: Fenced; row: Row }>();
+  for (const model of Object.keys(TABLES) as Fenced[]) {
+    const { name, id } = TABLES[model];
+    const label = model === 'Desk' ? '"desk name"' : 'name';
+    const { rows } = await admin.query<{ key: string; row: Row }>(
+      `SELECT ${id} || ':' || ${model === 'Note' ? 'number' : '0'} AS key, to_jsonb(t) AS row
+       FROM ${name} t WHERE ${label} LIKE '% ${n}' OR ${label} LIKE 'made ${n} %'`,
+    );
+    for (const { key, row } of rows) found.set(`${model} ${key}`, { model, row });
+  }
+  return found;
+}
+
 /** The row itself, with everything in it, or `undefined`. */
-export async function readRow(admin: pg.Pool, model: Fenced, id: number): Promise<unknown> {
+export async function readRow(admin: Querying, model: Fenced, id: number): Promise<unknown> {
   const { name, id: column } = TABLES[model];
   const { rows } = await admin.query<{ row: unknown }>(`SELECT to_json(t) AS row FROM ${name} t WHERE ${column} = $1`, [
     id,
@@ -78,7 +101,7 @@ export async function readRow(admin: pg.Pool, model: Fenced, id: number): Promis
   return rows[0]?.row;
 }
 
-export async function fenceOf(admin: pg.Pool, model: Fenced, id: number): Promise<bigint | undefined> {
+export async function fenceOf(admin: Querying, model: Fenced, id: number): Promise<bigint | undefined> {
   const { name, id: column, fence } = TABLES[model];
   const { rows } = await admin.query<{ fence: string }>(`SELECT ${fence} AS fence FROM ${name} WHERE ${column} = $1`, [
     id,
@@ -86,7 +109,7 @@ export async function fenceOf(admin: pg.Pool, model: Fenced, id: number): Promis
   return rows[0] && BigInt(rows[0].fence);
 }
 
-/** What a holder of another key did: a later token, and a value of its own. */
+/** What a holder of another key did: a later token, and a value of its own. For `overriding`: the guard lets nobody else set a fence. */
 export function raise(model: Fenced, id: number, fence = FRESHER): string {
   const table = TABLES[model];
   return `UPDATE ${table.name} SET ${table.fence} = ${fence}, ${table.value} = 50 WHERE ${table.id} = ${id}`;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { StaleTokenError } from '../../../src/index.js';
+import { StaleTokenError, toFencedLockError } from '../../../src/index.js';
 import { FenceWorld, FRESHER } from '../../support/fence-world.js';
 import { describeWithShop, Shop } from '../../support/shop.js';
 import { makeRows, raise } from './rows.js';
@@ -9,18 +9,12 @@ for (const guard of [undefined, 'prove'] as const) {
     const world = new FenceWorld(`fence_stale_${guard ?? 'none'}`, guard);
 
     /** Rows of their own, the tag of which is fresher. */
-    async function rowsWithFresherTag() {
-      const session = await world.admin.connect();
-      try {
-        await session.query("BEGIN; SELECT fenced_lock.override('test')");
-        // Through one session: an override is for its transaction.
-        const rows = await makeRows(session as never);
-        await session.query(`${raise('Tag', rows.Tag)}; COMMIT`);
+    const rowsWithFresherTag = () =>
+      world.overriding(async (session) => {
+        const rows = await makeRows(session);
+        await session.query(raise('Tag', rows.Tag));
         return rows;
-      } finally {
-        session.release();
-      }
-    }
+      });
 
     test('both tokens, the row and what to do', async () => {
       const { Tag, n } = await rowsWithFresherTag();
@@ -51,6 +45,24 @@ for (const guard of [undefined, 'prove'] as const) {
       expect(rows).toEqual([{ value: 1 }]);
     });
 
+    test('the function can tell it from other errors by toFencedLockError', async () => {
+      const { Tag, n } = await rowsWithFresherTag();
+      let inside: unknown;
+      const held = world.client().$withLock(`stale:${n}`, async (tx) => {
+        try {
+          await tx.tag.update({ where: { id: Tag }, data: { value: 2 } });
+        } catch (error) {
+          inside = error;
+          throw error;
+        }
+      });
+      const outside = await held.catch((error: unknown) => error);
+      expect(inside).toMatchObject({ code: 'STALE_TOKEN' });
+      expect(outside).toBeInstanceOf(StaleTokenError);
+      expect(toFencedLockError(inside)).toBe(outside);
+      expect(toFencedLockError(new Error('no sale'))).toBeUndefined();
+    });
+
     test.runIf(guard)('raw SQL under the lock is told the same', async () => {
       const { Tag, n } = await rowsWithFresherTag();
       const held = world
@@ -73,26 +85,19 @@ for (const guard of [undefined, 'prove'] as const) {
       await expect(held).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Member' });
     });
 
-    test('how many statements it takes', async () => {
-      const { Member, Note, n } = await rowsWithFresherTag();
+    test('a write takes as many statements as Prisma makes of it', async () => {
+      const { Member, n } = await rowsWithFresherTag();
       const statements: string[] = [];
       const client = world.loggedClient((text) => statements.push(text));
-      const nested = () =>
+      const update = () =>
         client.$withLock(`stale:${n}`, async (tx) => {
           await tx.member.count();
           statements.length = 0;
-          await tx.member.update({
-            where: { id: Member },
-            data: {
-              notes: { update: { where: { memberId_number: { memberId: Note, number: 1 } }, data: { value: 3 } } },
-            },
-          });
+          await tx.member.update({ where: { id: Member }, data: { value: 3 } });
           return statements.length;
         });
-      await nested();
-      // As Prisma sends it, and a claim for each of the two rows where nothing else guards them.
-      const prismas = 4;
-      expect(await nested()).toBe(guard === undefined ? prismas + 2 : prismas);
+      await update();
+      expect(await update()).toBe(1);
     });
   });
 }

@@ -1,7 +1,7 @@
 import { startWorker, type Worker } from '../worker.js';
 import { Lines, type Servers } from './lines.js';
 import type { Cast, Go, HandedOver, ToWorker } from './messages.js';
-import type { Driver, Fairness, Wake } from './ways/client.js';
+import type { Fairness, Wake } from './ways/client.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
 
@@ -9,7 +9,6 @@ const WORKER = new URL('./workload.worker.ts', import.meta.url);
 interface Surroundings {
   readonly fairness: Fairness;
   readonly wake: Wake;
-  readonly driver: Driver;
   onExit(worker: string, what: string): void;
   /** Its process gives a handle away. */
   onHandedOver(given: HandedOver): void;
@@ -63,8 +62,8 @@ export class Actor {
     this.#worker = worker;
     this.#processes++;
     const name = this.process;
-    const { fairness, wake, driver, onExit } = this.#surroundings;
-    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake, driver };
+    const { fairness, wake, onExit } = this.#surroundings;
+    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake };
     worker.send(cast);
     void this.#passOn(worker);
     void worker.exited.then((exit) => {

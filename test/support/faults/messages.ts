@@ -2,7 +2,7 @@ import type { HandleState } from '../../../src/index.js';
 import type { RedisSite } from '../redis-site.js';
 import type { WorkerMessage } from '../worker.js';
 import type { HandlePart } from './history.js';
-import type { Driver, Fairness, Wake } from './ways/client.js';
+import type { Fairness, Wake } from './ways/client.js';
 import type { WayName } from './ways/index.js';
 
 /** Where a worker finds its servers: its own line to each. */
@@ -26,7 +26,6 @@ export interface Cast extends WorkerMessage {
   readonly site: Site;
   readonly fairness: Fairness;
   readonly wake: Wake;
-  readonly driver: Driver;
 }
 
 /** Work on these, until told to rest. */

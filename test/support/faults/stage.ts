@@ -59,7 +59,6 @@ export class Stage {
           // All in one order of their own, beside processes that share theirs.
           fairness: index === WORKERS - 1 ? 'strict' : 'process',
           // One whose BEGIN goes along with the admission.
-          driver: index === 1 ? 'ours' : 'pg',
           onExit,
           onHandedOver: (given) => stage.actors[(index + 1) % WORKERS]?.tell(given),
         },

@@ -2,7 +2,6 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
 import { type FencedLockOptions, fencedLock } from '../../../../src/index.js';
-import { FencedClient } from '../../../../src/pg/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
 import { connectTo } from '../../redis-site.js';
 import type { Site } from '../messages.js';
@@ -13,15 +12,12 @@ export type LockingClient = ReturnType<typeof lockingClient>;
 
 export type Fairness = NonNullable<FencedLockOptions['fairness']>;
 export type Wake = NonNullable<FencedLockOptions['wake']>;
-/** Whose client the pool makes its connections of. */
-export type Driver = 'pg' | 'ours';
 
 /** What all clients of one process share. */
 export interface Means {
   readonly site: Site;
   readonly fairness: Fairness;
   readonly wake: Wake;
-  readonly driver: Driver;
   onEvent(type: string): void;
 }
 
@@ -47,9 +43,8 @@ function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
   return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : connectTo(redis).redis;
 }
 
-export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>, driver: Driver = 'pg') {
-  const ours = driver === 'ours' ? { Client: FencedClient } : {};
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 8, ...ours });
+export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
   // A backend that is ended right after it was connected: its last words can come in one piece with its first, when
   // pg-pool listens no longer and the adapter does not yet, and the process would end by them.
   pool.on('connect', (connection) => connection.on('error', () => {}));
@@ -58,9 +53,9 @@ export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>, driver: 
 
 type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
 
-function lockingClient({ site, fairness, wake, driver, onEvent }: Means, own: Own) {
+function lockingClient({ site, fairness, wake, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
-  return plainClient(site, driver).$extends(
+  return plainClient(site).$extends(
     fencedLock({
       redis: redisOf(site),
       commandTimeout,

@@ -1,0 +1,120 @@
+import { GUARD, GUARD_TRUNCATE, type Guard, rowTrigger, truncateTrigger } from '../migrations/guard-sql.js';
+import { identifier } from '../migrations/identifiers.js';
+import { type Finding, fault, ok, warning } from './check.js';
+import type { ExpectedFence, PostgresSubject } from './subject.js';
+
+interface Trigger {
+  readonly name: string;
+  readonly enabled: string;
+  readonly before: boolean;
+  /** Whether it fires for every row and every kind of write that a guard has to see. */
+  readonly whole: boolean;
+  readonly called: string;
+  readonly args: readonly string[];
+}
+
+/** A table, or a partition or child of it, and the triggers that it has. */
+interface Relation {
+  readonly table: string;
+  readonly kind: 'table' | 'partition' | 'child' | 'foreign table';
+  readonly triggers: readonly Trigger[];
+}
+
+/** One trigger of a relation, or a relation that has none. */
+interface Row extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'args'> {
+  readonly name: string | null;
+  readonly args: Buffer;
+}
+
+const DEPLOY = 'npx prisma migrate deploy';
+
+/** The table first, then those below it. */
+export async function familyOf(ask: PostgresSubject['ask'], table: string): Promise<Relation[]> {
+  const rows = await ask<Row>(
+    `WITH RECURSIVE family(id) AS (
+       SELECT to_regclass($1)::oid
+       UNION
+       SELECT i.inhrelid FROM pg_inherits AS i JOIN family AS f ON i.inhparent = f.id
+     )
+     SELECT c.oid::regclass::text AS table,
+       CASE WHEN c.oid = to_regclass($1) THEN 'table' WHEN c.relkind = 'f' THEN 'foreign table'
+         WHEN c.relispartition THEN 'partition' ELSE 'child' END AS kind,
+       t.tgname AS name, t.tgenabled::text AS enabled, (t.tgtype & 3) = 3 AS before,
+       t.tgqual IS NULL AND t.tgattr::text = '' AND t.tgtype IN (31, 34) AS whole,
+       n.nspname || '.' || p.proname AS called, t.tgargs AS args
+     FROM family AS f JOIN pg_class AS c ON c.oid = f.id
+     LEFT JOIN pg_trigger AS t ON t.tgrelid = c.oid AND NOT (t.tgisinternal AND t.tgparentid = 0)
+     LEFT JOIN pg_proc AS p ON p.oid = t.tgfoid LEFT JOIN pg_namespace AS n ON n.oid = p.pronamespace
+     ORDER BY c.oid <> to_regclass($1), 1, t.tgname`,
+    [table],
+  );
+  const family = new Map<string, { kind: Relation['kind']; triggers: Trigger[] }>();
+  for (const { table, kind, name, args, ...trigger } of rows) {
+    const relation = family.get(table) ?? { kind, triggers: [] };
+    family.set(table, relation);
+    // Each argument is ended by a zero byte.
+    if (name !== null) relation.triggers.push({ ...trigger, name, args: args.toString('utf8').split('\0') });
+  }
+  return [...family].map(([table, rest]) => ({ table, ...rest }));
+}
+
+export function guardFinding(fence: ExpectedFence, family: readonly Relation[]): Finding {
+  const { model, column, guard } = fence;
+  const own = family[0]?.triggers ?? [];
+  const row = triggerOf(own, GUARD);
+  if (guard === undefined && row === undefined && triggerOf(own, GUARD_TRUNCATE) === undefined) {
+    return ok(`${model}: no guard, as in the migrations.`);
+  }
+  const expected = { column, policy: guard?.policy ?? row?.args[1] ?? 'allow' };
+  // A table that is missing is another check's.
+  const relations: readonly Relation[] =
+    family.length > 0 ? family : [{ table: fence.table, kind: 'table', triggers: [] }];
+  for (const relation of relations) {
+    const found = defectOf(relation, expected);
+    if (found !== undefined) return { ...found, message: `${model}: ${found.message}` };
+  }
+  const below = relations.length - 1;
+  return ok(`${model}: guarded (${expected.policy})${below > 0 ? `, with ${below} below it` : ''}.`);
+}
+
+function defectOf({ table, kind, triggers }: Relation, expected: Guard): Finding | undefined {
+  const where = kind === 'table' ? table : `the ${kind} ${table}`;
+  const makeRow = oneLine(rowTrigger(table, expected));
+  const makeTruncate = oneLine(truncateTrigger(table, expected));
+  const again = `${makeRow}; ${makeTruncate}`;
+  const row = triggerOf(triggers, GUARD);
+  const truncate = triggerOf(triggers, GUARD_TRUNCATE);
+  // What a foreign table has is kept by another server, and TRUNCATE may come there.
+  const complete = row !== undefined && (truncate !== undefined || kind === 'foreign table');
+  if (row === undefined && truncate === undefined) {
+    return fault(`the guard is missing on ${where}.`, `${DEPLOY}. If nothing is left to deploy: ${again}`);
+  }
+  if (!complete) {
+    const [missing, remedy] = row === undefined ? [GUARD, makeRow] : [GUARD_TRUNCATE, makeTruncate];
+    return fault(`of the guard's two triggers, ${missing} is missing on ${where}.`, remedy);
+  }
+  for (const trigger of truncate === undefined ? [row] : [row, truncate]) {
+    const { name, enabled, whole, called, args } = trigger;
+    if (enabled === 'D' || enabled === 'R') {
+      return fault(`the trigger ${name} is disabled on ${where}.`, `ALTER TABLE ${table} ENABLE TRIGGER ${name}`);
+    }
+    const [should, policy] = trigger === row ? ['fenced_lock.guard', args[1]] : ['fenced_lock.guard_truncate', args[0]];
+    if (!whole) return fault(`the trigger ${name} does not fire for every write on ${where}.`, again);
+    if (called !== should) return fault(`the trigger ${name} calls ${called} on ${where}.`, again);
+    if (trigger === row && args[0] !== expected.column) {
+      return fault(`the guard looks at "${args[0]}" on ${where}, and the fence is "${expected.column}".`, again);
+    }
+    if (policy !== expected.policy) {
+      return fault(`the guard's policy is ${policy} on ${where}, and the migrations say ${expected.policy}.`, again);
+    }
+  }
+  const later = triggers.find(({ name, before }) => before && name > GUARD);
+  if (later === undefined) return undefined;
+  return warning(
+    `your trigger ${later.name} runs after the guard on ${where}, and may undo what it did.`,
+    `ALTER TRIGGER ${identifier(later.name)} ON ${table} RENAME TO a name before ${GUARD}`,
+  );
+}
+
+const triggerOf = (triggers: readonly Trigger[], wanted: string) => triggers.find(({ name }) => name === wanted);
+const oneLine = (sql: string) => sql.replaceAll(/\n\s*/g, ' ');

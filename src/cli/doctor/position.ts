@@ -1,0 +1,85 @@
+import { type Check, fault, ok } from './check.js';
+import type { PostgresSubject } from './subject.js';
+import { placesOf, type Token, tokensAbove } from './tokens.js';
+import { wayOut } from './way-out.js';
+
+/**
+ * No lock has drawn a token above this: at a million a second it would take 285 years. And the sequence may be set this
+ * far without harm: a thousand times as many are left.
+ */
+export const BEYOND = 2n ** 53n;
+/** How far a lone row may be above all other tokens, and still be believed. */
+const FAR = 1_000_000n;
+/** How many lone rows are looked at, one above the other. */
+const MANY = 20;
+
+export const position: Check<PostgresSubject> = {
+  name: 'sequence position',
+  async look(subject) {
+    const [drawn] = await subject.ask<{ value: string }>(
+      'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS value FROM fenced_lock.token',
+    );
+    const last = BigInt(drawn?.value ?? 0);
+    const places = await placesOf(subject);
+    const used = (
+      await tokensAbove(subject, places, last < BEYOND ? last : 0n, { upTo: BEYOND, limit: MANY })
+    ).toSorted((one, other) => Number(other.token - one.token));
+    const highest = last < BEYOND ? plausible(used, last, subject.upTo) : used[0];
+    const limit = highest?.token ?? (last < BEYOND ? last : 0n);
+    const wild = await wayOut(subject, places, limit);
+    if (last >= BEYOND) {
+      return fault(
+        `The sequence is at ${last}, where no lock has brought it, and no lock is had when it ends.`,
+        [
+          'Stop all clients',
+          ...wild.map(({ statements }) => statements),
+          `SELECT setval('fenced_lock.token', ${limit > 0n ? limit : 1n})`,
+        ].join('. Then: '),
+      );
+    }
+    if (wild.length > 0) {
+      return wild.map(({ table, rows, token, statements }) =>
+        fault(
+          `No lock drew the token ${token} that ${table} has in ${rows}: the sequence is at ${last}, and is not set so far. ` +
+            'A lock that meets it is refused.',
+          `As the owner of the schema fenced_lock: ${statements}${token <= BEYOND ? `. If it was drawn: doctor --fix --up-to ${token}` : ''}`,
+        ),
+      );
+    }
+    if (highest === undefined) return ok(`At ${last}, and no higher token is in use.`);
+    const behind = `The sequence is at ${last}, and token ${limit} is in use in ${highest.table}, as after a restore`;
+    if (subject.fix) return ok(`${behind}: set to ${await setForward(subject, limit)}.`);
+    return fault(`${behind}: new holders would be refused as stale.`, 'doctor --fix');
+  },
+};
+
+/**
+ * The highest token that a lock has drawn, of those in use above the sequence, highest first. A restore brings many
+ * rows, of which the last ones were written soon one after the other, and the admissions of their keys; what somebody
+ * has set by hand stands alone, far above all others. An admission is always believed: nobody but the owner writes it.
+ */
+function plausible(used: readonly Token[], last: bigint, upTo: bigint): Token | undefined {
+  const admitted = used.find(({ admission }) => admission)?.token ?? 0n;
+  const known = [last, admitted, upTo].reduce((one, other) => (one > other ? one : other));
+  return used.find(({ token }, at) => {
+    if (token <= known + FAR) return true;
+    const next = used[at + 1]?.token ?? 0n;
+    return next > (token + known) / 2n;
+  });
+}
+
+/**
+ * ALTER SEQUENCE keeps every nextval waiting until this commits. Without that a token drawn in between could be set
+ * back, and issued again.
+ */
+function setForward({ database }: PostgresSubject, highest: bigint): Promise<string> {
+  return database.transaction('BEGIN', async (query) => {
+    await query(`SET LOCAL lock_timeout = '5s'`);
+    await query('ALTER SEQUENCE fenced_lock.token CACHE 1');
+    const [row] = await query<{ value: string }>(
+      `SELECT setval('fenced_lock.token', greatest(last_value, $1::bigint))::text AS value FROM fenced_lock.token`,
+      [highest.toString()],
+    );
+    return row?.value ?? '';
+  });
+}

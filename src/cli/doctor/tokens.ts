@@ -1,0 +1,67 @@
+import { identifier } from '../migrations/identifiers.js';
+import { Problem } from '../problem.js';
+import type { PostgresSubject } from './subject.js';
+
+/** A column that has tokens. */
+export interface Place {
+  /** As SQL has it, quoted. */
+  readonly table: string;
+  readonly column: string;
+  /** The table of the admissions itself. */
+  readonly admission: boolean;
+}
+
+export interface Token extends Place {
+  readonly token: bigint;
+  /** The row, as a condition in SQL: by its primary key alone, for others of its columns are nobody's business. */
+  readonly row: string;
+}
+
+const ADMISSION: Place = { table: 'fenced_lock.admission', column: 'token', admission: true };
+
+/** The admissions, and the fences of the schema that are there. */
+export async function placesOf({ ask, fences }: PostgresSubject): Promise<Place[]> {
+  const there = await ask<{ table: string; column: string }>(
+    `SELECT f.table, f.column FROM jsonb_to_recordset($1::jsonb) AS f("table" text, "column" text)
+     JOIN pg_attribute AS a ON a.attrelid = to_regclass(f.table) AND a.attname = f.column
+       AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype`,
+    [JSON.stringify(fences instanceof Problem ? [] : fences)],
+  );
+  return [ADMISSION, ...there.map((place) => ({ ...place, admission: false }))];
+}
+
+/** The highest tokens above a number, of each place so many. */
+export async function tokensAbove(
+  { ask }: PostgresSubject,
+  places: readonly Place[],
+  above: bigint,
+  { upTo, limit }: { upTo: bigint; limit: number },
+): Promise<Token[]> {
+  const found: Token[] = [];
+  for (const place of places) {
+    const column = `t.${identifier(place.column)}`;
+    const rows = await ask<{ token: string; row: string }>(
+      `SELECT ${column}::text AS token, ${await rowOf(ask, place)} AS row FROM ${place.table} AS t
+       WHERE ${column} > $1::bigint AND ${column} <= $2::bigint ORDER BY ${column} DESC LIMIT $3::integer`,
+      [above.toString(), upTo.toString(), limit],
+    );
+    found.push(...rows.map(({ token, row }) => ({ ...place, token: BigInt(token), row })));
+  }
+  return found;
+}
+
+/** An expression that gives a row's condition. */
+async function rowOf(ask: PostgresSubject['ask'], { table }: Place): Promise<string> {
+  const columns = await ask<{ name: string }>(
+    `SELECT a.attname::text AS name FROM pg_index AS i
+     JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+     WHERE i.indrelid = to_regclass($1) AND i.indisprimary ORDER BY a.attnum`,
+    [table],
+  );
+  if (columns.length === 0) return `format('ctid = %L AND tableoid = %L::regclass', t.ctid, t.tableoid::regclass)`;
+  const parts = columns.map(
+    ({ name }) =>
+      `format('${identifier(name).replaceAll("'", "''").replaceAll('%', '%%')} = %L', t.${identifier(name)})`,
+  );
+  return `concat_ws(' AND ', ${parts.join(', ')})`;
+}

@@ -1,0 +1,43 @@
+import { identifier } from '../migrations/identifiers.js';
+import type { PostgresSubject } from './subject.js';
+import { type Place, tokensAbove } from './tokens.js';
+
+/** The rows of one table whose fence no lock has set, and what lowers it. */
+interface WayOut {
+  readonly table: string;
+  /** The first of them. */
+  readonly rows: string;
+  /** The highest. */
+  readonly token: bigint;
+  readonly statements: string;
+}
+
+const HIGHEST = 2n ** 63n - 1n;
+/** How many rows are named. */
+const NAMED = 3;
+
+/** For each table with tokens above a number. */
+export async function wayOut(subject: PostgresSubject, places: readonly Place[], above: bigint): Promise<WayOut[]> {
+  const found = await tokensAbove(subject, places, above, { upTo: HIGHEST, limit: NAMED + 1 });
+  const ways: WayOut[] = [];
+  for (const place of places) {
+    const here = found.filter(({ table }) => table === place.table);
+    const [highest] = here;
+    if (highest === undefined) continue;
+    const named = here.slice(0, NAMED).map(({ row }) => `(${row})`);
+    ways.push({
+      table: place.table,
+      rows: `${named.join(', ')}${here.length > NAMED ? ' and others' : ''}`,
+      token: highest.token,
+      statements: statements(place, above),
+    });
+  }
+  return ways;
+}
+
+/** The guard lets a fence fall under `override` alone. An admission that is missing makes its token stale. */
+function statements({ table, column, admission }: Place, to: bigint): string {
+  const name = identifier(column);
+  if (admission) return `DELETE FROM ${table} WHERE ${name} > ${to}`;
+  return `BEGIN; SELECT fenced_lock.override('no lock drew it'); UPDATE ${table} SET ${name} = ${to} WHERE ${name} > ${to}; COMMIT`;
+}

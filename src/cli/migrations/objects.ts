@@ -1,0 +1,7 @@
+const OBJECT =
+  /^CREATE (?:OR REPLACE )?(?:UNLOGGED )?(TABLE|SEQUENCE|FUNCTION) (?:IF NOT EXISTS )?fenced_lock\.(\w+)/gm;
+
+/** What a script makes in our schema, such as `function admit`. */
+export function objectsIn(sql: string): string[] {
+  return [...new Set([...sql.matchAll(OBJECT)].map(([, kind = '', name]) => `${kind.toLowerCase()} ${name}`))];
+}

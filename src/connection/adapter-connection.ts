@@ -1,0 +1,139 @@
+import { InvalidOptionError } from '../base/errors.js';
+import type { Beginning, Committing, Conductor, Connection, Row, Statement, TextRow } from '../fence/database.js';
+import { NotRun } from '../fence/database.js';
+import { OWN_XID } from '../fence/sql.js';
+
+interface AdapterQuery {
+  sql: string;
+  args: unknown[];
+  argTypes: unknown[];
+}
+
+interface ResultSet {
+  columnNames: string[];
+  rows: unknown[][];
+}
+
+/** The transaction of a driver adapter of Prisma. */
+export interface AdapterTransaction {
+  readonly options: { readonly usePhantomQuery: boolean };
+  queryRaw(query: AdapterQuery): Promise<ResultSet>;
+  executeRaw(query: AdapterQuery): Promise<number>;
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+}
+
+/**
+ * One transaction of a driver adapter that has no pool of pg, such as one that speaks HTTP. The adapter has sent BEGIN;
+ * each statement is a round trip of its own, and nothing tells the command tag or the state of the transaction.
+ */
+export class AdapterConnection implements Connection {
+  stage: Connection['stage'] = 'opening';
+  conductor: Conductor | undefined;
+  readonly isBehind = false;
+  readonly isOver = false;
+  readonly canChain = false;
+  answers: readonly Promise<readonly TextRow[]>[] = [];
+  readonly facade: AdapterTransaction;
+  readonly #transaction: AdapterTransaction;
+  #failed = false;
+  #over = false;
+
+  constructor(transaction: AdapterTransaction) {
+    this.#transaction = transaction;
+    const pass = <T>(query: AdapterQuery, send: (query: AdapterQuery) => Promise<T>) => this.#onQuery(query, send);
+    this.facade = Object.assign(Object.create(transaction) as AdapterTransaction, {
+      queryRaw: (query: AdapterQuery) => pass(query, (sent) => transaction.queryRaw(sent)),
+      executeRaw: (query: AdapterQuery) => pass(query, (sent) => transaction.executeRaw(sent)),
+      commit: () => this.#onCommit(),
+      rollback: () => this.#onRollback(),
+    });
+  }
+
+  begin({ statements }: Beginning): readonly Promise<readonly TextRow[]>[] {
+    let before: Promise<unknown> = Promise.resolve();
+    this.answers = statements.map((statement) => {
+      const answer = before.then(() => this.#text(statement));
+      before = answer;
+      answer.catch(() => {});
+      return answer;
+    });
+    return this.answers;
+  }
+
+  readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> => {
+    const { columnNames, rows } = await this.#transaction.queryRaw(queryOf(text, values));
+    return rows.map((row) => Object.fromEntries(columnNames.map((name, index) => [name, row[index]])));
+  };
+
+  commit(): Committing {
+    return { tag: this.#commit(), next: undefined };
+  }
+
+  async rollback(): Promise<void> {
+    if (!this.#transaction.options.usePhantomQuery) await this.#transaction.executeRaw(queryOf('ROLLBACK', []));
+  }
+
+  /** Its adapter has always asked for it. */
+  abandon(): void {}
+
+  destroy(): void {
+    void this.#onRollback().catch(() => {});
+  }
+
+  async #onQuery<T>(query: AdapterQuery, send: (query: AdapterQuery) => Promise<T>): Promise<T> {
+    const { sql, args } = query;
+    const { conductor } = this;
+    if (this.stage !== 'working' && sql === 'ROLLBACK') return await send(query);
+    if (conductor === undefined) throw new NotRun('the transaction of the lock has not begun');
+    if (this.stage === 'ending' && sql === 'COMMIT') {
+      await conductor.commit();
+      return 0 as T;
+    }
+    // Such a text may go out as it is, and what stands behind a COMMIT in it would run outside the transaction.
+    if (args.length === 0 && /;\s*\S/.test(sql)) {
+      throw new InvalidOptionError(
+        'sql',
+        'under a lock must be one statement with this driver adapter: send each by itself, and bind a text that has a semicolon.',
+      );
+    }
+    return await conductor.pass(sql, () =>
+      send(query).catch((error: unknown) => {
+        this.#failed = true;
+        throw error;
+      }),
+    );
+  }
+
+  /** With a phantom query Prisma sends no COMMIT, and leaves it to the adapter; otherwise this gives the connection back. */
+  async #onCommit(): Promise<void> {
+    if (this.#transaction.options.usePhantomQuery) await this.conductor?.commit();
+    else await this.#onRollback('commit');
+  }
+
+  async #onRollback(verb: 'commit' | 'rollback' = 'rollback'): Promise<void> {
+    if (this.#over) return;
+    this.#over = true;
+    await this.#transaction[verb]();
+  }
+
+  /** COMMIT of a transaction that a failed statement has aborted is a ROLLBACK that reports success. */
+  async #commit(): Promise<string> {
+    if (this.#failed && !(await this.query(OWN_XID, []).then(Boolean, () => false))) {
+      await this.rollback();
+      return 'ROLLBACK';
+    }
+    if (this.#transaction.options.usePhantomQuery) await this.#onRollback('commit');
+    else await this.#transaction.executeRaw(queryOf('COMMIT', []));
+    return 'COMMIT';
+  }
+
+  async #text({ text, values }: Statement): Promise<readonly TextRow[]> {
+    const { rows } = await this.#transaction.queryRaw(queryOf(text, values));
+    return rows.map((row) => row.map((value) => (value === null ? null : String(value))));
+  }
+}
+
+function queryOf(sql: string, args: readonly unknown[]): AdapterQuery {
+  return { sql, args: [...args], argTypes: args.map(() => ({ scalarType: 'unknown', arity: 'scalar' })) };
+}

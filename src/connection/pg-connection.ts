@@ -1,0 +1,162 @@
+import {
+  type Beginning,
+  type Committing,
+  type Conductor,
+  type Connection,
+  NotRun,
+  type Row,
+  type Statement,
+  type TextRow,
+} from '../fence/database.js';
+import type { Answer } from './flight.js';
+import type { PgClient, PgLine, PgResult } from './pg-line.js';
+
+const LEVELS: Readonly<Record<string, string>> = {
+  ReadUncommitted: 'READ UNCOMMITTED',
+  ReadCommitted: 'READ COMMITTED',
+  RepeatableRead: 'REPEATABLE READ',
+  Serializable: 'SERIALIZABLE',
+};
+const COMMIT: Statement = { text: 'COMMIT', values: [] };
+const ROLLBACK = 'ROLLBACK';
+const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
+/** What a statement that is not sent is answered with. */
+const NOTHING: PgResult = { command: '', rows: [] };
+const ANSWERED = Promise.resolve(NOTHING);
+
+type Answers = readonly Promise<readonly TextRow[]>[];
+
+/** One transaction on a connection of pg; `facade` is what the database client sees of it. */
+export class PgConnection implements Connection {
+  stage: Connection['stage'] = 'opening';
+  conductor: Conductor | undefined;
+  readonly isBehind: boolean;
+  readonly facade: PgClient;
+  /** `undefined` once it is the next transaction's, or back in the pool. */
+  #line: PgLine | undefined;
+  /** The same, once the next transaction has begun on it. */
+  #passed: PgLine | undefined;
+  #answers: Answers = [];
+
+  /** `begun`: the answers to its beginning, which went out with the COMMIT before it. */
+  constructor(line: PgLine, begun: Answers = []) {
+    this.#line = line;
+    this.#answers = begun;
+    this.isBehind = begun.length > 0;
+    const { client } = line;
+    this.facade = {
+      query: (query) => this.#onQuery(query as string | { text: string }),
+      on: (event, listener) => client.on(event, listener),
+      removeListener: (event, listener) => client.removeListener(event, listener),
+      release: () => this.#release(),
+    };
+  }
+
+  /** Not where somebody else waits for a connection: who waits for a key must not starve who waits for none. */
+  get canChain(): boolean {
+    return this.#line !== undefined && !this.#line.isWanted;
+  }
+
+  get isOver(): boolean {
+    return this.#line?.status === 'I';
+  }
+
+  get answers(): Answers {
+    return this.#answers;
+  }
+
+  begin(beginning: Beginning): Answers {
+    const [, ...answers] = this.#sent().fly(beginningOf(beginning));
+    this.#answers = answers.map((answer) => rowsOf(answer.catch(sayWhy)));
+    return this.#answers;
+  }
+
+  readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> =>
+    (await this.#sent().send({ text, values: [...values] })).rows;
+
+  commit(next: Beginning | undefined): Committing {
+    const line = this.#sent();
+    if (next === undefined) {
+      const [commit] = line.fly([COMMIT]) as [Promise<Answer>];
+      return { tag: commit.then(tagOf), next: undefined };
+    }
+    const [commit, , ...begun] = line.fly([COMMIT, ...beginningOf(next)]) as [Promise<Answer>, ...Promise<Answer>[]];
+    this.#line = undefined;
+    this.#passed = line;
+    return { tag: commit.then(tagOf), next: new PgConnection(line, begun.map(rowsOf)) };
+  }
+
+  async rollback(): Promise<void> {
+    // Of a transaction that the server has never heard of.
+    if (this.#line === undefined || this.#answers.length === 0) return;
+    await this.#line.rollback();
+  }
+
+  abandon(): void {
+    const back = () => this.#release();
+    this.rollback().then(back, back);
+  }
+
+  destroy(): void {
+    // Where the answer to COMMIT is lost, those behind it are, too.
+    const line = this.#line ?? this.#passed;
+    this.#line = undefined;
+    this.#passed = undefined;
+    line?.destroy();
+  }
+
+  /** What the database client sends: BEGIN has gone out with the admission, COMMIT is the conductor's. */
+  #onQuery(query: string | { text: string }): Promise<PgResult> {
+    const config = typeof query === 'string' ? { text: query } : query;
+    const { text } = config;
+    if (this.stage === 'opening' && OF_BEGIN.test(text)) return ANSWERED;
+    if (this.stage !== 'working' && text === ROLLBACK) return this.rollback().then(() => NOTHING);
+    const { conductor } = this;
+    if (conductor === undefined) return Promise.reject(new NotRun('the transaction of the lock has not begun'));
+    if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit().then(() => NOTHING);
+    return conductor.pass(text, () => this.#work(config));
+  }
+
+  #work(config: object): Promise<PgResult> {
+    const line = this.#sent();
+    const sent = line.send(config as Record<string, unknown>);
+    return sent.then((result) => {
+      // `I`: outside a transaction. Nothing but the work's own SQL can have ended it.
+      if (line.status === 'I') this.conductor?.ended(result.command);
+      return result;
+    });
+  }
+
+  #sent(): PgLine {
+    if (this.#line === undefined) throw new NotRun('the connection of the lock has been closed');
+    return this.#line;
+  }
+
+  /** Prisma remembers its last hundred transactions, and with them what hangs here. */
+  #release(): void {
+    const line = this.#line;
+    this.#line = undefined;
+    this.conductor = undefined;
+    this.#passed = undefined;
+    this.#answers = [];
+    line?.giveBack();
+  }
+}
+
+function beginningOf({ isolationLevel, statements }: Beginning): Statement[] {
+  const level = isolationLevel === undefined ? '' : ` ISOLATION LEVEL ${LEVELS[isolationLevel]}`;
+  return [{ text: `BEGIN${level}`, values: [] }, ...statements];
+}
+
+function rowsOf(answer: Promise<Answer>): Promise<readonly TextRow[]> {
+  const rows = answer.then((answered) => answered.rows);
+  rows.catch(() => {});
+  return rows;
+}
+
+/** Nothing came before it that would not be begun again with it. */
+function sayWhy(error: unknown): never {
+  throw error instanceof NotRun ? error.cause : error;
+}
+
+const tagOf = ({ tag }: Answer) => tag;

@@ -1,0 +1,85 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Connection } from '../fence/database.js';
+import { refusingWrites, writes } from './outside.js';
+import { PgConnection } from './pg-connection.js';
+import { type PgClient, PgLine, type PgPool } from './pg-line.js';
+
+/**
+ * The right of one transaction to a fenced connection. The database client asks its pool for a connection somewhere deep
+ * inside; the async context that it does so in tells which transaction it is for.
+ */
+export class Ticket {
+  /** Both forgotten once they have served: timers and sockets keep the async context that they were made in. */
+  #over: Connection | undefined;
+  #connected: (connection: Connection) => void;
+  #used = false;
+  #closed = false;
+
+  constructor(over: Connection | undefined, connected: (connection: Connection) => void) {
+    this.#over = over;
+    this.#connected = connected;
+  }
+
+  /** The first connection is its own; what the work itself connects is none of ours. */
+  get isOpen(): boolean {
+    return !this.#used && !this.#closed;
+  }
+
+  /** Whether the transaction is on its connection. */
+  get used(): boolean {
+    return this.#used;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** What the database client gets instead of a connection of the pool. */
+  async take(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
+    this.#used = true;
+    const { facade } = this.#had(this.#over ?? new PgConnection(new PgLine(await connect(), pool))) as PgConnection;
+    return facade;
+  }
+
+  /** The same for an adapter without a pool of pg. */
+  takeOther<C extends Connection>(connection: C): C {
+    this.#used = true;
+    return this.#had(connection);
+  }
+
+  #had<C extends Connection>(connection: C): C {
+    this.#connected(connection);
+    this.#over = undefined;
+    this.#connected = () => {};
+    return connection;
+  }
+}
+
+/** On `globalThis`: a second copy of this package, or a dev server's reload, finds the pool fenced by the first. */
+const SLOT = Symbol.for('prisma-extension-fenced-lock.tickets');
+const slots = globalThis as { [SLOT]?: AsyncLocalStorage<Ticket> };
+slots[SLOT] ??= new AsyncLocalStorage<Ticket>();
+
+export const tickets = slots[SLOT];
+
+const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
+
+/**
+ * Has the pool give a fenced connection to the transaction of a lock, and to everybody else what it always gave.
+ * `inLock`: whether the present async context is the function of a lock.
+ */
+export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => boolean): void {
+  if (pool[FENCED]) return;
+  Object.defineProperty(pool, FENCED, { value: true });
+  const { connect, query } = pool;
+  pool.connect = function (this: PgPool, ...given: unknown[]) {
+    const ticket = given.length === 0 ? tickets.getStore() : undefined;
+    if (ticket?.isOpen) return ticket.take(this, () => connect.call(this));
+    const client = connect.apply(this, given as []);
+    return given.length === 0 && inLock() ? client.then(refusingWrites) : client;
+  };
+  pool.query = function (this: PgPool, ...given: unknown[]) {
+    const write = writes.getStore();
+    return write ? Promise.reject(write.refuse()) : query.apply(this, given);
+  };
+}

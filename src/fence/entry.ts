@@ -1,0 +1,113 @@
+import { type Admission, type AdmissionRequest, admissionOf, readAdmission } from './admission.js';
+import {
+  type Beginning,
+  type Connection,
+  type Database,
+  type Hook,
+  NotRun,
+  type Opening,
+  type Statement,
+  type TextRow,
+  type TransactionOptions,
+} from './database.js';
+
+/** How an entry is made. */
+export interface EntryOptions extends TransactionOptions {
+  /** What errors name. */
+  readonly key: string;
+  /** Whether some writes need a condition of ours. */
+  readonly hooked: boolean;
+  /** What is asked for, when the connection is had. */
+  readonly request: () => AdmissionRequest;
+  /** Statements before the admission, in the same transaction. */
+  readonly before?: readonly Statement[];
+}
+
+/**
+ * A transaction on its way to its admission: a connection is fetched from the pool, or is had from the turn before, and
+ * BEGIN and the admission go out on it together.
+ */
+export class Entry<Tx> {
+  /** Resolves with Postgres's yes; rejects where it says no, or was never asked. */
+  readonly admission: Promise<Admission>;
+  /** The answers to the statements before the admission. */
+  before: readonly Promise<readonly TextRow[]>[] = [];
+  connection: Connection | undefined;
+  readonly #opening: Opening<Tx>;
+  readonly #over: Connection | undefined;
+  #discarded = false;
+
+  private constructor(
+    database: Database<Tx>,
+    options: EntryOptions,
+    over: Connection | undefined,
+    asked: AskedFor | undefined,
+  ) {
+    let resolve: (admission: Admission) => void = () => {};
+    let reject: (error: unknown) => void = () => {};
+    this.admission = new Promise((yes, no) => {
+      resolve = yes;
+      reject = no;
+    });
+    this.admission.catch(() => {});
+    const connected = (connection: Connection): void => {
+      this.connection = connection;
+      if (this.#discarded) {
+        reject(new NotRun('it is not needed any more'));
+        return;
+      }
+      const sent = asked ?? askFor(options);
+      const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
+      this.before = answers.slice(0, -1);
+      answers
+        .at(-1)
+        ?.then((rows) => resolve(readAdmission(sent, rows)))
+        .catch(reject);
+    };
+    this.#over = over;
+    this.#opening = database.open({ ...options, over, connected });
+  }
+
+  /** On a connection of the pool. */
+  static open<Tx>(database: Database<Tx>, options: EntryOptions): Entry<Tx> {
+    return new Entry(database, options, undefined, undefined);
+  }
+
+  /** On the connection of the turn before, with whose COMMIT its beginning was sent. */
+  static follow<Tx>(database: Database<Tx>, options: EntryOptions, over: Connection, asked: AskedFor): Entry<Tx> {
+    return new Entry(database, options, over, asked);
+  }
+
+  run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
+    const ended = this.#opening.run(hook, body);
+    if (this.#over === undefined) return ended;
+    // One that was disconnected meanwhile begins nothing, and its beginning is under way all the same.
+    return ended.finally(() => {
+      if (this.connection === undefined) this.#over?.abandon();
+    });
+  }
+
+  /** Instead of `run`: rolls back, and gives the connection back. */
+  discard(): void {
+    this.abandon();
+    this.#opening.discard();
+  }
+
+  /** Where the connection is not had yet, nothing is sent on it. */
+  abandon(): void {
+    this.#discarded = true;
+  }
+}
+
+/** An admission that is asked for, and what it goes out with. */
+export interface AskedFor {
+  readonly beginning: Beginning;
+  readonly attempt: string;
+  readonly keys: readonly string[];
+}
+
+export function askFor({ request, isolationLevel, before = [] }: EntryOptions): AskedFor {
+  const asked = request();
+  const { statement, attempt } = admissionOf(asked);
+  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
+}

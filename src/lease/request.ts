@@ -1,0 +1,22 @@
+import type { Deadline } from '../base/clock.js';
+
+/** What a turn begins with, and what may begin beside the look that it waits for. Neither throws; both idempotent. */
+export interface Prelude {
+  open(): void;
+  /** It will not be its turn at once: nothing is kept while it waits. */
+  discard(): void;
+}
+
+/** What a caller asks for. */
+export interface Request {
+  readonly leaseTime: number;
+  readonly renew: boolean;
+  /** When its wait time is over. */
+  readonly deadline: Deadline;
+  /** The wait time as the caller gave it, for messages. */
+  readonly waitTime: number;
+  readonly signal: AbortSignal | undefined;
+  /** Whether Postgres alone may keep order for it, as it can for one transaction. */
+  readonly mayShare: boolean;
+  readonly ahead?: Prelude;
+}

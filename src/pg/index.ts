@@ -1,1 +1,0 @@
-export { FencedClient } from './client.js';

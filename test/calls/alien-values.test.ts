@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+describeWithShop('a key in whose place in Redis somebody else has written', () => {
+  const shop = new Shop();
+
+  /** What stands in the way, by the name that it has. */
+  const ALIENS: Record<string, (redis: Redis, names: { lease: string; queue: string }) => Promise<unknown>> = {
+    'a list in the place of the lease': (redis, { lease }) => redis.rpush(lease, 'not ours'),
+    'a string in the place of the queue': (redis, { queue }) => redis.set(queue, 'not ours'),
+    'both, each of another type': (redis, { lease, queue }) =>
+      Promise.all([redis.hset(lease, 'not', 'ours'), redis.zadd(queue, 1, 'not ours')]),
+  };
+
+  async function taken(put: (typeof ALIENS)[string]) {
+    const keyPrefix = `${randomUUID()}:`;
+    const { prisma } = shop.client({ keyPrefix });
+    const { id, key } = await shop.product(10);
+    await put(shop.redis(), { lease: `${keyPrefix}{${key}}:lease`, queue: `${keyPrefix}{${key}}:queue` });
+    return { prisma, keyPrefix, id, key };
+  }
+
+  test.each(Object.entries(ALIENS))('%s: is refused as LOCK_UNAVAILABLE, with what to do', async (_, put) => {
+    const { prisma, key } = await taken(put);
+    // Who is alone in the line asks for the queue only when it waits.
+    const lock = await prisma.$lock(key, { waitTime: 300 }).catch((error: unknown) => error);
+    const call = prisma.$withLock(key, () => {}, { waitTime: 300 });
+    const error = lock instanceof Error ? lock : await call.catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE', key, message: expect.stringContaining('forceRelease') });
+    await call.catch(() => {});
+  });
+
+  test.each(Object.entries(ALIENS))(
+    '%s: is listed beside the others, and inspect says what is wrong',
+    async (_, put) => {
+      const { prisma, key } = await taken(put);
+      const lock = await prisma.$lock(`${key} well`);
+      const problem = expect.stringContaining('has a value of another type');
+      const states = (await prisma.$locks.list()).toSorted((one, other) => one.key.length - other.key.length);
+      expect(states).toMatchObject([{ key, problem }, { key: `${key} well` }]);
+      expect(states[1]?.problem).toBeUndefined();
+      expect(await prisma.$locks.inspect(key)).toMatchObject({ key, waiting: 0, problem });
+      await lock.release();
+    },
+  );
+
+  test.each(Object.entries(ALIENS))('%s: is free again after forceRelease', async (_, put) => {
+    const { prisma, keyPrefix, id, key } = await taken(put);
+    expect(await prisma.$locks.forceRelease(key)).toBe(true);
+    expect(await shop.redis().keys(`${keyPrefix}*`)).toEqual([]);
+    expect((await prisma.$locks.inspect(key)).problem).toBeUndefined();
+    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    expect(sold.quantity).toBe(9);
+    expect(await prisma.$locks.forceRelease(`${key} well`)).toBe(false);
+  });
+
+  test('a holder that is there all the same keeps its lease when the queue is cleared by another name', async () => {
+    const { prisma, keyPrefix, key } = await taken(async () => {});
+    const lock = await prisma.$lock(key);
+    await shop.redis().set(`${keyPrefix}{${key}}:queue`, 'not ours');
+    const [holder] = lock.toJSON().holders;
+    expect(await prisma.$locks.inspect(key)).toMatchObject({ holder, problem: expect.any(String) });
+    expect(await prisma.$locks.forceRelease(key)).toBe(true);
+    expect(await shop.redis().keys(`${keyPrefix}*`)).toEqual([]);
+    await lock.release();
+  });
+});

@@ -1,0 +1,382 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { fencedLock, type LockOptions, type LockTx } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { eventually } from '../support/eventually.js';
+import { proxied } from '../support/proxied.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { slowCommit } from './slow-commit.js';
+
+describeWithShop('turns that follow each other on one connection', () => {
+  const shop = new Shop();
+
+  /** A sale that reads before it writes; resolves to what it had read. */
+  function sale(prisma: ShopClient, key: string, id: number, options: LockOptions = {}) {
+    return prisma.$withLock(
+      key,
+      async (tx) => {
+        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        return quantity;
+      },
+      options,
+    );
+  }
+
+  /** A turn that is at work until it is told to end, with callers behind it. */
+  async function atWork(prisma: ShopClient, key: string, work: (tx: LockTx<ShopClient>) => unknown, timeout = 30_000) {
+    const [begun, ends] = [gate(), gate()];
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        begun.open();
+        await ends.opened;
+        return await work(tx);
+      },
+      { timeout },
+    );
+    held.catch(() => {});
+    await begun.opened;
+    return { held, end: ends.open };
+  }
+
+  const LEVELS = [undefined, 'RepeatableRead', 'Serializable'] as const;
+
+  test.each(LEVELS)('each sees the one before it, on the same connection, at isolation level %s', async (level) => {
+    const { id, key } = await shop.product(40);
+    const { prisma } = shop.client();
+    const pids = new Set<number>();
+    const options = level === undefined ? {} : { isolationLevel: level };
+    const turn = () =>
+      prisma.$withLock(
+        key,
+        async (tx) => {
+          const [{ pid }] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
+          pids.add(pid);
+          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        },
+        options,
+      );
+    const first = await atWork(prisma, key, () => {});
+    const others = Array.from({ length: 12 }, turn);
+    first.end();
+    await Promise.all(others);
+    expect((await shop.row(id))?.quantity).toBe(28);
+    expect(pids.size).toBe(1);
+  });
+
+  test('one that waits only in line has no transaction; the COMMIT before it takes its admission along', async () => {
+    const { id, key } = await shop.product(10);
+    const application_name = `chain ${randomUUID()}`;
+    const { prisma } = shop.client({ pool: { application_name } });
+    const open = async () => {
+      const { rowCount } = await shop.admin.query(
+        'SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND xact_start IS NOT NULL',
+        [application_name],
+      );
+      return rowCount;
+    };
+    const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    const next = sale(prisma, key, id);
+    expect(await open()).toBe(1);
+    first.end();
+    expect(await next).toBe(9);
+  });
+
+  test('a COMMIT that did not reach Postgres: it is rolled back, and the next one goes on', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
+    const next = sale(prisma, key, id);
+    const cut = proxy.cutBeforeCommit();
+    first.end();
+    await cut;
+    await expect(first.held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect(await next).toBe(10);
+  });
+
+  test('a COMMIT whose answer was lost: it is found to have held, and the next one sees it', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const first = await atWork(prisma, key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      return 'sold';
+    });
+    const next = sale(prisma, key, id);
+    const cut = proxy.cutAfterCommit();
+    first.end();
+    await cut;
+    expect(await first.held).toBe('sold');
+    expect(await next).toBe(5);
+  });
+
+  test('a connection that is cut between the answers to COMMIT and to the admission: the next one begins by itself', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const first = await atWork(prisma, key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      return 'sold';
+    });
+    const next = sale(prisma, key, id);
+    // What an admission reads before it takes the key's row.
+    const blocker = await shop.admin.connect();
+    await blocker.query('BEGIN');
+    // It gets the table when the first transaction ends, and before the next one.
+    const locked = blocker.query('LOCK TABLE fenced_lock.epoch IN ACCESS EXCLUSIVE MODE');
+    await shop.blocked('LOCK TABLE');
+    first.end();
+    expect(await first.held).toBe('sold');
+    await locked;
+    proxy.reset();
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    expect(await next).toBe(5);
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
+  test('a connection that is cut once the next one is at work: that one is rolled back, and the one behind it goes on', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 5 } }));
+    const next = prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      proxy.reset();
+      await tx.stock.update({ where: { id }, data: { quantity: 1 } });
+    });
+    const last = sale(prisma, key, id);
+    first.end();
+    await first.held;
+    await expect(next).rejects.toThrow();
+    expect(await last).toBe(5);
+  });
+
+  test.each(['23514', '40001'])('a COMMIT that is refused with %s: the next one begins by itself', async (code) => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const slow = await slowCommit(shop, code);
+    await slow.goOn();
+    const first = await atWork(prisma, key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await tx.$executeRawUnsafe(slow.insert(true));
+    });
+    const next = sale(prisma, key, id);
+    first.end();
+    await expect(first.held).rejects.toMatchObject({ cause: { originalCode: code } });
+    expect(await next).toBe(10);
+  });
+
+  test('a transaction that a swallowed error has aborted: the next one goes on, on the same connection', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const first = await atWork(prisma, key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
+    });
+    const next = sale(prisma, key, id);
+    first.end();
+    await expect(first.held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect(await next).toBe(10);
+  });
+
+  test('one that gives up while its admission is under way hears so at once, and the ones behind it go on', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const slow = await slowCommit(shop);
+    const first = await atWork(prisma, key, (tx) => tx.$executeRawUnsafe(slow.insert()));
+    const caller = new AbortController();
+    const next = sale(prisma, key, id, { signal: caller.signal });
+    const last = sale(prisma, key, id);
+    first.end();
+    await shop.blocked('COMMIT');
+    caller.abort(new Error('enough'));
+    await expect(next).rejects.toThrow('enough');
+    await slow.goOn();
+    await first.held;
+    expect(await last).toBe(10);
+  });
+
+  test('a COMMIT that is never answered: once its outcome is found the next one goes on, on another connection', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const sell = async (tx: LockTx<ShopClient>) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      return 'sold';
+    };
+    const first = await atWork(prisma, key, sell, 500);
+    const next = sale(prisma, key, id);
+    const held = proxy.holdCommitReply();
+    first.end();
+    await held;
+    expect(await first.held).toBe('sold');
+    expect(await next).toBe(5);
+  });
+
+  test('one behind a COMMIT that is not answered hears LOCK_TIMEOUT when its wait time is over, and does nothing', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, events } = shop.client();
+    const slow = await slowCommit(shop);
+    const first = await atWork(prisma, key, async (tx) => {
+      await tx.$executeRawUnsafe(slow.insert());
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    const [next, last] = [sale(prisma, key, id, { waitTime: 700 }), sale(prisma, key, id)];
+    first.end();
+    await shop.blocked('COMMIT');
+    await expect(next).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
+    await slow.goOn();
+    await first.held;
+    expect(await last).toBe(9);
+    // Nobody was taken for a former holder.
+    expect(events.filter(({ type }) => type === 'backend-ended')).toEqual([]);
+  });
+
+  test('a bystander that waits for the only connection of the pool has it between two turns', async () => {
+    const { id, key } = await shop.product(100);
+    const { prisma, plain } = shop.client({ pool: { max: 1 } });
+    const first = await atWork(prisma, key, () => {});
+    let done = 0;
+    const turns = Array.from({ length: 64 }, () => sale(prisma, key, id).then(() => done++));
+    const bystander = plain.stock.count().then(() => done);
+    first.end();
+    expect(await bystander).toBeLessThan(8);
+    await Promise.all(turns);
+    expect((await shop.row(id))?.quantity).toBe(36);
+  });
+
+  test('a pool that is ended under them: each is told, and nothing is lost', async () => {
+    const { id, key } = await shop.product(100);
+    const connectionString = inject('postgres').app;
+    const pool = new pg.Pool({ connectionString, max: 2 });
+    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
+    const prisma = plain.$extends(
+      fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }),
+    ) as ShopClient;
+    const first = await atWork(prisma, key, () => {});
+    const turns = Array.from({ length: 20 }, () => sale(prisma, key, id));
+    const settled = Promise.allSettled(turns);
+    first.end();
+    await turns[2];
+    await pool.end();
+    const sold = (await settled).filter(({ status }) => status === 'fulfilled').length;
+    expect(sold).toBeGreaterThan(2);
+    expect((await shop.row(id))?.quantity).toBe(100 - sold);
+    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toMatchObject({ acquired: true });
+  });
+
+  test('backends that are ended at any moment: who succeeded has sold one, and nobody else', async () => {
+    const { id, key } = await shop.product(1_000);
+    const application_name = `chain ${randomUUID()}`;
+    const rescue = new PrismaPg({ connectionString: inject('postgres').app });
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 4, application_name });
+    pool.on('connect', (connection) => connection.on('error', () => {}));
+    pool.on('error', () => {});
+    shop.closeLater(() => pool.end());
+    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
+      fencedLock({ redis: shop.redis(), rescue }),
+    ) as ShopClient;
+    const settled = Promise.allSettled(Array.from({ length: 150 }, () => sale(prisma, key, id)));
+    let over = false;
+    void settled.then(() => {
+      over = true;
+    });
+    while (!over) {
+      await pause(Math.random() * 25);
+      await shop.admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
+        application_name,
+      ]);
+    }
+    const sold = (await settled).filter(({ status }) => status === 'fulfilled').length;
+    expect((await shop.row(id))?.quantity).toBe(1_000 - sold);
+  });
+});
+
+describeWithShop('an admission beside the look in Redis', () => {
+  const shop = new Shop();
+
+  /** A Redis client whose answers to a look are kept back until the gate opens. */
+  function heldLook() {
+    const redis = shop.redis();
+    const looked = gate();
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    Object.defineProperty(redis, 'evalsha', {
+      value: async (...args: unknown[]) => {
+        const answer = await evalsha(...args);
+        await looked.opened;
+        return answer;
+      },
+    });
+    return { redis, looked };
+  }
+
+  /** The client's transactions that are open now. */
+  function watched(redis: ReturnType<Shop['redis']>) {
+    const application_name = `beside ${randomUUID()}`;
+    const client = shop.client({ redis, pool: { application_name } });
+    const open = async () => {
+      const { rowCount } = await shop.admin.query(
+        'SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND xact_start IS NOT NULL',
+        [application_name],
+      );
+      return rowCount ?? 0;
+    };
+    /** The last statement of each of its idle connections. */
+    const lastOf = async () => {
+      const { rows } = await shop.admin.query<{ query: string }>(
+        "SELECT query FROM pg_stat_activity WHERE application_name = $1 AND state = 'idle'",
+        [application_name],
+      );
+      return rows.map(({ query }) => query);
+    };
+    return { ...client, open, lastOf };
+  }
+
+  test('is rolled back where Redis says no: whoever waits holds no connection', async () => {
+    const { key } = await shop.product(10);
+    const holder = shop.client().prisma;
+    const lock = await holder.$lock(key);
+    const { redis, looked } = heldLook();
+    const { prisma, open, lastOf } = watched(redis);
+    const waiting = prisma.$withLock(key, () => 'in');
+    await eventually('it has begun', async () => (await open()) === 1);
+    looked.open();
+    await eventually('it is rolled back', async () => (await lastOf()).includes('ROLLBACK'));
+    expect(await open()).toBe(0);
+    // And the holder's next transaction is not in its way.
+    expect(await lock.$transaction(() => 'works')).toBe('works');
+    await lock.release();
+    expect(await waiting).toBe('in');
+  });
+
+  test('does not begin the work before the look has said yes', async () => {
+    const { key } = await shop.product(10);
+    const { redis, looked } = heldLook();
+    const { prisma } = shop.client({ redis });
+    let begun = false;
+    const held = prisma.$withLock(key, () => {
+      begun = true;
+    });
+    await pause(200);
+    expect(begun).toBe(false);
+    looked.open();
+    await held;
+    expect(begun).toBe(true);
+  });
+
+  test('that finds somebody in the row is asked for again, with the lease in hand', async () => {
+    const { key } = await shop.product(10);
+    await shop.client().prisma.$withLock(key, () => {});
+    const blocker = await shop.admin.connect();
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
+    const held = shop.client().prisma.$withLock(key, () => 'in');
+    await shop.blocked('fenced_lock.admit');
+    await pause(100);
+    await blocker.query('COMMIT');
+    blocker.release();
+    expect(await held).toBe('in');
+  });
+});

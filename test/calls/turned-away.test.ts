@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { transfer } from '../../src/redis/scripts.generated.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { sellOne } from './handle-work.js';
+import { outages } from './outages.js';
+import { blockRows, named } from './waits-in-postgres.js';
+
+/** Both ways to close the locks of a client. */
+const WAYS: Record<string, (client: ShopClient) => Promise<void>> = {
+  $disconnect: (client) => client.$disconnect(),
+  '$locks.close': (client) => client.$locks.close(),
+};
+
+/** Longer than a test: whoever gets on did not get on because that was over. */
+const waitTime = 60_000;
+const codeOf = (call: Promise<unknown>) => call.catch((error: { code?: string }) => error.code ?? error);
+
+describeWithShop('a call whose turn has come, and that waits in Postgres', () => {
+  const shop = new Shop();
+
+  test.each(Object.entries(WAYS))(
+    '%s turns it away, whatever it is, and its function never begins',
+    async (_, close) => {
+      const { prisma, waits } = named(shop);
+      const keys = Array.from({ length: 4 }, () => `turned away ${randomUUID()}`) as [string, string, string, string];
+      for (const key of keys.slice(2)) await prisma.$withLock(key, () => {});
+      const owner = shop.client().prisma;
+      const [lock, other] = [await prisma.$lock(keys[0]), await owner.$lock(keys[1])];
+      const letGo = await blockRows(shop, ...keys);
+      const begun: string[] = [];
+      const calls = [
+        prisma.$withLock(keys[3], () => begun.push('a call'), { waitTime }),
+        prisma.$lock(keys[2], { waitTime }),
+        lock.$transaction(() => begun.push('the transaction of a handle'), { waitTime }),
+        prisma.$resumeLock(other.toJSON(), { waitTime }),
+      ].map(codeOf);
+      await waits(4);
+      await close(prisma);
+      expect(await Promise.all(calls)).toEqual(calls.map(() => 'CLOSED'));
+      await letGo();
+      expect(begun).toEqual([]);
+      // What was turned away has taken nothing from anybody.
+      await other.$transaction(() => begun.push('the old handle'));
+      expect(begun).toEqual(['the old handle']);
+      await other.release();
+    },
+  );
+
+  test('hears its abort before its admission has ended', async () => {
+    const { prisma, waiting, waits } = named(shop);
+    const key = `turned away ${randomUUID()}`;
+    await prisma.$withLock(key, () => {});
+    await blockRows(shop, key);
+    // Where its lock timeout is over just before it is looked for, another try tells.
+    for (let still = 0; still === 0; ) {
+      const abort = new AbortController();
+      const call = prisma.$withLock(key, () => {}, { waitTime, signal: abort.signal });
+      call.catch(() => {});
+      await waits();
+      abort.abort('no sale');
+      await expect(call).rejects.toBe('no sale');
+      still = await waiting();
+      await eventually('its connection is whole again', async () => (await waiting()) === 0);
+    }
+  });
+
+  test('that comes while the client is being closed is turned away as well', async () => {
+    const { prisma } = named(shop);
+    const [inside, goOn] = [gate(), gate()];
+    const running = prisma.$lock(`turned away ${randomUUID()}`).then((lock) =>
+      Promise.all([
+        lock.$transaction(async () => {
+          inside.open();
+          await goOn.opened;
+        }),
+        // It stands behind the one that runs.
+        codeOf(lock.$transaction(() => 'in')),
+      ]),
+    );
+    await inside.opened;
+    const closed = prisma.$locks.close();
+    goOn.open();
+    expect((await running)[1]).toBe('CLOSED');
+    await closed;
+  });
+
+  test('a handle that could not be taken over is good again, though the client is being closed', async () => {
+    const redis = shop.redis();
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    const asked = gate();
+    const refusing = async (sha: string, ...args: unknown[]) => {
+      if (sha !== transfer.sha1) return await evalsha(sha, ...args);
+      asked.open();
+      throw new Error('refused');
+    };
+    Object.assign(redis, { evalsha: refusing });
+    const successor = shop.client({ redis }).prisma;
+    const { id, key } = await shop.product(10);
+    const lock = await shop.client().prisma.$lock(key);
+    const resuming = codeOf(successor.$resumeLock(lock.toJSON(), { waitTime: 300 }));
+    await asked.opened;
+    const closed = successor.$locks.close();
+    expect(await resuming).toBe('LOCK_UNAVAILABLE');
+    await closed;
+    await sellOne(lock, id);
+    expect((await shop.row(id))?.quantity).toBe(9);
+    await lock.release();
+  });
+});
+
+describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
+  const { shop, outage, warm } = outages(redis);
+  const alone = { onRedisUnavailable: 'postgres', commandTimeout: 400 } as const;
+
+  test.each(Object.entries(WAYS))('%s turns away who waits for the one at work', async (_, close) => {
+    const holder = (await warm(alone)).prisma;
+    const { prisma, waits } = named(shop, alone);
+    const { key } = await shop.product(10);
+    await prisma.$withLock(key, () => {});
+    const end = await outage('dead');
+    const [inside, goOn] = [gate(), gate()];
+    const held = holder.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const call = codeOf(prisma.$withLock(key, () => 'in', { waitTime }));
+    await waits();
+    const closed = close(prisma);
+    expect(await call).toBe('CLOSED');
+    goOn.open();
+    await held;
+    await end();
+    await closed;
+  });
+});

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { expect, inject, test } from 'vitest';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { blockRows, named, triedTwice } from './waits-in-postgres.js';
+
+describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', () => {
+  const shop = new Shop();
+
+  /** The prefix may also be that of the client of ioredis. */
+  const ROOMS = {
+    keyPrefix: () => shop.client({ keyPrefix: `${randomUUID()}:` }),
+    "the client's keyPrefix": () => {
+      const redis = new Redis(inject('redis').url as string, { keyPrefix: `${randomUUID()}:` });
+      shop.closeLater(() => redis.disconnect());
+      return shop.client({ redis });
+    },
+  };
+
+  /** At work in its own room, until it is told to go on. */
+  async function atWork() {
+    const { id, key } = await shop.product(10);
+    const holder = shop.client();
+    await holder.prisma.$withLock(key, () => {});
+    const [inside, goOn] = [gate(), gate()];
+    const held = holder.prisma.$withLock(key, async (tx) => {
+      inside.open();
+      await goOn.opened;
+      return await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+    });
+    await inside.opened;
+    return { id, key, held, goOn };
+  }
+
+  test.each(Object.entries(ROOMS))(
+    '%s: the one waits for the other, who is well, and gets its turn',
+    async (_, room) => {
+      const { id, key, held, goOn } = await atWork();
+      const contender = room();
+      const next = contender.prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+      await triedTwice(shop);
+      goOn.open();
+      expect(await held).toMatchObject({ quantity: 9 });
+      expect(await next).toMatchObject({ quantity: 9 });
+      expect(contender.events).toEqual([]);
+    },
+  );
+
+  test('who waits for too long is told what is in its way', async () => {
+    const { key, held, goOn } = await atWork();
+    const contender = shop.client({ keyPrefix: `${randomUUID()}:` }).prisma;
+    await expect(contender.$withLock(key, () => {}, { waitTime: 1_200 })).rejects.toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      key,
+      message: expect.stringContaining('of another waiting room (another keyPrefix'),
+    });
+    expect(await contender.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+    goOn.open();
+    expect(await held).toMatchObject({ quantity: 9 });
+  });
+
+  test('an operator of the one ends the work of the other', async () => {
+    const { key, held, goOn } = await atWork();
+    held.catch(() => {});
+    const operator = shop.client({ keyPrefix: `${randomUUID()}:` }).prisma;
+    expect(await operator.$locks.forceRelease(key)).toBe(true);
+    goOn.open();
+    await expect(held).rejects.toBeInstanceOf(Error);
+  });
+});
+
+describeWithShop('a role whose statement_timeout is shorter than an admission waits', () => {
+  const shop = new Shop();
+  const hasty = () => named(shop, { pool: { options: '-c statement_timeout=200' } });
+
+  async function blockedKey() {
+    const key = `hasty ${randomUUID()}`;
+    await shop.client().prisma.$withLock(key, () => {});
+    return { key, letGo: await blockRows(shop, key) };
+  }
+
+  test('gets its turn all the same, as soon as the row is free', async () => {
+    const { prisma, waits } = hasty();
+    const { key, letGo } = await blockedKey();
+    const call = prisma.$withLock(key, () => 'in', { waitTime: 60_000 });
+    call.catch(() => {});
+    // Cancelled more than once.
+    for (let round = 0; round < 3; round++) {
+      await waits();
+      await waits(0);
+    }
+    await letGo();
+    expect(await call).toBe('in');
+  });
+
+  test('is told so in LOCK_TIMEOUT when its wait time is over', async () => {
+    const { key } = await blockedKey();
+    const call = hasty().prisma.$withLock(key, () => 'in', { waitTime: 500 });
+    await expect(call).rejects.toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      key,
+      message: expect.stringContaining('`statement_timeout` of the role'),
+    });
+  });
+});

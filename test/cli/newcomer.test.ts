@@ -1,0 +1,86 @@
+import { execFile } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { createDatabase, type OwnDatabase } from './database.js';
+import { Project, ROOT } from './project.js';
+import { readMigrations, readSchema, schemaEngine } from './schema-engine.js';
+
+const run = promisify(execFile);
+const MODEL = '\nmodel Stock {\n  id       Int @id\n  quantity Int\n}\n';
+const FIRST_LOCK = `import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import { fencedLock } from '${pathToFileURL(join(ROOT, 'src/index.ts'))}';
+import { PrismaClient } from './generated/prisma/client.js';
+
+const adapter = new PrismaPg({ connectionString: process.env.DATABASE_URL });
+const redis = new Redis(process.env.REDIS_URL);
+const prisma = new PrismaClient({ adapter, omit: { stock: { fence: true } } }).$extends(fencedLock({ redis }));
+await prisma.stock.create({ data: { id: 1, quantity: 10 } });
+const stock = await prisma.$withLock('stock:1', (tx) =>
+  tx.stock.update({ where: { id: 1 }, data: { quantity: { decrement: 1 } } }),
+);
+console.log(JSON.stringify(stock));
+await prisma.$disconnect();
+redis.disconnect();
+`;
+
+describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
+  let database: OwnDatabase;
+  let project: Project;
+
+  beforeAll(async () => {
+    database = await createDatabase();
+    project = new Project({ 'package.json': '{ "name": "newcomer", "type": "module" }\n' });
+    symlinkSync(join(ROOT, 'node_modules'), project.path('node_modules'));
+  });
+  afterAll(async () => {
+    project?.remove();
+    await database?.[Symbol.asyncDispose]();
+  });
+
+  /** A process in the new folder. Its environment names the database, as the .env that Prisma writes would. */
+  async function node(...args: string[]): Promise<string> {
+    const env = {
+      PATH: process.env['PATH'],
+      DATABASE_URL: database.url,
+      REDIS_URL: redis().url,
+      // Prisma downloads an engine for its every command, which those that are run here do not need.
+      PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true',
+      TSX_DISABLE_CACHE: '1',
+    };
+    return (await run(process.execPath, args, { cwd: project.folder, env })).stdout;
+  }
+  const prisma = (...args: string[]) => node(join(ROOT, 'node_modules/prisma/build/index.js'), ...args);
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+  const fencedLock = (...args: string[]) => node('--import', tsx, join(ROOT, 'src/cli/main.ts'), ...args);
+
+  test('gets to the first $withLock by the commands of the README', async () => {
+    await prisma('init', '--no-skills', '--url', 'postgresql://not.the.one/at-all');
+    expect(project.read('prisma7.config.ts')).toContain('defineConfig');
+    project.write('prisma/schema.prisma', `${project.read('prisma/schema.prisma')}${MODEL}`);
+    // In the place of `prisma migrate dev --name stock`, which needs the engine.
+    const engine = async () => schemaEngine(database.url, readSchema(project.path('prisma')));
+    const first = await engine();
+    project.write('prisma/migrations/20260101000000_stock/migration.sql', await first.fromNothing());
+    await first.close();
+
+    const found = { config: 'prisma7.config.ts', schema: 'prisma/schema.prisma', migrations: 'prisma/migrations' };
+    expect(JSON.parse(await fencedLock('init', '--json'))).toMatchObject({ ok: true, project: found });
+    expect(JSON.parse(await fencedLock('add-fence', 'Stock', '--json'))).toMatchObject({ ok: true, project: found });
+    const second = await engine();
+    expect(await second.deploy(readMigrations(project.path('prisma/migrations')))).toHaveLength(3);
+    await second.close();
+    await prisma('generate');
+    expect(JSON.parse(await fencedLock('doctor', '--json'))).toMatchObject({ ok: true, faults: 0, project: found });
+
+    project.write('first-lock.ts', FIRST_LOCK);
+    expect(await node('--import', tsx, 'first-lock.ts')).toBe('{"id":1,"quantity":9}\n');
+    const { rows } = await database.pool.query('SELECT quantity, fence::int FROM "Stock"');
+    expect(rows).toEqual([{ quantity: 9, fence: 1 }]);
+  });
+});

@@ -1,0 +1,84 @@
+import pg from 'pg';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { PgLine, type PgPool } from '../../src/connection/pg-line.js';
+import { NotRun } from '../../src/fence/database.js';
+import { eventually } from '../support/eventually.js';
+
+const statement = (text: string) => ({ text, values: [] });
+
+describe('a connection of the pool, in the hands of locks', () => {
+  const pool = new pg.Pool({ connectionString: inject('postgres').admin, max: 1 });
+  afterAll(() => pool.end());
+
+  async function line(): Promise<PgLine> {
+    const from = pool as unknown as PgPool;
+    return new PgLine(await from.connect(), from);
+  }
+
+  const pidOf = async () => (await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
+
+  test('answers the statements of a flight one by one, each with its rows and its tag', async () => {
+    const own = await line();
+    const flight = own.fly([
+      statement('BEGIN'),
+      statement('SELECT 1, NULL'),
+      statement('SELECT 2'),
+      statement('COMMIT'),
+    ]);
+    expect(await Promise.all(flight)).toEqual([
+      { rows: [], tag: 'BEGIN' },
+      { rows: [['1', null]], tag: 'SELECT 1' },
+      { rows: [['2']], tag: 'SELECT 1' },
+      { rows: [], tag: 'COMMIT' },
+    ]);
+    own.giveBack();
+  });
+
+  test('runs nothing behind a statement that failed, which might be its BEGIN', async () => {
+    await pool.query('CREATE TEMP TABLE written (id int)');
+    const own = await line();
+    const [begin, insert] = own.fly([
+      statement('BEGIN ISOLATION LEVEL NONE'),
+      statement('INSERT INTO written VALUES (1)'),
+    ]);
+    await expect(begin).rejects.toMatchObject({ code: '42601' });
+    await expect(insert).rejects.toBeInstanceOf(NotRun);
+    own.giveBack();
+    expect((await pool.query('SELECT * FROM written')).rows).toEqual([]);
+  });
+
+  test('sends one statement at a time: the server refuses a text with several', async () => {
+    const own = await line();
+    await expect(own.send({ text: 'SELECT 1; SELECT 2' })).rejects.toMatchObject({ code: '42601' });
+    expect((await own.send({ text: 'SELECT 1 AS one' })).rows).toEqual([{ one: 1 }]);
+    own.giveBack();
+  });
+
+  test('goes back to the pool as it came', async () => {
+    const before = await pidOf();
+    const own = await line();
+    await Promise.all(own.fly([statement('BEGIN'), statement('ROLLBACK')]));
+    own.giveBack();
+    expect(await pidOf()).toBe(before);
+  });
+
+  test('goes back when what is in flight is answered, and not before', async () => {
+    const own = await line();
+    const [slept] = own.fly([statement('SELECT pg_sleep(0.1)')]);
+    own.giveBack();
+    expect(pool.idleCount).toBe(0);
+    await slept;
+    await eventually('it is back', async () => pool.idleCount === 1);
+  });
+
+  test.each([
+    ['open', ['BEGIN', 'SELECT 1']],
+    ['failed', ['BEGIN', 'SELECT 1 / 0']],
+  ])('never goes back inside a transaction that is %s: the next user would be in it', async (_, texts) => {
+    const before = await pidOf();
+    const own = await line();
+    await Promise.allSettled(own.fly(texts.map(statement)));
+    own.giveBack();
+    expect(await pidOf()).not.toBe(before);
+  });
+});

@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { Deadline } from '../../src/base/clock.js';
+import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
+import { Strike } from '../../src/base/strike.js';
+import type { Admission } from '../../src/fence/admission.js';
+import { requestOf } from '../../src/fence/attempt.js';
+import type { Call } from '../../src/fence/call.js';
+import { type Connection, type Database, NotRun } from '../../src/fence/database.js';
+import { askFor, Entry, type EntryOptions } from '../../src/fence/entry.js';
+import { Fencing } from '../../src/fence/fencing.js';
+import { fencedTransaction } from '../../src/fence/transaction.js';
+import { eventually } from '../support/eventually.js';
+import { FenceWorld } from '../support/fence-world.js';
+import { type PlainTx, plainDatabase } from '../support/plain-database.js';
+import { gate } from '../support/shop.js';
+
+type Work<R> = (tx: PlainTx, admission: Admission) => Promise<R>;
+
+describe('the fence over a bare pool of pg, without Prisma', () => {
+  const world = new FenceWorld('fence_plain', 'allow');
+  const { app } = inject('postgres');
+  const connectionString = Object.assign(new URL(app), { pathname: '/fence_plain' }).href;
+  let pool: pg.Pool;
+  let database: Database<PlainTx>;
+
+  beforeAll(() => {
+    pool = new pg.Pool({ connectionString, max: 2 });
+    const rescue = new pg.Pool({ connectionString, max: 1 });
+    database = plainDatabase(pool, rescue);
+    afterAll(() => Promise.all([pool.end(), rescue.end()]));
+  });
+
+  /** A call that has the lease of `key`. */
+  function callOf<R>(key: string, work: Work<R>, more: Partial<Call<PlainTx, R>> = {}): Call<PlainTx, R> {
+    const grant = {
+      keys: [key],
+      key,
+      holders: [randomUUID()],
+      leaseTime: 30_000,
+      shared: false,
+      age: 0,
+      loss: undefined,
+      look: async () => {},
+    };
+    const wait = { deadline: new Deadline(5_000), waitTime: 5_000 };
+    const limits = { timeout: 5_000, retries: 0, wait, maxWait: undefined, isolationLevel: undefined };
+    const fencing = new Fencing('fence', new Set(), new Map());
+    const rest = { entry: undefined, room: undefined, strike: new Strike(), onBeat: () => {}, emit: () => {} };
+    return { database, grant, limits, fencing, work, ...rest, ...more };
+  }
+
+  async function tag(): Promise<string> {
+    const name = `tag ${randomUUID()}`;
+    await world.admin.query('INSERT INTO people."Tag" (name, value) VALUES ($1, 1)', [name]);
+    return name;
+  }
+
+  async function rowOf(name: string): Promise<unknown> {
+    const { rows } = await world.admin.query('SELECT value, fence FROM people."Tag" WHERE name = $1', [name]);
+    return rows[0];
+  }
+
+  const write = (tx: PlainTx, name: string, value: number) =>
+    tx.query({ text: 'UPDATE people."Tag" SET value = $1 WHERE name = $2', values: [value, name] });
+
+  const pidOf = async (tx: PlainTx) => (await tx.query({ text: 'SELECT pg_backend_pid() AS pid' })).rows[0]?.['pid'];
+
+  test('commits what the work wrote, with the token of its admission', async () => {
+    const name = await tag();
+    const token = await fencedTransaction(
+      callOf(name, async (tx, admission) => {
+        await write(tx, name, 2);
+        return admission.token;
+      }),
+    );
+    expect(await rowOf(name)).toEqual({ value: 2, fence: String(token) });
+    const { rows } = await world.admin.query('SELECT token FROM fenced_lock.admission WHERE key = $1', [name]);
+    expect(rows).toEqual([{ token: String(token) }]);
+  });
+
+  test('rolls back what the work wrote before it threw', async () => {
+    const name = await tag();
+    const own = new Error('no sale');
+    const held = fencedTransaction(
+      callOf(name, async (tx) => {
+        await write(tx, name, 2);
+        throw own;
+      }),
+    );
+    await expect(held).rejects.toBe(own);
+    expect(await rowOf(name)).toEqual({ value: 1, fence: '0' });
+  });
+
+  test('a write to a fresher row is refused, and cannot be swallowed', async () => {
+    const name = await tag();
+    await world.overriding((session) =>
+      session.query('UPDATE people."Tag" SET fence = 9000000000000000000 WHERE name = $1', [name]),
+    );
+    const held = fencedTransaction(callOf(name, (tx) => write(tx, name, 2).catch(() => 'swallowed')));
+    await expect(held).rejects.toMatchObject({ constructor: StaleTokenError, reason: 'other-key' });
+    expect(await rowOf(name)).toMatchObject({ value: 1 });
+  });
+
+  test('a COMMIT of its own is refused', async () => {
+    const name = await tag();
+    const held = fencedTransaction(
+      callOf(name, async (tx) => {
+        await write(tx, name, 2);
+        await tx.query({ text: 'COMMIT' });
+      }),
+    );
+    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
+    expect(await rowOf(name)).toMatchObject({ value: 1 });
+  });
+
+  test('a swallowed SQL error is reported as rolled back, by the tag of COMMIT', async () => {
+    const name = await tag();
+    const held = fencedTransaction(
+      callOf(name, async (tx) => {
+        await write(tx, name, 2);
+        await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
+      }),
+    );
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    expect(await rowOf(name)).toMatchObject({ value: 1 });
+  });
+
+  test('a transaction that something else has ended is told by the server’s status, and nothing more is sent', async () => {
+    const name = await tag();
+    const client = new Promise<pg.PoolClient>((resolve) => pool.once('acquire', resolve));
+    const held = fencedTransaction(
+      callOf(name, async (tx) => {
+        await (await client).query('ROLLBACK');
+        await tx.query({ text: 'SELECT 1' });
+        await write(tx, name, 2).catch(() => {});
+      }),
+    );
+    await expect(held).rejects.toMatchObject({ key: name });
+    expect(await rowOf(name)).toEqual({ value: 1, fence: '0' });
+  });
+
+  /** An entry of its own, as it is opened beside the look in Redis. */
+  function beside(key: string): Entry<PlainTx> {
+    const request = () =>
+      requestOf(
+        callOf(key, () => Promise.resolve()),
+        500,
+      );
+    return Entry.open(database, { key, hooked: false, request, maxWait: undefined, isolationLevel: undefined });
+  }
+
+  test('one that is discarded before it has a connection sends nothing on it', async () => {
+    const name = await tag();
+    const others = [await pool.connect(), await pool.connect()];
+    const entry = beside(name);
+    entry.discard();
+    const sent: unknown[] = [];
+    for (const other of others) {
+      const { query } = other;
+      other.query = ((...given: unknown[]) => {
+        sent.push(given[0]);
+        return Reflect.apply(query, other, given) as unknown;
+      }) as never;
+      onTestFinished(() => {
+        other.query = query;
+      });
+      other.release();
+    }
+    await expect(entry.admission).rejects.toBeInstanceOf(NotRun);
+    await eventually('its connection is back', async () => pool.idleCount === 2);
+    expect(sent).toEqual([]);
+  });
+
+  test('one that is discarded with its admission under way is rolled back, and is in nobody’s way', async () => {
+    const name = await tag();
+    const entry = beside(name);
+    await entry.admission;
+    entry.discard();
+    await fencedTransaction(callOf(name, (tx) => write(tx, name, 2)));
+    expect(await rowOf(name)).toMatchObject({ value: 2 });
+    expect(pool.idleCount).toBe(pool.totalCount);
+  });
+
+  /** The turn behind `key`, that begins with the COMMIT of the one before it. */
+  function chained(key: string) {
+    const begun = gate<Connection>();
+    const request = () =>
+      requestOf(
+        callOf(key, () => Promise.resolve()),
+        500,
+      );
+    const options: EntryOptions = { key, hooked: false, request, maxWait: undefined, isolationLevel: undefined };
+    const asked = askFor(options);
+    return {
+      successor: () => ({ asked, begin: begun.open }),
+      entry: begun.opened.then((connection) => Entry.follow(database, options, connection, asked)),
+    };
+  }
+
+  test('a successor begins with the COMMIT before it, on its connection, and sees what that one committed', async () => {
+    const name = await tag();
+    const { successor, entry } = chained(name);
+    const first = callOf(
+      name,
+      async (tx, { token }) => {
+        await write(tx, name, 2);
+        return { token, pid: await pidOf(tx) };
+      },
+      { successor },
+    );
+    const before = await fencedTransaction(first);
+    const after = await fencedTransaction(
+      callOf(
+        name,
+        async (tx, { token }) => {
+          const { rows } = await tx.query({ text: 'SELECT value FROM people."Tag" WHERE name = $1', values: [name] });
+          return { token, pid: await pidOf(tx), rows };
+        },
+        { entry: await entry },
+      ),
+    );
+    expect(after).toEqual({ token: expect.any(BigInt), pid: before.pid, rows: [{ value: 2 }] });
+    expect(after.token).toBeGreaterThan(before.token);
+    expect(pool.idleCount).toBe(pool.totalCount);
+  });
+
+  test('a successor behind a COMMIT that was a ROLLBACK is begun all the same', async () => {
+    const name = await tag();
+    const { successor, entry } = chained(name);
+    const failing = callOf(name, (tx) => tx.query({ text: 'SELECT 1 / 0' }).catch(() => {}), { successor });
+    await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
+    await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { entry: await entry }));
+    expect(await rowOf(name)).toMatchObject({ value: 3 });
+    expect(pool.idleCount).toBe(pool.totalCount);
+  });
+
+  test('a successor behind a COMMIT that Postgres refused begins anew', async () => {
+    const name = await tag();
+    await world.admin.query(`
+      CREATE TABLE IF NOT EXISTS people.late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+      GRANT INSERT ON people.late TO PUBLIC; TRUNCATE people.late; INSERT INTO people.late VALUES (1)`);
+    const { successor, entry } = chained(name);
+    const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), { successor });
+    await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
+    await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { entry: await entry }));
+    expect(await rowOf(name)).toMatchObject({ value: 3 });
+    expect(pool.idleCount).toBe(pool.totalCount);
+  });
+});

@@ -1,0 +1,68 @@
+import { expect, test, vi } from 'vitest';
+import { StaleTokenError } from '../../src/index.js';
+import { eventually } from '../support/eventually.js';
+import { type FenceClient, FenceWorld, guardSql, TABLES } from '../support/fence-world.js';
+import { describeWithShop } from '../support/shop.js';
+import { fenceOf, makeRows, raise } from './writes/rows.js';
+
+/** The monotonic clock of this process, which the package takes when it is imported. */
+const clock = vi.hoisted(() => {
+  const real = performance.now.bind(performance);
+  const moved = { ahead: 0 };
+  performance.now = () => real() + moved.ahead;
+  return moved;
+});
+
+describeWithShop('a guard that is taken away while a client is at work', () => {
+  const world = new FenceWorld('fence_guard_taken_away', 'allow', ['Badge', 'Tag']);
+
+  async function takeAway(model: 'Badge' | 'Tag'): Promise<void> {
+    const { name } = TABLES[model];
+    await world.admin.query(`DROP TRIGGER zzz_fenced_lock_guard ON ${name};
+      DROP TRIGGER zzz_fenced_lock_guard_truncate ON ${name}`);
+  }
+
+  /** Its own condition leaves a fresher row alone; without one it would be overwritten. */
+  async function refusesStaleWrites(client: FenceClient, id: number): Promise<boolean> {
+    const write = client.$withLock(`badge:${id}`, (tx) => tx.badge.update({ where: { id }, data: { value: 2 } }));
+    return await write.then(
+      () => false,
+      (error: unknown) => error instanceof StaleTokenError,
+    );
+  }
+
+  test('is asked for again by its transaction where the last answer is older than a minute', async () => {
+    const client = world.client();
+    const { Badge: id } = await makeRows(world.admin);
+    await client.$withLock(`badge:${id}`, (tx) => tx.badge.update({ where: { id }, data: { value: 1 } }));
+    await takeAway('Badge');
+    await world.overriding((session) => session.query(raise('Badge', id)));
+    const fence = await fenceOf(world.admin, 'Badge', id);
+    clock.ahead += 60_001;
+    expect(await refusesStaleWrites(client, id)).toBe(true);
+    expect(await fenceOf(world.admin, 'Badge', id)).toBe(fence);
+    await world.admin.query(guardSql(TABLES.Badge.name, TABLES.Badge.fence, 'allow'));
+  });
+
+  test('is asked for again beside the work where it is older than half a minute, and counts from then on', async () => {
+    const texts: string[] = [];
+    const client = world.loggedClient((text) => texts.push(text));
+    const { Tag: id } = await makeRows(world.admin);
+    const write = () => client.$withLock(`tag:${id}`, (tx) => tx.tag.update({ where: { id }, data: { value: 2 } }));
+    await write();
+    await takeAway('Tag');
+    clock.ahead += 30_001;
+    const before = texts.length;
+    await write();
+    // This one went by the old answer, and has not waited for a new one.
+    expect(texts.slice(before).filter((text) => text.includes('guards()'))).toEqual([]);
+    await world.overriding((session) => session.query(raise('Tag', id)));
+    await eventually('it writes with a condition of its own', async () =>
+      write().then(
+        () => world.overriding((session) => session.query(raise('Tag', id))).then(() => false),
+        (error: unknown) => error instanceof StaleTokenError,
+      ),
+    );
+    expect(await fenceOf(world.admin, 'Tag', id)).toBeGreaterThan(0n);
+  });
+});

@@ -1,0 +1,311 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import {
+  fencedLock,
+  InsideTransactionError,
+  InvalidOptionError,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+
+const { app: connectionString } = inject('postgres');
+const shop = new Shop();
+
+function plainClient(adapter: PrismaPg): PrismaClient {
+  const plain = new PrismaClient({ adapter });
+  shop.closeLater(() => plain.$disconnect());
+  return plain;
+}
+
+const locking = (plain: PrismaClient): ShopClient => plain.$extends(fencedLock({ redis: shop.redis() })) as ShopClient;
+const clientOn = (adapter: PrismaPg) => locking(plainClient(adapter));
+
+function poolOf(config: pg.PoolConfig = {}): pg.Pool {
+  const pool = new pg.Pool({ connectionString, ...config });
+  shop.closeLater(() => pool.end());
+  return pool;
+}
+
+/** Its work is in the transaction that was admitted, and that transaction is not the function's to end. */
+async function expectFenced(prisma: ShopClient): Promise<void> {
+  const { id, key } = await shop.product(10);
+  const own = await prisma.$withLock(key, async (tx, lock) => {
+    const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+    await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    const [{ xid }] = await tx.$queryRaw<[{ xid: string }]>`SELECT pg_current_xact_id()::text AS xid`;
+    return { token: String(lock.token), xid };
+  });
+  const { rows } = await shop.admin.query('SELECT token, xid FROM fenced_lock.admission WHERE key = $1', [key]);
+  expect(rows).toEqual([own]);
+  const ending = prisma.$withLock(key, async (tx) => {
+    await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+    await tx.$executeRawUnsafe('COMMIT');
+  });
+  await expect(ending).rejects.toBeInstanceOf(InsideTransactionError);
+  expect(await shop.row(id)).toEqual({ quantity: 9, fence: BigInt(own.token) });
+}
+
+/** Callers of one key at once: their turns follow each other. */
+async function expectNoneLost(...buyers: ShopClient[]): Promise<void> {
+  const { id, key } = await shop.product(12);
+  const sell = (prisma: ShopClient) =>
+    prisma.$withLock(key, async (tx) => {
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    });
+  await Promise.all(Array.from({ length: 12 }, (_, index) => sell(buyers[index % buyers.length] as ShopClient)));
+  expect((await shop.row(id))?.quantity).toBe(0);
+}
+
+describeWithShop('a transaction of a lock is fenced', () => {
+  test.each<[string, () => PrismaPg]>([
+    ['a url', () => new PrismaPg(connectionString)],
+    ['a config', () => new PrismaPg({ connectionString, max: 2 })],
+    ['a pool', () => new PrismaPg(poolOf())],
+    ['a pool of one connection', () => new PrismaPg(poolOf({ max: 1 }))],
+  ])('on an adapter of %s', async (_, adapter) => {
+    const prisma = clientOn(adapter());
+    await expectFenced(prisma);
+    await expectNoneLost(prisma);
+  });
+
+  test('on each of several clients of one factory', async () => {
+    const adapter = new PrismaPg({ connectionString });
+    const [first, second] = [clientOn(adapter), clientOn(adapter)];
+    await expectFenced(first);
+    await expectFenced(second);
+    await expectNoneLost(first, second);
+  });
+
+  test('on each of several factories of one pool', async () => {
+    const pool = poolOf();
+    const [first, second] = [clientOn(new PrismaPg(pool)), clientOn(new PrismaPg(pool))];
+    await expectFenced(first);
+    await expectFenced(second);
+    await expectNoneLost(first, second);
+  });
+
+  test('where the extension is applied twice, one on the other or side by side', async () => {
+    const plain = plainClient(new PrismaPg(connectionString));
+    const once = locking(plain);
+    const twice = locking(once as unknown as PrismaClient);
+    const beside = locking(plain);
+    for (const prisma of [once, twice, beside]) await expectFenced(prisma);
+    await expectNoneLost(once, twice, beside);
+  });
+
+  test('after $disconnect, when the client connects again', async () => {
+    const prisma = clientOn(new PrismaPg(connectionString));
+    await expectFenced(prisma);
+    await prisma.$disconnect();
+    await expectFenced(prisma);
+    await prisma.$disconnect();
+    await prisma.$connect();
+    await expectFenced(prisma);
+  });
+
+  test('on a client that was connected before the extension was applied, for all who call at once', async () => {
+    let own: object | undefined;
+    /** Its adapters are of a class of their own, as in a process that has fenced none before. */
+    class OwnPg extends PrismaPg {
+      override async connect() {
+        const adapter = await super.connect();
+        own ??= Object.create(Object.getPrototypeOf(adapter) as object) as object;
+        return Object.setPrototypeOf(adapter, own) as typeof adapter;
+      }
+    }
+    const plain = plainClient(new OwnPg(connectionString));
+    await plain.$connect();
+    await plain.stock.count();
+    const prisma = locking(plain);
+    const keys = await Promise.all(Array.from({ length: 6 }, () => shop.product(1)));
+    await Promise.all(keys.map(({ key }) => prisma.$withLock(key, (tx) => tx.stock.count())));
+    await expectFenced(prisma);
+    await expectNoneLost(prisma);
+  });
+});
+
+describeWithShop('a pool that also serves users of plain pg', () => {
+  const setting = "SELECT nullif(current_setting('fenced_lock.token', true), '') AS token";
+
+  test('their transactions stay their own, beside a lock and inside its function', async () => {
+    const pool = poolOf();
+    const prisma = clientOn(new PrismaPg(pool));
+    const { id, key } = await shop.product(10);
+    const transaction = async (quantity: number) => {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        await client.query('UPDATE "Stock" SET quantity = $1 WHERE id = $2', [quantity, id]);
+        const { rows } = await client.query(setting);
+        await client.query('COMMIT');
+        return rows;
+      } finally {
+        client.release();
+      }
+    };
+    await expectFenced(prisma);
+    expect(await transaction(8)).toEqual([{ token: null }]);
+    const rolledBack = prisma.$withLock(key, async (tx) => {
+      await tx.stock.count();
+      expect(await transaction(7)).toEqual([{ token: null }]);
+      expect((await pool.query(setting)).rows).toEqual([{ token: null }]);
+      throw new Error('no sale');
+    });
+    await expect(rolledBack).rejects.toThrow('no sale');
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test('a connection fetched with a callback is theirs, too', async () => {
+    const pool = poolOf();
+    const prisma = clientOn(new PrismaPg(pool));
+    await expectFenced(prisma);
+    const { key } = await shop.product(10);
+    const rows = await prisma.$withLock(
+      key,
+      () =>
+        new Promise((resolve, reject) => {
+          pool.connect((error, client, done) => {
+            if (client === undefined) return reject(error);
+            client.query(setting, (failed, result) => {
+              done();
+              if (failed) reject(failed);
+              else resolve(result.rows);
+            });
+          });
+        }),
+    );
+    expect(rows).toEqual([{ token: null }]);
+  });
+
+  test('a user who waits for the only connection is served between two turns of a hot key', async () => {
+    const pool = poolOf({ max: 1 });
+    const prisma = clientOn(new PrismaPg(pool));
+    const { id, key } = await shop.product(40);
+    const begun = gate();
+    let sold = 0;
+    const sales = Array.from({ length: 40 }, () =>
+      prisma.$withLock(
+        key,
+        async (tx) => {
+          begun.open();
+          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+          sold++;
+        },
+        { maxWait: 20_000 },
+      ),
+    );
+    await begun.opened;
+    const { rows } = await pool.query(setting);
+    const soldBefore = sold;
+    await Promise.all(sales);
+    expect(rows).toEqual([{ token: null }]);
+    expect(soldBefore).toBeLessThan(20);
+    expect((await shop.row(id))?.quantity).toBe(0);
+  });
+});
+
+/** As an adapter that speaks HTTP has it: no pool of pg beneath. */
+class PoollessPg extends PrismaPg {
+  override async connect() {
+    return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
+  }
+}
+
+describeWithShop('an adapter without a pool of pg', () => {
+  const prisma = () => clientOn(new PoollessPg({ connectionString }));
+
+  test('has its transactions fenced', async () => {
+    await expectFenced(prisma());
+  });
+
+  test('serves the callers of a key one after the other, and loses nothing', async () => {
+    await expectNoneLost(prisma(), prisma());
+  });
+
+  test('a function that throws leaves nothing behind', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma().$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      throw new Error('no sale');
+    });
+    await expect(held).rejects.toThrow('no sale');
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a stale write is refused', async () => {
+    const { id, key } = await shop.product(10);
+    await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [id]);
+    const held = prisma().$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
+    await expect(held).rejects.toBeInstanceOf(StaleTokenError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a text of several statements is refused before it is sent', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma().$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await tx.$executeRawUnsafe('SELECT 1; COMMIT; SELECT 2');
+    });
+    await expect(held).rejects.toBeInstanceOf(InvalidOptionError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a swallowed SQL error is reported as rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma().$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
+    });
+    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('work that outlasts its timeout is rolled back, a statement in flight included', async () => {
+    const { id, key } = await shop.product(10);
+    const client = prisma();
+    const held = client.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await tx.$queryRaw`SELECT pg_sleep(20)::text`;
+      },
+      { timeout: 200 },
+    );
+    await expect(held).rejects.toMatchObject({
+      constructor: TransactionAbortedError,
+      message: expect.stringContaining('timeout of 200 ms'),
+    });
+    expect((await shop.row(id))?.quantity).toBe(10);
+    expect(await client.$withLock(key, () => 'in')).toBe('in');
+  });
+
+  test('a factory that connects the same adapter each time is fenced once', async () => {
+    const factory = new PoollessPg({ connectionString });
+    const adapter = (await factory.connect()) as { dispose(): Promise<void> };
+    const dispose = adapter.dispose.bind(adapter);
+    adapter.dispose = () => Promise.resolve();
+    shop.closeLater(dispose);
+    factory.connect = () => Promise.resolve(adapter as never);
+    const [first, second] = [clientOn(factory), clientOn(factory)];
+    await first.$connect();
+    await second.$connect();
+    await expectFenced(first);
+    await expectFenced(second);
+  });
+
+  test('a client that was connected before the extension was applied gets no transaction without a fence', async () => {
+    const plain = plainClient(new PoollessPg({ connectionString }));
+    await plain.stock.count();
+    let ran = false;
+    const held = locking(plain).$withLock('connected before', () => {
+      ran = true;
+    });
+    await expect(held).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining('connected') });
+    expect(ran).toBe(false);
+    expect(Object.hasOwn(Object.prototype, 'startTransaction')).toBe(false);
+  });
+});
