@@ -4,7 +4,8 @@
 -- KEYS  lease  queue
 -- ARGV  holder  leaseTime  receiver  enter  wake  offerTime  pubsub
 -- REPLY list: 0 taken; otherwise the milliseconds that the present holder's lease still has, at least 1;
---       -1 if that key never expires, which no lease of ours does; and that holder, '' if there is none
+--       -1 if that key never expires, which no lease of ours does; then, where it was not taken, that holder, '' if there
+--       is none; where it was, how many wait for it
 -- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
 --
 -- `enter`: for how long a place in the queue is wanted; 0 for none. `receiver`: whose channel tells that it is alive.
@@ -24,12 +25,12 @@ if holder == false then
   if (first == nil or first == own) and not behind then
     put(KEYS[1], ARGV[1], ARGV[2])
     if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
-    return { 0, '' }
+    return { 0, redis.call('LLEN', KEYS[2]) }
   end
 end
 if holder == ARGV[1] then
   extend(KEYS[1], ARGV[1], ARGV[2], time)
-  return { 0, '' }
+  return { 0, redis.call('LLEN', KEYS[2]) }
 end
 if enter > 0 then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end

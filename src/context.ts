@@ -1,20 +1,20 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { NestedError, ReentryError } from './base/errors.js';
+import { runInside, type Scope, scopeWith } from './base/scope.js';
 
 /** What one async context holds; it ends with the lock's function, though what that left behind may go on. */
-interface Context {
+interface Held {
   readonly keys: readonly string[];
   /** What an inner call of these keys may join; nothing joins a handle. */
   readonly joint: object | undefined;
-  readonly outer: Context | undefined;
-  ended: boolean;
 }
 
-/** On `globalThis`, so that a second copy of this package, or a dev server's reload, does not lose sight of it. */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.context');
-const slots = globalThis as { [SLOT]?: AsyncLocalStorage<Context> };
-slots[SLOT] ??= new AsyncLocalStorage<Context>();
-const contexts = slots[SLOT];
+/** What the present async context holds, the innermost first. */
+function* allHeld(): Iterable<Held> {
+  for (let scope: Scope | undefined = scopeWith('held'); scope !== undefined; scope = scope.outer) {
+    const held = scope.inside.held as Held | undefined;
+    if (held !== undefined) yield held;
+  }
+}
 
 /**
  * What a call of these keys joins, if its context holds them all and `mayJoin` says so. Refuses one that would wait for
@@ -28,14 +28,12 @@ export function findJoint(
   nested: 'throw' | 'allow',
   mayJoin: (joint: object) => boolean,
 ): object | undefined {
-  let enclosing: Context | undefined;
-  for (let context = contexts.getStore(); context !== undefined; context = context.outer) {
-    if (context.ended) continue;
-    enclosing ??= context;
-    const { keys: held, joint } = context;
-    const same = keys.filter((key) => held.includes(key));
+  let enclosing: Held | undefined;
+  for (const held of allHeld()) {
+    enclosing ??= held;
+    const same = keys.filter((key) => held.keys.includes(key));
     if (same[0] === undefined) continue;
-    if (same.length === keys.length && joint !== undefined && mayJoin(joint)) return joint;
+    if (same.length === keys.length && held.joint !== undefined && mayJoin(held.joint)) return held.joint;
     throw new ReentryError(same[0]);
   }
   if (enclosing && nested === 'throw') throw new NestedError(keys[0] as string, enclosing.keys[0] as string);
@@ -44,27 +42,30 @@ export function findJoint(
 
 /** A key that the present async context holds, if it holds one. */
 export function heldKey(): string | undefined {
-  let context = contexts.getStore();
-  while (context?.ended) context = context.outer;
-  return context?.keys[0];
+  for (const held of allHeld()) return held.keys[0];
+  return undefined;
 }
 
 /** Whether the present async context holds this key. */
 export function holds(key: string): boolean {
-  for (let context = contexts.getStore(); context !== undefined; context = context.outer) {
-    if (!context.ended && context.keys.includes(key)) return true;
-  }
+  for (const held of allHeld()) if (held.keys.includes(key)) return true;
   return false;
 }
 
 /** Runs the lock's function as one that holds `keys`. */
 export function holding<R>(keys: readonly string[], joint: object | undefined, work: () => R | Promise<R>): Promise<R> {
-  const context: Context = { keys, joint, outer: contexts.getStore(), ended: false };
-  return contexts.run(context, async () => {
-    try {
-      return await work();
-    } finally {
-      context.ended = true;
-    }
-  });
+  const held: Held = { keys, joint };
+  // The transaction of a database client stands in a scope of its own, which is as good.
+  const around = scopeWith('ticket');
+  if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());
+  return holdingIn(around, held, work);
+}
+
+async function holdingIn<R>(scope: Scope, held: Held, work: () => R | Promise<R>): Promise<R> {
+  scope.inside.held = held;
+  try {
+    return await work();
+  } finally {
+    scope.inside.held = undefined;
+  }
 }

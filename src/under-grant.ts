@@ -34,40 +34,38 @@ export async function underGrant<Tx, R>(
   strike: Strike,
   work: (tx: Tx, admission: Admission) => Promise<R>,
 ): Promise<R> {
-  const { grant, options, deadline, entry, overrules = false, whileClosing = false, ...rest } = wanted;
-  const { signal, waitTime } = options;
-  const aborted = { handleEvent: () => strike.now(signal?.reason) };
-  onAbort(signal, aborted);
-  if (signal?.aborted) aborted.handleEvent();
+  const { grant, options, deadline } = wanted;
+  const { signal, waitTime, timeout, retries, maxWait, isolationLevel } = options;
+  const aborted = signal && { handleEvent: () => strike.now(signal.reason) };
+  if (aborted) onAbort(signal, aborted);
+  if (signal?.aborted) aborted?.handleEvent();
   let beat = () => {};
   const detach = grant.attach({ lost: (loss) => strike.now(loss), beat: () => beat() });
   if (grant.loss) strike.now(grant.loss);
-  const onBeat = (listener: () => void) => {
-    beat = listener;
-  };
-  const limits = { ...options, wait: { deadline, waitTime } };
-  const admitted = whileClosing ? () => {} : room.untilAdmitted(grant.key, (error) => strike.now(error));
-  const begin = (tx: Tx, admission: Admission) => {
-    admitted();
-    return work(tx, admission);
-  };
+  const admitted = wanted.whileClosing ? () => {} : room.untilAdmitted(grant.key, (error) => strike.now(error));
   try {
-    const call = {
-      ...rest,
-      entry,
-      room: overrules ? undefined : roomId,
-      grant,
+    return await fencedTransaction<Tx, R>({
+      database: wanted.database,
+      entry: wanted.entry,
       fencing,
-      limits,
+      grant,
+      room: wanted.overrules ? undefined : roomId,
+      limits: { timeout, retries, maxWait, isolationLevel, wait: { deadline, waitTime } },
       strike,
-      work: begin,
-      onBeat,
+      registered: wanted.registered,
+      successor: wanted.successor,
+      work(tx, admission) {
+        admitted();
+        return work(tx, admission);
+      },
+      onBeat(listener) {
+        beat = listener;
+      },
       emit,
-    };
-    return await fencedTransaction<Tx, R>(call);
+    });
   } finally {
     admitted();
-    offAbort(signal, aborted);
+    if (aborted) offAbort(signal, aborted);
     detach();
   }
 }

@@ -9,7 +9,7 @@ import type { Successor } from './fence/call.js';
 import type { Connection, Database } from './fence/database.js';
 import { type AskedFor, askFor, Entry, type EntryOptions } from './fence/entry.js';
 import { Joint } from './join.js';
-import { type Grant, withOthers } from './lease/grant.js';
+import { Grant, withOthers } from './lease/grant.js';
 import type { Lease } from './lease/lease.js';
 import type { Prelude, Request } from './lease/request.js';
 import { HeldLock, type Work } from './lock.js';
@@ -42,7 +42,8 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
   const asked = new Asked(parts, call);
   // The one place where a call waits long: whatever hangs on it is there for every caller that waits.
   const first = await parts.room.enter(call.keys[0] as string, asked);
-  return await hold(parts, call, work, asked, await withOthers(first, parts.room, call.keys, asked));
+  const granted = withOthers(first, parts.room, call.keys, asked);
+  return await hold(parts, call, work, asked, granted instanceof Grant ? granted : await granted);
 }
 
 /** How long a connection may be held while a look has no answer. */

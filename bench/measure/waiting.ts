@@ -59,7 +59,7 @@ export async function waiting(
   });
 }
 
-export interface Spent {
+interface Spent {
   readonly commandsPerSecond: number;
   readonly verbs: string;
   readonly cpu: number;
@@ -69,7 +69,7 @@ export interface Spent {
 }
 
 /** What a worker and Redis do for `window` ms. */
-export async function spent(stage: Stage, remote: Remote<WaitersVerbs>, window: number): Promise<Spent> {
+async function spent(stage: Stage, remote: Remote<WaitersVerbs>, window: number): Promise<Spent> {
   const counter = await CommandCounter.start(stage.site.redis);
   const redis = new Redis(stage.site.redis);
   try {

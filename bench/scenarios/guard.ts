@@ -1,3 +1,4 @@
+import { admitByHand } from '../../test/support/admit-by-hand.js';
 import { interleave } from '../measure/interleave.js';
 import { spread, summary } from '../measure/statistics.js';
 import type { Table } from '../report/result.js';
@@ -15,8 +16,7 @@ const GUARDS: Readonly<Record<string, readonly [column: string, policy: string] 
   'allow, column of another name': ['row_fence', 'allow'],
 };
 
-const ADMIT = `SELECT fenced_lock.admit('{"keys": ["bench"], "holders": ["00000000-0000-4000-8000-000000000000"],
-  "attempt": "00000000-0000-4000-8000-000000000000", "leaseTime": 30000, "workTime": 30000, "waitTime": 1000}')`;
+const ADMIT = admitByHand({ keys: ['bench'] });
 
 export const guard: Scenario = {
   name: 'guard',

@@ -39,7 +39,8 @@ export class Strike {
     if (this.#reason) listener();
     else this.#listeners.push(listener);
     return () => {
-      this.#listeners = this.#listeners.filter((other) => other !== listener);
+      const at = this.#listeners.indexOf(listener);
+      if (at !== -1) this.#listeners.splice(at, 1);
     };
   }
 
@@ -47,7 +48,16 @@ export class Strike {
   unlessStruck<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const cancel = this.onStrike(() => reject(this.reason));
-      promise.then(resolve, reject).then(cancel);
+      promise.then(
+        (value) => {
+          cancel();
+          resolve(value);
+        },
+        (error: unknown) => {
+          cancel();
+          reject(error);
+        },
+      );
     });
   }
 }

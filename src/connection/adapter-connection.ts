@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../base/errors.js';
-import type { Beginning, Committing, Conductor, Connection, Row, Statement, TextRow } from '../fence/database.js';
+import { Reply } from '../base/reply.js';
+import type { Answer, Beginning, Committing, Conductor, Connection, Row, Statement } from '../fence/database.js';
 import { NotRun } from '../fence/database.js';
 import { OWN_XID } from '../fence/sql.js';
 
@@ -33,7 +34,7 @@ export class AdapterConnection implements Connection {
   readonly isBehind = false;
   readonly isOver = false;
   readonly canChain = false;
-  answers: readonly Promise<readonly TextRow[]>[] = [];
+  answers: readonly Reply<Answer>[] = [];
   readonly facade: AdapterTransaction;
   readonly #transaction: AdapterTransaction;
   #failed = false;
@@ -50,13 +51,12 @@ export class AdapterConnection implements Connection {
     });
   }
 
-  begin({ statements }: Beginning): readonly Promise<readonly TextRow[]>[] {
+  begin({ statements }: Beginning): readonly Reply<Answer>[] {
     let before: Promise<unknown> = Promise.resolve();
     this.answers = statements.map((statement) => {
       const answer = before.then(() => this.#text(statement));
       before = answer;
-      answer.catch(() => {});
-      return answer;
+      return replyOf(answer);
     });
     return this.answers;
   }
@@ -67,7 +67,7 @@ export class AdapterConnection implements Connection {
   };
 
   commit(): Committing {
-    return { tag: this.#commit(), next: undefined };
+    return { answer: replyOf(this.#commit().then((tag) => ({ rows: [], tag }))), next: undefined };
   }
 
   async rollback(): Promise<void> {
@@ -87,8 +87,7 @@ export class AdapterConnection implements Connection {
     if (this.stage !== 'working' && sql === 'ROLLBACK') return await send(query);
     if (conductor === undefined) throw new NotRun('the transaction of the lock has not begun');
     if (this.stage === 'ending' && sql === 'COMMIT') {
-      await conductor.commit();
-      return 0 as T;
+      return await conductor.commit(0 as T);
     }
     // Such a text may go out as it is, and what stands behind a COMMIT in it would run outside the transaction.
     if (args.length === 0 && /;\s*\S/.test(sql)) {
@@ -97,17 +96,20 @@ export class AdapterConnection implements Connection {
         'under a lock must be one statement with this driver adapter: send each by itself, and bind a text that has a semicolon.',
       );
     }
-    return await conductor.pass(sql, () =>
-      send(query).catch((error: unknown) => {
-        this.#failed = true;
-        throw error;
-      }),
-    );
+    conductor.enter(sql);
+    try {
+      const answer = await send(query);
+      conductor.left();
+      return answer;
+    } catch (error) {
+      this.#failed = true;
+      throw conductor.failed(error);
+    }
   }
 
   /** With a phantom query Prisma sends no COMMIT, and leaves it to the adapter; otherwise this gives the connection back. */
   async #onCommit(): Promise<void> {
-    if (this.#transaction.options.usePhantomQuery) await this.conductor?.commit();
+    if (this.#transaction.options.usePhantomQuery) await this.conductor?.commit(undefined);
     else await this.#onRollback('commit');
   }
 
@@ -128,10 +130,19 @@ export class AdapterConnection implements Connection {
     return 'COMMIT';
   }
 
-  async #text({ text, values }: Statement): Promise<readonly TextRow[]> {
+  async #text({ text, values }: Statement): Promise<Answer> {
     const { rows } = await this.#transaction.queryRaw(queryOf(text, values));
-    return rows.map((row) => row.map((value) => (value === null ? null : String(value))));
+    return { rows: rows.map((row) => row.map((value) => (value === null ? null : String(value)))), tag: '' };
   }
+}
+
+function replyOf<T>(promise: Promise<T>): Reply<T> {
+  const reply = new Reply<T>();
+  promise.then(
+    (value) => reply.resolve(value),
+    (error: unknown) => reply.reject(error),
+  );
+  return reply;
 }
 
 function queryOf(sql: string, args: readonly unknown[]): AdapterQuery {

@@ -1,41 +1,33 @@
-import { NotRun, type Statement, type TextRow } from '../fence/database.js';
+import { Reply } from '../base/reply.js';
+import { type Answer, NotRun, type Statement, type TextRow } from '../fence/database.js';
+import { FLUSH, messagesOf, type Parsing, SYNC } from './messages.js';
 
-/** The part of pg's connection that a flight writes to: the messages of the extended protocol. */
+/** The part of pg's connection that a flight writes to. */
 interface Wire {
-  readonly stream: { cork?(): void; uncork?(): void };
-  parse(statement: { text: string; name?: string }): void;
-  bind(portal: { values?: readonly (string | null)[]; statement?: string }): void;
-  execute(portal: object): void;
-  flush(): void;
-  sync(): void;
+  readonly stream: { readonly writable: boolean; write(messages: Buffer): unknown };
 }
 
 /** pg's `Query`, as far as a flight rests on it: with `pipeline` pg takes nothing else. */
 export type QueryClass = new (config: { text: string }) => object;
 
-/** A statement on its way. */
-interface Leg extends Statement {
-  /** Has its answer sent before the next statement runs, which may wait. */
-  readonly flush: boolean;
-  readonly rows: TextRow[];
-  resolve(answer: Answer): void;
-  reject(error: unknown): void;
-}
-
-/** Its rows and its command tag. */
-export interface Answer {
-  readonly rows: readonly TextRow[];
-  readonly tag: string;
+/** Where a flight is sent from. */
+export interface Departure {
+  parsingOf(statement: Statement): Parsing;
+  /** A statement has been answered that was sent under its name. */
+  learn(name: string): void;
+  /** What a statement has failed with that was sent under its name, as it is told. */
+  errorOf(error: unknown): unknown;
+  /** The server is ready again, or a statement has failed. */
+  onEnd(failed: boolean): void;
 }
 
 /** What pg calls on a query that it was given as an object. */
 interface Flight {
-  /** An answer for each statement. */
-  readonly answers: readonly Promise<Answer>[];
+  /** One for each statement. */
+  readonly replies: readonly Reply<Answer>[];
 }
 
-/** `onEnd`: called when the server is ready again, or once a statement has failed. */
-export type FlightClass = new (statements: readonly Statement[], onEnd: (failed: boolean) => void) => Flight;
+export type FlightClass = new (statements: readonly Statement[], from: Departure) => Flight;
 
 const classes = new WeakMap<QueryClass, FlightClass>();
 
@@ -55,53 +47,50 @@ export function flightClass(Query: QueryClass): FlightClass {
 
 function makeFlightClass(Query: QueryClass): FlightClass {
   return class extends Query implements Flight {
-    readonly answers: readonly Promise<Answer>[];
-    readonly #legs: readonly Leg[];
-    readonly #onEnd: (failed: boolean) => void;
+    readonly replies: readonly Reply<Answer>[];
+    readonly #statements: readonly Statement[];
+    readonly #from: Departure;
+    #named: boolean[] = [];
+    #rows: TextRow[] = [];
     #at = 0;
     #isOver = false;
 
-    constructor(statements: readonly Statement[], onEnd: (failed: boolean) => void) {
+    constructor(statements: readonly Statement[], from: Departure) {
       super({ text: '' });
-      this.#onEnd = onEnd;
-      const legs: Leg[] = [];
-      this.answers = statements.map(
-        ({ text, values }, index) =>
-          new Promise<Answer>((resolve, reject) => {
-            const flush = index < statements.length - 1 && !text.startsWith('BEGIN');
-            legs.push({ text, values, flush, rows: [], resolve, reject });
-          }),
-      );
-      this.#legs = legs;
-      // Whoever asked for an answer hears of its failure; not everybody asks for every answer.
-      for (const answer of this.answers) answer.catch(() => {});
+      this.#from = from;
+      this.#statements = statements;
+      this.replies = statements.map(() => new Reply<Answer>());
     }
 
-    submit(wire: Wire): null {
-      wire.stream.cork?.();
-      try {
-        for (const { text, values, flush } of this.#legs) {
-          wire.parse({ text });
-          wire.bind({ values });
-          wire.execute({});
-          if (flush) wire.flush();
-        }
-        wire.sync();
-      } finally {
-        wire.stream.uncork?.();
-      }
+    submit({ stream }: Wire): null {
+      const buffers: Buffer[] = [];
+      this.#statements.forEach((statement, index) => {
+        const parsing = this.#from.parsingOf(statement);
+        this.#named.push(parsing !== 'unnamed');
+        buffers.push(messagesOf(statement, parsing));
+        // Has its answer sent before the next statement runs, which may wait.
+        const isLast = index === this.#statements.length - 1;
+        if (!isLast && !statement.text.startsWith('BEGIN')) buffers.push(FLUSH);
+      });
+      buffers.push(SYNC);
+      // One that is closed says so by an event.
+      if (stream.writable) stream.write(Buffer.concat(buffers));
       return null;
     }
 
     handleRowDescription(): void {}
 
     handleDataRow({ fields }: { readonly fields: TextRow }): void {
-      this.#legs[this.#at]?.rows.push(fields);
+      this.#rows.push(fields);
     }
 
     handleCommandComplete({ text }: { readonly text: string }): void {
-      const leg = this.#legs[this.#at++];
-      leg?.resolve({ rows: leg.rows, tag: text });
+      const at = this.#at++;
+      const name = this.#statements[at]?.name;
+      if (name !== undefined && this.#named[at]) this.#from.learn(name);
+      const rows = this.#rows;
+      this.#rows = [];
+      this.replies[at]?.resolve({ rows, tag: text });
     }
 
     handleReadyForQuery(): void {
@@ -112,15 +101,16 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     #end(failed: boolean): void {
       if (this.#isOver) return;
       this.#isOver = true;
-      this.#onEnd(failed);
+      this.#from.onEnd(failed);
     }
 
     /** An error of the server, behind which it skips all to the Sync; or one of the connection. */
     handleError(error: unknown): void {
-      const [failed, ...skipped] = this.#legs.slice(this.#at);
-      this.#at = this.#legs.length;
-      failed?.reject(error);
-      for (const leg of skipped) leg.reject(new NotRun('a statement before it failed', { cause: error }));
+      const at = this.#at;
+      this.#at = this.replies.length;
+      const [failed, ...skipped] = this.replies.slice(at);
+      failed?.reject(this.#named[at] ? this.#from.errorOf(error) : error);
+      for (const reply of skipped) reply.reject(new NotRun('a statement before it failed', { cause: error }));
       this.#end(true);
     }
   };

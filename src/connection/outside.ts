@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { Scope, scopeWith } from '../base/scope.js';
 
 /** A write in the function of a lock, on its way. Whether it belongs to the lock's transaction shows where it arrives. */
 interface Write {
@@ -6,12 +6,14 @@ interface Write {
   refuse(): Error;
 }
 
-/** On `globalThis`: the pool may have been fenced by another copy of this package. */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.writes');
-const slots = globalThis as { [SLOT]?: AsyncLocalStorage<Write> };
-slots[SLOT] ??= new AsyncLocalStorage<Write>();
+export function writing<R>(write: Write, send: () => Promise<R>): Promise<R> {
+  return new Scope({ write }).run(send);
+}
 
-export const writes = slots[SLOT];
+/** What the write that is on its way here is refused with, if one is. */
+export function refusalOfWrite(): Error | undefined {
+  return (scopeWith('write')?.inside.write as Write | undefined)?.refuse();
+}
 
 /** A connection that is no lock's, fetched in the function of a lock: a write that arrives on it is refused. */
 export function refusingWrites<C extends { query(...given: never[]): unknown }>(client: C): C {
@@ -21,8 +23,8 @@ export function refusingWrites<C extends { query(...given: never[]): unknown }>(
       if (typeof value !== 'function') return value;
       if (name !== 'query') return value.bind(target) as unknown;
       return (...given: never[]) => {
-        const write = writes.getStore();
-        return write ? Promise.reject(write.refuse()) : target.query(...given);
+        const refusal = refusalOfWrite();
+        return refusal ? Promise.reject(refusal) : target.query(...given);
       };
     },
   });

@@ -1,4 +1,6 @@
+import type { Reply } from '../base/reply.js';
 import {
+  type Answer,
   type Beginning,
   type Committing,
   type Conductor,
@@ -6,9 +8,7 @@ import {
   NotRun,
   type Row,
   type Statement,
-  type TextRow,
 } from '../fence/database.js';
-import type { Answer } from './flight.js';
 import type { PgClient, PgLine, PgResult } from './pg-line.js';
 
 const LEVELS: Readonly<Record<string, string>> = {
@@ -24,7 +24,7 @@ const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
 const NOTHING: PgResult = { command: '', rows: [] };
 const ANSWERED = Promise.resolve(NOTHING);
 
-type Answers = readonly Promise<readonly TextRow[]>[];
+type Answers = readonly Reply<Answer>[];
 
 /** One transaction on a connection of pg; `facade` is what the database client sees of it. */
 export class PgConnection implements Connection {
@@ -67,8 +67,8 @@ export class PgConnection implements Connection {
 
   begin(beginning: Beginning): Answers {
     const [, ...answers] = this.#sent().fly(beginningOf(beginning));
-    this.#answers = answers.map((answer) => rowsOf(answer.catch(sayWhy)));
-    return this.#answers;
+    this.#answers = answers;
+    return answers;
   }
 
   readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> =>
@@ -76,14 +76,12 @@ export class PgConnection implements Connection {
 
   commit(next: Beginning | undefined): Committing {
     const line = this.#sent();
-    if (next === undefined) {
-      const [commit] = line.fly([COMMIT]) as [Promise<Answer>];
-      return { tag: commit.then(tagOf), next: undefined };
-    }
-    const [commit, , ...begun] = line.fly([COMMIT, ...beginningOf(next)]) as [Promise<Answer>, ...Promise<Answer>[]];
+    const statements = next === undefined ? [COMMIT] : [COMMIT, ...beginningOf(next)];
+    const [answer, , ...begun] = line.fly(statements) as [Reply<Answer>, ...Reply<Answer>[]];
+    if (next === undefined) return { answer, next };
     this.#line = undefined;
     this.#passed = line;
-    return { tag: commit.then(tagOf), next: new PgConnection(line, begun.map(rowsOf)) };
+    return { answer, next: new PgConnection(line, begun) };
   }
 
   async rollback(): Promise<void> {
@@ -113,18 +111,29 @@ export class PgConnection implements Connection {
     if (this.stage !== 'working' && text === ROLLBACK) return this.rollback().then(() => NOTHING);
     const { conductor } = this;
     if (conductor === undefined) return Promise.reject(new NotRun('the transaction of the lock has not begun'));
-    if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit().then(() => NOTHING);
-    return conductor.pass(text, () => this.#work(config));
+    if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit(NOTHING);
+    return this.#work(config as Record<string, unknown>, text, conductor);
   }
 
-  #work(config: object): Promise<PgResult> {
-    const line = this.#sent();
-    const sent = line.send(config as Record<string, unknown>);
-    return sent.then((result) => {
-      // `I`: outside a transaction. Nothing but the work's own SQL can have ended it.
-      if (line.status === 'I') this.conductor?.ended(result.command);
-      return result;
-    });
+  #work(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
+    let line: PgLine;
+    try {
+      line = this.#sent();
+      conductor.enter(text);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return line.send(config).then(
+      (result) => {
+        // `I`: outside a transaction. Nothing but the work's own SQL can have ended it.
+        if (line.status === 'I') conductor.ended(result.command);
+        conductor.left();
+        return result;
+      },
+      (error: unknown) => {
+        throw conductor.failed(error);
+      },
+    );
   }
 
   #sent(): PgLine {
@@ -147,16 +156,3 @@ function beginningOf({ isolationLevel, statements }: Beginning): Statement[] {
   const level = isolationLevel === undefined ? '' : ` ISOLATION LEVEL ${LEVELS[isolationLevel]}`;
   return [{ text: `BEGIN${level}`, values: [] }, ...statements];
 }
-
-function rowsOf(answer: Promise<Answer>): Promise<readonly TextRow[]> {
-  const rows = answer.then((answered) => answered.rows);
-  rows.catch(() => {});
-  return rows;
-}
-
-/** Nothing came before it that would not be begun again with it. */
-function sayWhy(error: unknown): never {
-  throw error instanceof NotRun ? error.cause : error;
-}
-
-const tagOf = ({ tag }: Answer) => tag;

@@ -1,5 +1,8 @@
-import type { Statement } from '../fence/database.js';
-import { type Answer, type FlightClass, flightClass, type QueryClass } from './flight.js';
+import type { Reply } from '../base/reply.js';
+import type { Answer, Statement } from '../fence/database.js';
+import { type Departure, type FlightClass, flightClass, type QueryClass } from './flight.js';
+import type { Parsing } from './messages.js';
+import { Prepared } from './prepared.js';
 
 /** A client of pg, out of its pool. */
 export interface PgClient {
@@ -26,9 +29,12 @@ export interface PgResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
 
+const preparedOf = new WeakMap<PgPool, Prepared>();
+
 /** A connection from when it leaves the pool until it goes back, for the transactions that follow each other on it. */
-export class PgLine {
+export class PgLine implements Departure {
   readonly #client: PgClient;
+  readonly #prepared: Prepared;
   readonly #pool: PgPool;
   readonly #Flight: FlightClass;
   /** Flights that have not been answered to their end. */
@@ -43,6 +49,9 @@ export class PgLine {
     this.#client = client;
     this.#pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
+    const prepared = preparedOf.get(pool) ?? new Prepared();
+    preparedOf.set(pool, prepared);
+    this.#prepared = prepared;
     // One that breaks while nothing is in flight says so by an event, which ends the process where nobody listens.
     client.on('error', this.#onError);
   }
@@ -60,11 +69,23 @@ export class PgLine {
   }
 
   /** Sends the statements in one write. */
-  fly(statements: readonly Statement[]): readonly Promise<Answer>[] {
+  fly(statements: readonly Statement[]): readonly Reply<Answer>[] {
     this.#inFlight++;
-    const flight = new this.#Flight(statements, this.#onEnd);
+    const flight = new this.#Flight(statements, this);
     this.#client.query(flight);
-    return flight.answers;
+    return flight.replies;
+  }
+
+  parsingOf(statement: Statement): Parsing {
+    return this.#prepared.parsingOf(this.#client, statement);
+  }
+
+  learn(name: string): void {
+    this.#prepared.learn(this.#client, name);
+  }
+
+  errorOf(error: unknown): unknown {
+    return this.#prepared.errorOf(error);
   }
 
   /** One statement; always by the extended protocol, in which the server refuses a text with several. */
@@ -90,13 +111,13 @@ export class PgLine {
     this.#leave();
   }
 
-  readonly #onEnd = (failed: boolean): void => {
+  onEnd(failed: boolean): void {
     this.#inFlight--;
     // Twice in a row: it was no statement that failed.
     this.#broken ||= failed && this.#isUnsure;
     this.#isUnsure = failed;
     if (this.#leaving && this.#inFlight === 0) this.#settle();
-  };
+  }
 
   /** Behind an error pg tells the status only with the next answer, and a flight without statements has one. */
   #settle(): void {

@@ -1,6 +1,6 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { scopeWith } from '../base/scope.js';
 import type { Connection } from '../fence/database.js';
-import { refusingWrites, writes } from './outside.js';
+import { refusalOfWrite, refusingWrites } from './outside.js';
 import { PgConnection } from './pg-connection.js';
 import { type PgClient, PgLine, type PgPool } from './pg-line.js';
 
@@ -55,12 +55,11 @@ export class Ticket {
   }
 }
 
-/** On `globalThis`: a second copy of this package, or a dev server's reload, finds the pool fenced by the first. */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.tickets');
-const slots = globalThis as { [SLOT]?: AsyncLocalStorage<Ticket> };
-slots[SLOT] ??= new AsyncLocalStorage<Ticket>();
-
-export const tickets = slots[SLOT];
+/** That of the transaction for which a connection is fetched in the present async context, while it has none. */
+export function openTicket(): Ticket | undefined {
+  const ticket = scopeWith('ticket')?.inside.ticket as Ticket | undefined;
+  return ticket?.isOpen ? ticket : undefined;
+}
 
 const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
 
@@ -73,13 +72,13 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => bool
   Object.defineProperty(pool, FENCED, { value: true });
   const { connect, query } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
-    const ticket = given.length === 0 ? tickets.getStore() : undefined;
-    if (ticket?.isOpen) return ticket.take(this, () => connect.call(this));
+    const ticket = given.length === 0 ? openTicket() : undefined;
+    if (ticket !== undefined) return ticket.take(this, () => connect.call(this));
     const client = connect.apply(this, given as []);
     return given.length === 0 && inLock() ? client.then(refusingWrites) : client;
   };
   pool.query = function (this: PgPool, ...given: unknown[]) {
-    const write = writes.getStore();
-    return write ? Promise.reject(write.refuse()) : query.apply(this, given);
+    const refusal = refusalOfWrite();
+    return refusal ? Promise.reject(refusal) : query.apply(this, given);
   };
 }

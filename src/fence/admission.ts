@@ -1,6 +1,9 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Query, Statement, TextRow } from './database.js';
 import { ADMIT } from './sql.js';
+
+/** Made of its text: behind a pooler another version of this package may have prepared its own on the same server. */
+const ADMIT_NAME = `fenced_lock ${createHash('sha256').update(ADMIT).digest('hex').slice(0, 16)}`;
 
 /** What Postgres said to one attempt at one transaction. */
 export interface Admission {
@@ -16,7 +19,6 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch, or `undefined` where none has been started since the last crash. */
   readonly epoch: string | undefined;
-  readonly isolation: string;
 }
 
 export interface AdmissionRequest {
@@ -39,43 +41,46 @@ export interface AdmissionRequest {
   readonly durable?: boolean | undefined;
 }
 
-/** What `fenced_lock.admit` answers with. */
-interface Answer {
-  readonly tokens: readonly string[];
-  readonly turn: string;
-  readonly xid: string;
-  readonly pid: number;
-  readonly epoch: string | null;
-  readonly isolation: string;
-}
-
 /** The statement that asks for an admission, and the id of the attempt in it. */
 export function admissionOf(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
-  const { keys, holders, tokens, successors, room, durable } = request;
+  const { keys, holders, leaseTime, workTime, waitTime, room, tokens, successors, durable } = request;
   const attempt = randomUUID();
-  const [leaseTime, workTime, waitTime] = [request.leaseTime, request.workTime, request.waitTime].map(Math.ceil);
-  // What is undefined does not go out.
-  const registered = { tokens: tokens?.map(String), successors, room, durable };
-  const sent = { keys, holders, attempt, leaseTime, workTime, waitTime, ...registered };
-  return { statement: { text: ADMIT, values: [JSON.stringify(sent)] }, attempt };
+  const values = [
+    arrayOf(keys),
+    arrayOf(holders),
+    attempt,
+    String(Math.ceil(leaseTime)),
+    String(Math.ceil(workTime)),
+    String(Math.ceil(waitTime)),
+    room === undefined ? null : String(room),
+    tokens === undefined ? null : arrayOf(tokens.map(String)),
+    successors === undefined ? null : arrayOf(successors),
+    durable === undefined ? null : String(durable),
+  ];
+  return { statement: { text: ADMIT, name: ADMIT_NAME, values }, attempt };
+}
+
+/** As Postgres reads an array. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
+function arrayOf(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
 
 export function readAdmission(
   { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: string },
   rows: readonly TextRow[],
 ): Admission {
-  const answer = JSON.parse(rows[0]?.[0] as string) as Answer;
-  const drawn = answer.tokens.map(BigInt);
+  const answer = rows[0]?.[0] ?? '';
+  const [turn = '', xid = '', pid, epoch, ...drawn] = answer.split(' ');
+  const tokens = drawn.map(BigInt);
   return {
     key: keys.at(-1) as string,
     attempt,
-    tokens: drawn,
-    token: drawn.at(-1) as bigint,
-    turn: BigInt(answer.turn),
-    xid: answer.xid,
-    pid: answer.pid,
-    epoch: answer.epoch ?? undefined,
-    isolation: answer.isolation,
+    tokens,
+    token: tokens.at(-1) as bigint,
+    turn: BigInt(turn),
+    xid,
+    pid: Number(pid),
+    epoch: epoch === '-' ? undefined : epoch,
   };
 }
 

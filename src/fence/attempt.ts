@@ -12,7 +12,7 @@ import {
 import type { Admission, AdmissionRequest } from './admission.js';
 import { endBackend, endBlockers } from './backends.js';
 import type { Call } from './call.js';
-import type { Conductor, Connection, Statement } from './database.js';
+import type { Answer, Conductor, Connection, Statement } from './database.js';
 import { Entry, type EntryOptions } from './entry.js';
 import type { Fencing } from './fencing.js';
 import { Gate } from './gate.js';
@@ -138,6 +138,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The database client's transaction is over. */
   #onEnd(error: unknown): void {
+    this.#entry.over();
     if (this.#phase === 'committing') return;
     this.#alarm.stop();
     const why = this.#refused ? this.#refused.error : (this.#operations?.named(error) ?? error);
@@ -166,10 +167,11 @@ export class Attempt<Tx, R> implements Conductor {
 
   async #admitted(connection: Connection): Promise<Admission> {
     const { database, strike, limits } = this.#call;
-    if (!connection.isBehind) this.#strikeAfter(this.#waitTime() + 2 * ANSWER_TIME, SILENT);
+    if (connection.isBehind) this.#alarm.set(limits.wait.deadline.remaining, () => this.#notAnswered());
+    else this.#strikeAfter(this.#waitTime() + 2 * ANSWER_TIME, SILENT);
     const help = this.#blocked ? this.#askForHelp() : undefined;
     try {
-      const admission = await (connection.isBehind ? this.#behindCommit() : this.#entry.admission);
+      const admission = await this.#entry.admission.promise;
       // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
       if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
       strike.throwIfStruck();
@@ -188,15 +190,13 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   /** It was sent with the COMMIT before it, and is answered behind it. Where that one is lost, its connection is closed. */
-  async #behindCommit(): Promise<Admission> {
+  #notAnswered(): void {
     const { grant, limits } = this.#call;
-    const { deadline, waitTime } = limits.wait;
-    const admission = await within(this.#entry.admission, deadline.remaining);
-    if (admission !== OVERDUE) return admission;
-    const error = new LockTimeoutError(grant.key, `${waitTime} ms`, new Error('the COMMIT before it was not answered'));
+    const lost = new Error('the COMMIT before it was not answered');
+    const error = new LockTimeoutError(grant.key, `${limits.wait.waitTime} ms`, lost);
     // At once: its ROLLBACK waits for that answer, too.
     this.#fail(error);
-    throw error;
+    this.#entry.admission.reject(error);
   }
 
   #notAdmitted(error: unknown): unknown {
@@ -211,8 +211,8 @@ export class Attempt<Tx, R> implements Conductor {
   /** Whoever is in the way of the admission and has lost the lease that we have is ended. */
   #askForHelp() {
     return after(BLOCKED_FOR, () => {
-      void this.#entry.before.at(-1)?.then(
-        ([row]) => endBlockers(this.#call, row),
+      this.#entry.before.at(-1)?.listen(
+        ({ rows: [row] }) => endBlockers(this.#call, row),
         () => {},
       );
     });
@@ -230,35 +230,31 @@ export class Attempt<Tx, R> implements Conductor {
     } finally {
       // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
       this.#gate.shut(() => this.#closed());
-      await this.#drain(connection, admission);
+      if (this.#gate.busy || this.#gate.failure !== undefined) await this.#drain(connection, admission);
     }
     this.#mayCommit();
   }
 
-  pass<T>(text: string, send: () => Promise<T>): Promise<T> {
-    try {
-      refuseControl(text, this.#call.grant.key);
-      // After a stop of the process, replies and closed sockets come before overdue timers: the lease is lost by the clock,
-      // which strikes the work, and the caller learns that instead of what it led to.
-      void this.#call.grant.loss;
-      this.#gate.enter();
-    } catch (error) {
-      return Promise.reject(error);
-    }
-    return send().then(
-      (answer) => {
-        this.#gate.leave();
-        return answer;
-      },
-      (error: unknown) => {
-        void this.#call.grant.loss;
-        const named = this.#operations?.named(error) ?? error;
-        this.#gate.fail(named);
-        this.refused(named);
-        this.#gate.leave();
-        throw named;
-      },
-    );
+  enter(text: string): void {
+    const { grant } = this.#call;
+    refuseControl(text, grant.key);
+    // After a stop of the process, replies and closed sockets come before overdue timers: the lease is lost by the clock,
+    // which strikes the work, and the caller learns that instead of what it led to.
+    void grant.loss;
+    this.#gate.enter();
+  }
+
+  left(): void {
+    this.#gate.leave();
+  }
+
+  failed(error: unknown): unknown {
+    void this.#call.grant.loss;
+    const named = this.#operations?.named(error) ?? error;
+    this.#gate.fail(named);
+    this.refused(named);
+    this.#gate.leave();
+    return named;
   }
 
   /** Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write. */
@@ -272,8 +268,8 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   /** The only place where COMMIT is sent. */
-  async commit(): Promise<void> {
-    const { database, successor } = this.#call;
+  async commit<T>(done: T): Promise<T> {
+    const { successor } = this.#call;
     const connection = this.#entry.connection as Connection;
     try {
       // COMMIT outside a transaction succeeds, too.
@@ -286,19 +282,30 @@ export class Attempt<Tx, R> implements Conductor {
     }
     this.#phase = 'committing';
     const chained = connection.canChain ? successor?.() : undefined;
-    const { tag, next } = connection.commit(chained?.asked.beginning);
+    const { answer, next } = connection.commit(chained?.asked.beginning);
     this.#hasSuccessor = next !== undefined;
     if (next) chained?.begin(next);
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
-    try {
-      if ((await tag) === 'COMMIT') return this.#settle({ value: this.#value as R });
-    } catch (error) {
-      const code = database.sqlState(error);
-      // Refused by the server itself, so it is known to have been rolled back. The database client gives it its own form.
-      if (code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2))) this.#phase = 'refused';
-      else this.#onLost(connection, error);
-      throw error;
+    return await new Promise<T>((resolve, reject) =>
+      answer.listen(
+        (committed) => {
+          const refusal = this.#onAnswer(committed);
+          if (refusal === undefined) resolve(done);
+          else reject(refusal);
+        },
+        (error) => {
+          this.#onNoAnswer(connection, error);
+          reject(error);
+        },
+      ),
+    );
+  }
+
+  #onAnswer({ tag }: Answer): TransactionAbortedError | undefined {
+    if (tag === 'COMMIT') {
+      this.#settle({ value: this.#value as R });
+      return undefined;
     }
     const aborted = new TransactionAbortedError(
       this.#call.grant.key,
@@ -307,7 +314,14 @@ export class Attempt<Tx, R> implements Conductor {
       this.#gate.failure?.error,
     );
     this.#fail(aborted);
-    throw aborted;
+    return aborted;
+  }
+
+  #onNoAnswer(connection: Connection, error: unknown): void {
+    const code = this.#call.database.sqlState(error);
+    // Refused by the server itself, so it is known to have been rolled back. The database client gives it its own form.
+    if (code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2))) this.#phase = 'refused';
+    else this.#onLost(connection, error);
   }
 
   /** Throws what forbids a commit. */
@@ -351,7 +365,7 @@ export class Attempt<Tx, R> implements Conductor {
     const { connection, admission } = this.#entry;
     this.#entry.abandon();
     if (connection === undefined) return;
-    const settled = admission.then(
+    const settled = admission.promise.then(
       () => {},
       () => {},
     );

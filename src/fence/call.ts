@@ -66,7 +66,7 @@ export interface Call<Tx, R> {
   readonly work: (tx: Tx, admission: Admission) => Promise<R>;
   readonly registered?: Registered | undefined;
   /** Called when COMMIT is about to be sent: whose turn it is next. */
-  readonly successor?: () => Successor | undefined;
+  readonly successor?: (() => Successor | undefined) | undefined;
   /** Has `beat` called now and then while the lease is held. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;

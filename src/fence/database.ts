@@ -1,3 +1,5 @@
+import type { Reply } from '../base/reply.js';
+
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Runs one statement with bound values. */
@@ -7,10 +9,18 @@ export type Query = (text: string, values: readonly unknown[]) => Promise<readon
 export interface Statement {
   readonly text: string;
   readonly values: readonly (string | null)[];
+  /** The name that it may be prepared under: of this text, and of no other. */
+  readonly name?: string;
 }
 
 /** The columns of a row, in the server's text form. */
 export type TextRow = readonly (string | null)[];
+
+/** What the server answers to a statement. */
+export interface Answer {
+  readonly rows: readonly TextRow[];
+  readonly tag: string;
+}
 
 /** How a transaction begins: BEGIN, and the statements that go out with it. */
 export interface Beginning {
@@ -21,18 +31,21 @@ export interface Beginning {
 
 /** Decides on what the database client sends over a connection once the work has begun. */
 export interface Conductor {
-  /** Sends a statement of the work, or rejects in its place. */
-  pass<T>(text: string, send: () => Promise<T>): Promise<T>;
+  /** A statement of the work is about to be sent: `left` or `failed` follows. Throws what refuses it. */
+  enter(text: string): void;
+  left(): void;
+  /** Returns the error that the work gets. */
+  failed(error: unknown): unknown;
   /** The work is over and the database client asks for COMMIT. Resolves when it is done, rejects if it is not. */
-  commit(): Promise<void>;
+  commit<T>(done: T): Promise<T>;
   /** A statement of the work has ended the transaction: `COMMIT` or `ROLLBACK`, as far as the server told. */
   ended(tag: string): void;
 }
 
 /** COMMIT that has been sent. */
 export interface Committing {
-  /** `COMMIT`, or `ROLLBACK` where a failed statement had aborted the transaction; rejects without an answer. */
-  readonly tag: Promise<string>;
+  /** Its tag is `COMMIT`, or `ROLLBACK` where a failed statement had aborted the transaction; rejects without an answer. */
+  readonly answer: Reply<Answer>;
   /** The transaction that was begun in the same flight. */
   readonly next: Connection | undefined;
 }
@@ -51,9 +64,9 @@ export interface Connection {
   /** Whether COMMIT may take the next transaction along. */
   readonly canChain: boolean;
   /** An answer for each statement. Behind one that failed the others reject with `NotRun`. */
-  begin(beginning: Beginning): readonly Promise<readonly TextRow[]>[];
+  begin(beginning: Beginning): readonly Reply<Answer>[];
   /** The answers of the beginning that was sent, by this connection or by the one before it. */
-  readonly answers: readonly Promise<readonly TextRow[]>[];
+  readonly answers: readonly Reply<Answer>[];
   /** One statement of ours, behind what is in flight. */
   readonly query: Query;
   commit(next: Beginning | undefined): Committing;

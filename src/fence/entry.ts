@@ -1,5 +1,7 @@
+import { Reply } from '../base/reply.js';
 import { type Admission, type AdmissionRequest, admissionOf, readAdmission } from './admission.js';
 import {
+  type Answer,
   type Beginning,
   type Connection,
   type Database,
@@ -7,7 +9,6 @@ import {
   NotRun,
   type Opening,
   type Statement,
-  type TextRow,
   type TransactionOptions,
 } from './database.js';
 
@@ -29,9 +30,9 @@ export interface EntryOptions extends TransactionOptions {
  */
 export class Entry<Tx> {
   /** Resolves with Postgres's yes; rejects where it says no, or was never asked. */
-  readonly admission: Promise<Admission>;
+  readonly admission = new Reply<Admission>();
   /** The answers to the statements before the admission. */
-  before: readonly Promise<readonly TextRow[]>[] = [];
+  before: readonly Reply<Answer>[] = [];
   connection: Connection | undefined;
   readonly #opening: Opening<Tx>;
   readonly #over: Connection | undefined;
@@ -43,26 +44,25 @@ export class Entry<Tx> {
     over: Connection | undefined,
     asked: AskedFor | undefined,
   ) {
-    let resolve: (admission: Admission) => void = () => {};
-    let reject: (error: unknown) => void = () => {};
-    this.admission = new Promise((yes, no) => {
-      resolve = yes;
-      reject = no;
-    });
-    this.admission.catch(() => {});
     const connected = (connection: Connection): void => {
       this.connection = connection;
       if (this.#discarded) {
-        reject(new NotRun('it is not needed any more'));
+        this.admission.reject(new NotRun('it is not needed any more'));
         return;
       }
       const sent = asked ?? askFor(options);
       const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
       this.before = answers.slice(0, -1);
-      answers
-        .at(-1)
-        ?.then((rows) => resolve(readAdmission(sent, rows)))
-        .catch(reject);
+      answers.at(-1)?.listen(
+        ({ rows }) => {
+          try {
+            this.admission.resolve(readAdmission(sent, rows));
+          } catch (error) {
+            this.admission.reject(error);
+          }
+        },
+        (error) => this.admission.reject(over === undefined ? whyOf(error) : error),
+      );
     };
     this.#over = over;
     this.#opening = database.open({ ...options, over, connected });
@@ -79,12 +79,13 @@ export class Entry<Tx> {
   }
 
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
-    const ended = this.#opening.run(hook, body);
-    if (this.#over === undefined) return ended;
-    // One that was disconnected meanwhile begins nothing, and its beginning is under way all the same.
-    return ended.finally(() => {
-      if (this.connection === undefined) this.#over?.abandon();
-    });
+    return this.#opening.run(hook, body);
+  }
+
+  /** The database client's transaction is over. One that was disconnected meanwhile has begun nothing. */
+  over(): void {
+    // Its beginning is under way all the same.
+    if (this.connection === undefined) this.#over?.abandon();
   }
 
   /** Instead of `run`: rolls back, and gives the connection back. */
@@ -110,4 +111,9 @@ export function askFor({ request, isolationLevel, before = [] }: EntryOptions): 
   const asked = request();
   const { statement, attempt } = admissionOf(asked);
   return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
+}
+
+/** Nothing came before it that would not be begun again with it. */
+function whyOf(error: unknown): unknown {
+  return error instanceof NotRun && error.cause !== undefined ? error.cause : error;
 }

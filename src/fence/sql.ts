@@ -3,7 +3,8 @@
 // types on both sides of an operator are its own: in a search_path, a better match may be somebody else's, and runs as us.
 
 /** First statement of a fenced transaction. */
-export const ADMIT = 'SELECT fenced_lock.admit($1::pg_catalog.text::pg_catalog.jsonb)::pg_catalog.text AS answer';
+export const ADMIT = `SELECT fenced_lock.admit($1::pg_catalog.text[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid,
+  $4::integer, $5::integer, $6::integer, $7::integer, $8::bigint[], $9::pg_catalog.uuid[], $10::boolean) AS answer`;
 
 /** Where a retried admission is about to wait: its backend and transaction, so that it can be asked what they wait for. */
 export const OWN_TRANSACTION = `SELECT pg_catalog.pg_backend_pid() AS pid,

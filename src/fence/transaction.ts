@@ -33,7 +33,11 @@ const CANCELED =
  *
  * @returns what the work returned, and only if its transaction has committed.
  */
-export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
+export function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
+  return call.limits.retries === 0 ? admittedTransaction(call, call.entry, undefined) : repeatedTransaction(call);
+}
+
+async function repeatedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   const { grant, limits, strike } = call;
   let refusal: unknown;
   for (let run = 0; ; run++) {

@@ -2,6 +2,7 @@ import { after, now, type Timer } from '../base/clock.js';
 import { Caller, type Line } from './caller.js';
 import { Contention, type Means } from './contention.js';
 import { Lease } from './lease.js';
+import { Lingering } from './lingering.js';
 import { Lookout } from './lookout.js';
 import { Patience } from './patience.js';
 import type { Renewal } from './renewal.js';
@@ -23,21 +24,25 @@ export interface Shared extends Means {
 
 /**
  * What one process does for one key: its callers in line, one place in the store's queue, and at most one lease, which
- * passes from caller to caller. It is in one of four states:
+ * passes from caller to caller. It is in one of five states:
  *
  *   idle        no callers
  *   contending  on its way to the lease
  *   holding     one caller has its turn
+ *   lingering   no callers; keeps the lease for the rest of this turn of the event loop
  *   yielding    asks the store whether another process waits
  */
 export class Contender {
   readonly key: string;
   readonly #shared: Shared;
+  /** Whether its callers come one right after the other: the next one need not ask for what the last one gave back. */
+  readonly #mayLinger: boolean;
   readonly #onIdle: (waitedFor: boolean) => void;
   readonly #waiting = new Set<Caller>();
   readonly #patience = new Patience(this.#waiting);
-  #state: 'idle' | 'contending' | 'holding' | 'yielding' = 'idle';
+  #state: 'idle' | 'contending' | 'holding' | 'lingering' | 'yielding' = 'idle';
   #lease: Lease | undefined;
+  #lingering: Lingering | undefined;
   /** Whether the lease is extended, so that it is as good for the next caller as for the last. */
   #renewed = false;
   /** Whether who has its turn may hand the lease on to another process, as a handle may. */
@@ -52,9 +57,10 @@ export class Contender {
   readonly #contention: Contention;
   readonly #line: Line;
 
-  constructor(key: string, shared: Shared, onIdle: (waitedFor: boolean) => void) {
+  constructor(key: string, shared: Shared, mayLinger: boolean, onIdle: (waitedFor: boolean) => void) {
     this.key = key;
     this.#shared = shared;
+    this.#mayLinger = mayLinger;
     this.#onIdle = onIdle;
     this.#contention = new Contention(key, shared, () => this.#first);
     this.#line = {
@@ -78,14 +84,16 @@ export class Contender {
     this.#waiting.add(caller);
     this.#contention.keepPlace(request.deadline);
     if (this.#state === 'idle') void this.#contend();
+    else if (this.#state === 'lingering') this.#goOn();
     else caller.settle();
     this.#lookAfter();
     return caller.turn;
   }
 
   /** Turns away who waits; whose turn it is goes on. */
-  turnAway(error: unknown): void {
+  close(error: unknown): void {
     for (const caller of this.#waiting) caller.turnAway(error);
+    this.#lingering?.now();
   }
 
   /** The lease was taken from this holder. */
@@ -135,8 +143,11 @@ export class Contender {
 
   #call(caller: Caller, lease: Lease): void {
     this.#waiting.delete(caller);
-    if (this.#waiting.size === 0) this.#patience.stop();
-    else if (this.#handovers === this.#shared.maxLocalHandovers - ASKED_AHEAD) void this.#askAhead(lease);
+    const goesOn = this.#waiting.size > 0;
+    if (!goesOn) this.#patience.stop();
+    if ((goesOn || this.#mayLinger) && this.#handovers === this.#shared.maxLocalHandovers - ASKED_AHEAD) {
+      void this.#askAhead(lease);
+    }
     this.#turns++;
     this.#mayGoElsewhere = !caller.request.mayShare;
     this.#lookAfter();
@@ -168,6 +179,7 @@ export class Contender {
   /** Where no other process waits the key need not be offered to one, and stays here without a pause. */
   async #askAhead(lease: Lease): Promise<void> {
     const state = await this.#shared.store.inspect(this.key).catch(() => undefined);
+    lease.contended = state?.waiting !== 0;
     if (this.#lease === lease && state?.holder === lease.holder && state.waiting === 0) this.#handovers = 0;
   }
 
@@ -179,12 +191,34 @@ export class Contender {
       this.#call(next, lease);
     } else if (next && lease.loss === undefined && this.#mayShare(next)) {
       void this.#yield(lease, next.request);
+    } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
+      this.#state = 'lingering';
+      this.#lingering = new Lingering(() => this.#giveBack(lease));
     } else {
-      this.#letGo(lease);
-      this.#shared.giveBack(lease);
-      if (next) void this.#contend();
-      else this.#rest();
+      this.#giveBack(lease);
     }
+  }
+
+  #giveBack(lease: Lease): void {
+    this.#lingering = undefined;
+    this.#letGo(lease);
+    this.#shared.giveBack(lease);
+    if (this.#waiting.size > 0) void this.#contend();
+    else this.#rest();
+  }
+
+  /** Somebody has come for what was kept. */
+  #goOn(): void {
+    this.#lingering?.stop();
+    this.#lingering = undefined;
+    this.#state = 'holding';
+    this.#next(this.#lease as Lease);
+  }
+
+  /** Whether no other process is known to wait for it, and what it has is as good for one more caller. */
+  #isAlone(lease: Lease): boolean {
+    const { maxLocalHandovers } = this.#shared;
+    return this.#renewed && !lease.contended && !lease.shared && this.#handovers < maxLocalHandovers && !lease.loss;
   }
 
   /** Whether the lease may pass to this caller as it is. */

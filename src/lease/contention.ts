@@ -124,6 +124,7 @@ export class Contention {
         this.#trouble = undefined;
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
+          lease.contended = answer.contended !== false;
           if (answer.shared && !first.request.mayShare) {
             this.#means.giveBack(claim);
             // Its release may be sent again, for as long as that matters: it is nobody's name any more.

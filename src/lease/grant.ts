@@ -88,14 +88,18 @@ export class Grant {
   }
 }
 
-/** All of the keys, or none; the first one's turn is had already. A lease that is lost meanwhile ends the waiting. */
-export async function withOthers(
+/** All of the keys, or none; the first one's turn is had already. */
+export function withOthers(
   first: Turn,
   room: WaitingRoom,
   keys: readonly string[],
   request: Request,
-): Promise<Grant> {
-  if (keys.length === 1) return new Grant([first]);
+): Grant | Promise<Grant> {
+  return keys.length === 1 ? new Grant([first]) : withEach(first, room, keys, request);
+}
+
+/** A lease that is lost while it waits for the others ends that. */
+async function withEach(first: Turn, room: WaitingRoom, keys: readonly string[], request: Request): Promise<Grant> {
   const turns = [first];
   // Not AbortSignal.any: what that makes is remembered by the caller's signal, which may live as long as the process.
   const end = new AbortController();

@@ -17,6 +17,8 @@ export class Lease implements Claim {
   readonly leaseTime: number;
   /** Whether others may have the key too: the store could not be asked, and Postgres alone keeps order. */
   readonly shared: boolean;
+  /** Whether other processes are known to wait for the key, or may; as far as was told last. */
+  contended = true;
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;

@@ -1,7 +1,10 @@
 /** What an acquire found. */
 export type Answer =
-  /** `shared`: why others may have it too; only Postgres keeps order at the moment. */
-  | { readonly taken: true; readonly shared?: Error }
+  /**
+   * `shared`: why others may have it too; only Postgres keeps order at the moment. `contended`: whether other processes
+   * wait for it; `undefined` where the store does not say.
+   */
+  | { readonly taken: true; readonly shared?: Error; readonly contended?: boolean }
   /**
    * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `split`: nobody has it, because
    * several asked at once and none had enough votes: look again soon, and not in step with the others.

@@ -1,6 +1,7 @@
 import { type Deadline, now, sleep } from '../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
+import { Recent } from '../base/recent.js';
 import { Contender, type Shared } from './contender.js';
 import { Lease } from './lease.js';
 import { Releases } from './releases.js';
@@ -17,7 +18,9 @@ const DEAF_REST = 250;
 
 /** For how long a key that was waited for counts as busy; ms. */
 const BUSY_TIME = 1_000;
-const MOST_BUSY = 1_000;
+/** Within which somebody who comes for a key again does so at once: one caller after the other; ms. */
+const RETURN_TIME = 1;
+const MOST_KEYS = 1_000;
 
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
@@ -33,8 +36,10 @@ export class WaitingRoom {
   readonly #strict: boolean;
   readonly #byKey = new Map<string, Contender>();
   readonly #contenders = new Set<Contender>();
-  /** Keys that callers had to wait for, and until when that is to be reckoned with. */
-  readonly #busy = new Map<string, number>();
+  /** Keys that callers had to wait for, which is to be reckoned with. */
+  readonly #busy = new Recent(MOST_KEYS);
+  /** Keys that have just been given back. */
+  readonly #left = new Recent(MOST_KEYS);
   readonly #notAdmitted = new Set<() => void>();
   #adopted = 0;
   readonly #releases: Releases;
@@ -80,8 +85,7 @@ export class WaitingRoom {
 
   /** Whether a caller is likely to have the key at once: nobody has it here, and nobody had to wait for it lately. */
   isCalm(key: string): boolean {
-    const busyUntil = this.#busy.get(key);
-    return this.isFree(key) && (busyUntil === undefined || busyUntil <= now());
+    return this.isFree(key) && !this.#busy.has(key);
   }
 
   /** Callers of this process that wait for the key. */
@@ -137,7 +141,7 @@ export class WaitingRoom {
   async close(): Promise<void> {
     this.#closing = true;
     try {
-      for (const contender of [...this.#contenders]) contender.turnAway(closed(contender.key));
+      for (const contender of [...this.#contenders]) contender.close(closed(contender.key));
       for (const turnAway of [...this.#notAdmitted]) turnAway();
       this.#releases.flush();
       await new Promise<void>((resolve) => {
@@ -175,8 +179,9 @@ export class WaitingRoom {
   #contenderFor(key: string): Contender {
     const known = this.#strict ? undefined : this.#byKey.get(key);
     if (known) return known;
-    const contender = new Contender(key, this.#shared, (waitedFor) => {
-      if (waitedFor) this.#noteBusy(key);
+    const contender = new Contender(key, this.#shared, !this.#strict && this.#left.has(key), (waitedFor) => {
+      if (waitedFor) this.#busy.note(key, BUSY_TIME);
+      this.#left.note(key, RETURN_TIME);
       if (this.#byKey.get(key) === contender) this.#byKey.delete(key);
       this.#contenders.delete(contender);
       this.#noticeEmpty();
@@ -184,16 +189,6 @@ export class WaitingRoom {
     this.#byKey.set(key, contender);
     this.#contenders.add(contender);
     return contender;
-  }
-
-  #noteBusy(key: string): void {
-    this.#busy.delete(key);
-    this.#busy.set(key, now() + BUSY_TIME);
-    if (this.#busy.size <= MOST_BUSY) return;
-    for (const oldest of this.#busy.keys()) {
-      this.#busy.delete(oldest);
-      break;
-    }
   }
 
   #noticeEmpty(): void {

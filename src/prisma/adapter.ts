@@ -1,7 +1,7 @@
 import { AdapterConnection, type AdapterTransaction } from '../connection/adapter-connection.js';
-import { writes } from '../connection/outside.js';
+import { refusalOfWrite } from '../connection/outside.js';
 import type { PgPool } from '../connection/pg-line.js';
-import { fencePool, tickets } from '../connection/ticket.js';
+import { fencePool, openTicket } from '../connection/ticket.js';
 import { heldKey } from '../context.js';
 import type { AdapterFactory } from './internals.js';
 
@@ -44,7 +44,7 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
   if (type[FENCED] || start === undefined || !isPool(adapter.underlyingDriver?.())) return;
   Object.defineProperty(type, FENCED, { value: true });
   type.startTransaction = async function (this: Adapter, isolationLevel) {
-    if (tickets.getStore()?.isOpen) fenceDriver(this);
+    if (openTicket()) fenceDriver(this);
     return await start.call(this, isolationLevel);
   };
   classes++;
@@ -70,15 +70,15 @@ function fenceAdapter(adapter: Adapter & { [FENCED]?: true }): void {
   for (const verb of ['queryRaw', 'executeRaw'] as const) {
     const send = adapter[verb];
     adapter[verb] = async function (this: Adapter, query) {
-      const write = writes.getStore();
-      if (write) throw write.refuse();
+      const refusal = refusalOfWrite();
+      if (refusal) throw refusal;
       return await send.call(this, query);
     };
   }
   const start = adapter.startTransaction;
   adapter.startTransaction = async function (this: Adapter, isolationLevel) {
-    const ticket = tickets.getStore();
-    if (ticket === undefined || !ticket.isOpen) return await start.call(this, isolationLevel);
+    const ticket = openTicket();
+    if (ticket === undefined) return await start.call(this, isolationLevel);
     return ticket.takeOther(new AdapterConnection(await start.call(this, isolationLevel))).facade;
   };
 }

@@ -7,7 +7,7 @@ export interface PrismaInternals {
   readonly _runtimeDataModel: DataModel;
   $extends(extension: unknown): PrismaInternals;
   $disconnect(): Promise<void>;
-  $transaction(body: (tx: TransactionClient) => Promise<unknown>, options: Record<string, unknown>): Promise<unknown>;
+  $transaction<R>(body: (tx: TransactionClient) => Promise<R>, options: Record<string, unknown>): Promise<R>;
 }
 
 /** A driver adapter, such as `new PrismaPg({ connectionString })`. */

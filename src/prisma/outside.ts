@@ -1,5 +1,5 @@
 import { InsideTransactionError } from '../base/errors.js';
-import { writes } from '../connection/outside.js';
+import { writing } from '../connection/outside.js';
 import { heldKey } from '../context.js';
 import type { HookParams } from './internals.js';
 import { saysThatItWrites } from './raw-writes.js';
@@ -40,7 +40,7 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
     return refusal;
   };
   try {
-    return await writes.run({ refuse }, async () => await query(args));
+    return await writing({ refuse }, async () => await query(args));
   } catch (error) {
     // On its way here Prisma makes an error of its own of it.
     throw refusal ?? error;

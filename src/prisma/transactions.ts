@@ -1,7 +1,8 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
-import { Ticket, tickets } from '../connection/ticket.js';
+import { Reply } from '../base/reply.js';
+import { runInside, Scope, scopeWith } from '../base/scope.js';
+import { Ticket } from '../connection/ticket.js';
 import {
   type Database,
   type Hook,
@@ -32,47 +33,43 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned
 type Body = (tx: TransactionClient) => Promise<void>;
 
 function begin(client: PrismaInternals, options: OpeningOptions, concerned: readonly string[]): Opening<object> {
-  let decide: (body: Body) => void = () => {};
-  const decided = new Promise<Body>((resolve) => {
-    decide = resolve;
-  });
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(options.over, options.connected);
   const fencedBefore = fencedClasses();
-  const settled = tickets.run(ticket, () =>
+  const decided = new Reply<Body>();
+  const settled = runInside({ ticket }, () =>
     (hooks === undefined ? client : client.$extends(hooks.extension(concerned))).$transaction(
-      async (tx) => await (await decided)(tx),
+      (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
       prismaOptions(options),
     ),
   );
-  settled.catch(() => {});
   return {
-    async run(hook, body) {
-      const once = async (tx: TransactionClient) => {
+    run(hook, body) {
+      const once = (tx: TransactionClient): Promise<void> => {
         ticket.close();
-        if (!ticket.used) throw await notFenced(client, fencedBefore);
-        if (hooks !== undefined && !(HOOKED in tx)) throw anotherClient();
+        if (!ticket.used) return notFenced(client, fencedBefore);
+        if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook, tx);
         const own = fencedTx(tx, options.key);
-        await body(own.tx, own.close);
+        return body(own.tx, own.close);
       };
       let ended: Promise<void> | undefined;
       // An extension may repeat the transaction, on a connection that is not fenced: that one ends as the first did.
-      decide((tx) => {
+      decided.resolve((tx) => {
         ended ??= once(tx);
         return ended;
       });
-      await settled;
+      return settled;
     },
-    discard: () => decide(() => Promise.reject(new Error('not needed'))),
+    discard: () => decided.resolve(() => Promise.reject(new Error('not needed'))),
   };
 }
 
 /** Never a transaction without a fence: it begins again once the adapter of a client that had connected is fenced. */
-async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fencedBefore: number): Promise<Error> {
+async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fencedBefore: number): Promise<never> {
   if (adapter !== undefined) await fenceConnected(adapter);
-  if (fencedClasses() > fencedBefore) return new NotRun('the adapter had to be fenced first');
-  return new InvalidOptionError(
+  if (fencedClasses() > fencedBefore) throw new NotRun('the adapter had to be fenced first');
+  throw new InvalidOptionError(
     'adapter',
     'gave the transaction of the lock a connection that is not fenced: this client had connected before `fencedLock` was ' +
       'applied to it, or begins its transactions elsewhere. Apply `fencedLock` before the first query.',
@@ -108,8 +105,6 @@ interface Own {
   sent: boolean;
 }
 
-const owns = new AsyncLocalStorage<Own>();
-
 /** The hook of one transaction that sees its writes, for the models whose tables have no guard. */
 class WriteHooks {
   #hook: Hook | undefined;
@@ -132,7 +127,7 @@ class WriteHooks {
 
   #onWrite({ model = '', operation: name, args, query }: HookParams): Promise<unknown> {
     const [hook, tx] = [this.#hook, this.#tx];
-    const own = owns.getStore();
+    const own = scopeWith('own')?.inside.own as Own | undefined;
     const isOwn = own !== undefined && !own.sent && own.model === model && own.name === name;
     if (isOwn) own.sent = true;
     if (hook === undefined || tx === undefined || isOwn) return query(args);
@@ -142,8 +137,7 @@ class WriteHooks {
       args,
       send: (sent) => query(sent),
       run: (other, otherName, sent) =>
-        owns.run(
-          { model: other, name: otherName, sent: false },
+        new Scope({ own: { model: other, name: otherName, sent: false } satisfies Own }).run(
           async () => await tx[lower(other)]?.[otherName]?.(sent),
         ),
     });

@@ -22,14 +22,26 @@ const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
  */
 export function fencedTx(tx: object, key: string): { readonly tx: object; close(): void } {
   let open = true;
-  const proxy = new Proxy(tx, {
-    get(target, property, receiver) {
-      if (!open && typeof property === 'string') return refusing(key);
-      if (EXITS.has(property)) return exit(String(property));
-      return Reflect.get(target, property, receiver) as unknown;
+  // Over an object of its own: after each `get` the engine compares with the target's own property, and Prisma's client is a
+  // proxy that works that out anew.
+  const proxy = new Proxy(
+    {},
+    {
+      get(_, property, receiver) {
+        if (!open && typeof property === 'string') return refusing(key);
+        if (EXITS.has(property)) return exit(String(property));
+        return Reflect.get(tx, property, receiver) as unknown;
+      },
+      has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
+      set: (_, property, value, receiver) => Reflect.set(tx, property, value, receiver),
+      ownKeys: () => Reflect.ownKeys(tx).filter((property) => !EXITS.has(property)),
+      getOwnPropertyDescriptor(_, property) {
+        const descriptor = EXITS.has(property) ? undefined : Reflect.getOwnPropertyDescriptor(tx, property);
+        return descriptor && { ...descriptor, configurable: true };
+      },
+      getPrototypeOf: () => Reflect.getPrototypeOf(tx),
     },
-    has: (target, property) => !EXITS.has(property) && Reflect.has(target, property),
-  });
+  );
   return {
     tx: proxy,
     close() {

@@ -4,7 +4,7 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: 'c8236b8604ec5a628c1ec3596aaf57247e54c2d6',
+  sha1: 'e5a731a3de3c1cf0e858cbbc0f4f9251feaa5585',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -61,12 +61,12 @@ if holder == false then
   if (first == nil or first == own) and not behind then
     put(KEYS[1], ARGV[1], ARGV[2])
     if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
-    return { 0, '' }
+    return { 0, redis.call('LLEN', KEYS[2]) }
   end
 end
 if holder == ARGV[1] then
   extend(KEYS[1], ARGV[1], ARGV[2], time)
-  return { 0, '' }
+  return { 0, redis.call('LLEN', KEYS[2]) }
 end
 if enter > 0 then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end

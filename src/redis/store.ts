@@ -113,7 +113,7 @@ export class RedisStore implements LeaseStore {
         throw error;
       });
     const left = Number(reply);
-    if (left === 0) return { taken: true };
+    if (left === 0) return { taken: true, contended: Number(present) > 0 };
     return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left, holder: String(present) };
   }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
@@ -168,9 +169,7 @@ describeWithShop('unlock', () => {
     const pool = new pg.Pool({ connectionString: inject('postgres').app });
     shop.closeLater(() => pool.end());
     const sessions = await Promise.all([1, 2, 3].map(() => pool.connect()));
-    const admit = `SELECT fenced_lock.admit(jsonb_build_object('keys', jsonb_build_array($1::text), 'holders',
-      jsonb_build_array(gen_random_uuid()), 'attempt', gen_random_uuid(), 'leaseTime', 60000, 'workTime', 60000,
-      'waitTime', 60000))`;
+    const admit = admitByHand({ keys: [key], leaseTime: 60_000, workTime: 60_000, waitTime: 60_000 });
     const pids: number[] = [];
     const waiting: Array<Promise<unknown>> = [];
     for (const session of sessions) {
@@ -179,7 +178,7 @@ describeWithShop('unlock', () => {
       const [pid = 0] = rows.map((row) => row.pid);
       pids.push(pid);
       await session.query('BEGIN');
-      const admitted = session.query(admit, [key]).catch(() => {});
+      const admitted = session.query(admit).catch(() => {});
       if (pids.length === 1) await admitted;
       else {
         waiting.push(admitted);

@@ -1,10 +1,13 @@
 import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
 import { PgLine, type PgPool } from '../../src/connection/pg-line.js';
-import { NotRun } from '../../src/fence/database.js';
+import { NotRun, type Statement } from '../../src/fence/database.js';
 import { eventually } from '../support/eventually.js';
 
 const statement = (text: string) => ({ text, values: [] });
+
+/** Each as a promise. */
+const fly = (own: PgLine, statements: readonly Statement[]) => own.fly(statements).map(({ promise }) => promise);
 
 describe('a connection of the pool, in the hands of locks', () => {
   const pool = new pg.Pool({ connectionString: inject('postgres').admin, max: 1 });
@@ -19,7 +22,7 @@ describe('a connection of the pool, in the hands of locks', () => {
 
   test('answers the statements of a flight one by one, each with its rows and its tag', async () => {
     const own = await line();
-    const flight = own.fly([
+    const flight = fly(own, [
       statement('BEGIN'),
       statement('SELECT 1, NULL'),
       statement('SELECT 2'),
@@ -37,7 +40,7 @@ describe('a connection of the pool, in the hands of locks', () => {
   test('runs nothing behind a statement that failed, which might be its BEGIN', async () => {
     await pool.query('CREATE TEMP TABLE written (id int)');
     const own = await line();
-    const [begin, insert] = own.fly([
+    const [begin, insert] = fly(own, [
       statement('BEGIN ISOLATION LEVEL NONE'),
       statement('INSERT INTO written VALUES (1)'),
     ]);
@@ -57,14 +60,14 @@ describe('a connection of the pool, in the hands of locks', () => {
   test('goes back to the pool as it came', async () => {
     const before = await pidOf();
     const own = await line();
-    await Promise.all(own.fly([statement('BEGIN'), statement('ROLLBACK')]));
+    await Promise.all(fly(own, [statement('BEGIN'), statement('ROLLBACK')]));
     own.giveBack();
     expect(await pidOf()).toBe(before);
   });
 
   test('goes back when what is in flight is answered, and not before', async () => {
     const own = await line();
-    const [slept] = own.fly([statement('SELECT pg_sleep(0.1)')]);
+    const [slept] = fly(own, [statement('SELECT pg_sleep(0.1)')]);
     own.giveBack();
     expect(pool.idleCount).toBe(0);
     await slept;
@@ -77,7 +80,7 @@ describe('a connection of the pool, in the hands of locks', () => {
   ])('never goes back inside a transaction that is %s: the next user would be in it', async (_, texts) => {
     const before = await pidOf();
     const own = await line();
-    await Promise.allSettled(own.fly(texts.map(statement)));
+    await Promise.allSettled(fly(own, texts.map(statement)));
     own.giveBack();
     expect(await pidOf()).not.toBe(before);
   });

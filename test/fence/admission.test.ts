@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { ADMIT } from '../../src/fence/sql.js';
+import { admitByHand, tokensOf } from '../support/admit-by-hand.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('an admission', () => {
@@ -15,11 +15,10 @@ describeWithShop('an admission', () => {
     shop.closeLater(() => client.end());
     await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
     const times = { leaseTime: 60_000, workTime: 12_345, waitTime: 20_000 };
-    const request = { keys: [key], holders: [holder], tokens, attempt: randomUUID(), ...times };
-    const token = client.query(ADMIT, [JSON.stringify(request)]).then(({ rows }) => {
-      const answer = JSON.parse((rows[0] as { answer: string }).answer) as { tokens: [string] };
-      return BigInt(answer.tokens[0]);
-    });
+    const admission = admitByHand({ keys: [key], holders: [holder], tokens, ...times });
+    const token = client
+      .query<{ answer: string }>(admission)
+      .then(({ rows }) => BigInt(tokensOf(rows[0]?.answer ?? '')[0] ?? 0));
     token.catch(() => {});
     return { client, token };
   }

@@ -13,7 +13,7 @@ describeWithShop('the outcome of a transaction from before a crash', () => {
   async function outcome(key: string, told: Pick<Admission, 'token' | 'turn'>) {
     const { rows } = await shop.admin.query('SELECT xid::text FROM fenced_lock.admission WHERE key = $1', [key]);
     const { xid } = rows[0] as { xid: string };
-    const lost = { key, xid, pid: 0, attempt: randomUUID(), epoch: randomUUID(), isolation: 'read committed' };
+    const lost = { key, xid, pid: 0, attempt: randomUUID(), epoch: randomUUID() };
     const rescue = async (text: string, values: readonly unknown[]) =>
       (await shop.admin.query(text, [...values])).rows as Record<string, unknown>[];
     return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(5_000));

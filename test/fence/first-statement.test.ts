@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
@@ -5,29 +6,33 @@ import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
-/** What pg's client sends by. */
-interface Wire {
-  parse(statement: { text: string }): void;
-  query(text: string): void;
-}
-
-/** Connections that note what is sent. */
+/** Connections that note the statements that are sent. */
 function noting(sent: string[]): typeof pg.Client {
   return class extends pg.Client {
     constructor(config?: pg.ClientConfig) {
       super(config);
-      const { connection } = this as unknown as { connection: Wire };
-      const [parse, query] = [connection.parse.bind(connection), connection.query.bind(connection)];
-      connection.parse = (statement) => {
-        sent.push(statement.text);
-        parse(statement);
-      };
-      connection.query = (text) => {
-        sent.push(text);
-        query(text);
-      };
+      const { stream } = (this as unknown as { connection: { stream: Socket } }).connection;
+      // Node puts its own `write` back when a socket connects.
+      stream.prependListener('connect', () => {
+        const write = stream.write.bind(stream);
+        stream.write = (data) => {
+          sent.push(...statementsIn(data as Buffer));
+          return write(data);
+        };
+      });
     }
   };
+}
+
+/** The texts of its Parse and Query messages. */
+function* statementsIn(data: Buffer): Iterable<string> {
+  for (let at = 0; at < data.length; at += 1 + data.readInt32BE(at + 1)) {
+    // Only the first message of a connection begins with its length, which is short.
+    if (data[at] === 0) return;
+    const [first = '', second = ''] = data.toString('utf8', at + 5, at + 1 + data.readInt32BE(at + 1)).split('\0');
+    if (data[at] === 'P'.charCodeAt(0)) yield second;
+    if (data[at] === 'Q'.charCodeAt(0)) yield first;
+  }
 }
 
 describeWithShop('a transaction under a lock', () => {

@@ -6,7 +6,6 @@ const admission: Admission = {
   key: 'stock:1',
   attempt: 'ours',
   tokens: [100n],
-  isolation: 'read committed',
   token: 100n,
   turn: 50n,
   xid: '1000',

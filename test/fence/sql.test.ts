@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { END_BACKEND, END_BLOCKERS, OWN_TRANSACTION, START_EPOCH } from '../../src/fence/sql.js';
+import { admitByHand } from '../support/admit-by-hand.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('the statements that end backends', () => {
@@ -47,11 +48,8 @@ describeWithShop('the statements that end backends', () => {
     const [own] = (await holder.query<{ pid: number; began: string }>(OWN_TRANSACTION)).rows;
     if (transaction === 'another') await holder.query('ROLLBACK; BEGIN');
     await begin(other);
-    const request = { keys: [key], holders: [randomUUID()], leaseTime: 60_000, workTime: 60_000, waitTime: 2_000 };
-    const admit = (client: pg.Client) =>
-      client.query('SELECT fenced_lock.admit($1::text::jsonb)', [
-        JSON.stringify({ ...request, attempt: randomUUID() }),
-      ]);
+    const admission = { keys: [key], leaseTime: 60_000, workTime: 60_000, waitTime: 2_000 };
+    const admit = (client: pg.Client) => client.query(admitByHand({ ...admission, holders: [randomUUID()] }));
     await (inAdmission ? admit(other) : other.query('SELECT 1 FROM "Stock" WHERE id = $1 FOR UPDATE', [id]));
     const waits = inAdmission ? admit(holder) : holder.query('SELECT 2 FROM "Stock" WHERE id = $1 FOR UPDATE', [id]);
     waits.catch(() => {});

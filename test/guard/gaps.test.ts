@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { GUARDS } from '../../src/fence/sql.js';
-import { admit, outcome, Stage } from '../security/stage.js';
+import { outcome, Stage } from '../security/stage.js';
+import { admitByHand as admit } from '../support/admit-by-hand.js';
 
 const guard = (table: string, policy: string, column = 'fence') => `
   CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON ${table}

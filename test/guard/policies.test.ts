@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { admitByHand } from '../support/admit-by-hand.js';
 import { FenceWorld, type Policy } from '../support/fence-world.js';
 import { since } from '../support/since.js';
 
@@ -44,11 +45,7 @@ async function fenceOf(admin: pg.Pool, own: string): Promise<number | undefined>
 
 /** What a transaction of a lock begins with, by hand: its key's row has this token. */
 const forged = `SELECT set_config('fenced_lock.token', '${TOKEN}', true)`;
-const admitted = (...keys: string[]) => {
-  const id = '00000000-0000-4000-8000-000000000000';
-  const times = { leaseTime: 30_000, workTime: 30_000, waitTime: 1_000 };
-  return `SELECT fenced_lock.admit('${JSON.stringify({ keys, holders: keys.map(() => id), attempt: id, ...times })}')`;
-};
+const admitted = (...keys: string[]) => admitByHand({ keys });
 
 const STATEMENTS: Readonly<Record<string, (own: string) => string>> = {
   UPDATE: (own) => `UPDATE people."Tag" SET value = 2 WHERE name = '${own}'`,

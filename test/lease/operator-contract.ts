@@ -25,7 +25,7 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       const [holder, operator] = [await make(), await make()];
       const claim = claimOf(someKey());
       await operator.inspect(claim.key);
-      expect(await holder.acquire(claim)).toEqual({ taken: true });
+      expect(await holder.acquire(claim)).toMatchObject({ taken: true });
       await operator.inspect(claim.key);
       expect(await holder.extend([claim])).toEqual(['extended']);
     });
@@ -54,7 +54,7 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       await holder.acquire(claim);
       expect(await operator.force(claim.key, claim.holder)).toBe(true);
       expect(await holder.extend([claim])).toEqual(['gone']);
-      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+      expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
       // What its last holder does late does not touch the successor.
       await holder.release(claim);
       expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: false });

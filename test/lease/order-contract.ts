@@ -94,7 +94,7 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       const { key, holder, first } = await queued(1);
       await holder.release();
       await first.release();
-      expect(await (await make()).acquire(claimOf(key))).toEqual({ taken: true });
+      expect(await (await make()).acquire(claimOf(key))).toMatchObject({ taken: true });
     });
 
     test('who looks at a free key with a queue makes the offer to the first, instead of taking it', async () => {

@@ -63,7 +63,7 @@ describeWithGroup(
       freeze(4);
       expect(await actor.store.acquire(claim)).toMatchObject({ split: true });
       await Promise.all([0, 1].map((index) => actor.clients[index]?.del(leaseName(claim.key))));
-      expect(await actor.store.acquire(claim)).toEqual({ taken: true });
+      expect(await actor.store.acquire(claim)).toMatchObject({ taken: true });
       thaw(4);
       for (let each = 0; each < 2; each++) await actor.clients[4]?.ping();
       expect(await holders(actor, claim.key)).toEqual(Array(5).fill(claim.holder));

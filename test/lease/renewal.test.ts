@@ -17,7 +17,7 @@ class Holder extends Actor {
   async lease(leaseTime: number): Promise<Lease> {
     const claim = { key: someKey(), holder: randomUUID(), leaseTime };
     const sentAt = now();
-    expect(await this.store.acquire(claim)).toEqual({ taken: true });
+    expect(await this.store.acquire(claim)).toMatchObject({ taken: true });
     return new Lease(claim, sentAt);
   }
 

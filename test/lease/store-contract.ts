@@ -18,7 +18,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
     test('a free key is taken, and the contender is told how long the lease still stands', async () => {
       const [holder, contender] = [await make(), await make()];
       const key = someKey();
-      expect(await holder.acquire(claimOf(key))).toEqual({ taken: true });
+      expect(await holder.acquire(claimOf(key))).toMatchObject({ taken: true });
       expectLeft(await contender.acquire(claimOf(key)), 0, LONG);
     });
 
@@ -44,7 +44,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const [holder, bystander] = [await make(), await make()];
       const key = someKey();
       await holder.acquire(claimOf(key));
-      expect(await bystander.acquire(claimOf(`${key}:size`))).toEqual({ taken: true });
+      expect(await bystander.acquire(claimOf(`${key}:size`))).toMatchObject({ taken: true });
     });
   });
 
@@ -81,7 +81,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const [stranger, contender] = [await make(), await make()];
       const claim = claimOf(someKey());
       expect(await stranger.extend([claim])).toEqual(['gone']);
-      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+      expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
     });
 
     test('an extension of a lease that has ended is told "gone", and takes nothing', async () => {
@@ -92,7 +92,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       await takenAtTheEnd(contender, successor, SHORT);
       await contender.release(successor);
       expect(await holder.extend([claim])).toEqual(['gone']);
-      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+      expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
     });
 
     test("an extension of somebody else's lease is told 'gone', and does not extend it", async () => {
@@ -121,7 +121,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const claim = claimOf(someKey());
       await holder.acquire(claim);
       await holder.release(claim);
-      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+      expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
     });
 
     test('only its holder releases a lease', async () => {
@@ -157,7 +157,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const [stranger, contender] = [await make(), await make()];
       const claim = claimOf(someKey());
       expect(await stranger.yield(claim)).toBe(false);
-      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+      expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
     });
 
     test("a yield of somebody else's lease neither takes nor frees nor extends it", async () => {
@@ -187,7 +187,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       expect(await holder.extend([claim])).toEqual(['extended']);
       const free = claimOf(someKey());
       expect(await stranger.transfer(free, randomUUID())).toBe(false);
-      expect(await holder.acquire(claimOf(free.key))).toEqual({ taken: true });
+      expect(await holder.acquire(claimOf(free.key))).toMatchObject({ taken: true });
     });
   });
 
@@ -195,8 +195,8 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
     test('an acquire by the same holder is "taken" again, with its full time', async () => {
       const [holder, contender] = [await make(), await make()];
       const claim = claimOf(someKey(), SHORT);
-      expect(await holder.acquire(claim)).toEqual({ taken: true });
-      expect(await holder.acquire({ ...claim, leaseTime: LONG })).toEqual({ taken: true });
+      expect(await holder.acquire(claim)).toMatchObject({ taken: true });
+      expect(await holder.acquire({ ...claim, leaseTime: LONG })).toMatchObject({ taken: true });
       await expectMoreLeft(contender, claim.key, SHORT, LONG);
     });
 
@@ -206,7 +206,7 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       await holder.acquire(claim);
       await holder.acquire(claim);
       await holder.release(claim);
-      expect(await contender.acquire(claimOf(claim.key))).toEqual({ taken: true });
+      expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
     });
 
     test('a second release is harmless, also to the successor', async () => {

@@ -52,7 +52,7 @@ export class Waiter {
 export async function queued(makeActor: MakeActor, count: number, leaseTime = LONG) {
   const [{ store }, key] = [await makeActor(), someKey()];
   const holder = { store, claim: claimOf(key, leaseTime), release: () => store.release(holder.claim) };
-  expect(await store.acquire(holder.claim)).toEqual({ taken: true });
+  expect(await store.acquire(holder.claim)).toMatchObject({ taken: true });
   const actors: StoreActor[] = [];
   const waiters: Waiter[] = [];
   for (let index = 0; index < count; index++) {

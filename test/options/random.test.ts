@@ -137,7 +137,7 @@ describe(`random options and keys (FC_SEED=${seed})`, () => {
           if (checked === undefined) return;
           worked++;
           const claim = { key: checked, holder: 'one', leaseTime };
-          expect(await store.acquire(claim)).toEqual({ taken: true });
+          expect(await store.acquire(claim)).toMatchObject({ taken: true });
           expect(await store.extend([claim])).toEqual(['extended']);
           const other = await store.acquire({ ...claim, holder: 'other' });
           expect(other).toMatchObject({ taken: false });

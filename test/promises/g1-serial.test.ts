@@ -72,9 +72,11 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
     await applyMigrations(other(admin));
     const broken = new Shop(() => ({ postgres: other(admin), admin: other(admin), redis: inject('redis').url ?? '' }));
     await broken.admin.query(`
-      CREATE OR REPLACE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb LANGUAGE sql AS $$
-        SELECT jsonb_build_object('tokens', jsonb_build_array(nextval('fenced_lock.token')::text), 'turn', '1',
-          'xid', pg_current_xact_id()::text, 'pid', pg_backend_pid(), 'epoch', NULL, 'isolation', 'read committed')
+      CREATE OR REPLACE FUNCTION fenced_lock.admit(
+        keys text[], holders uuid[], attempt uuid, lease_time integer, work_time integer, wait_time integer,
+        room integer DEFAULT NULL, tokens bigint[] DEFAULT NULL, successors uuid[] DEFAULT NULL, durable boolean DEFAULT NULL
+      ) RETURNS text LANGUAGE sql AS $$
+        SELECT concat_ws(' ', 1, pg_current_xact_id(), pg_backend_pid(), '-', nextval('fenced_lock.token'))
       $$`);
     const { id, key } = await broken.product(10);
     await expect(bothLetIn(broken, 10, id, key)).rejects.toThrow('expected 9 to be 8');

@@ -86,13 +86,13 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
       owner.freeze();
       await expect(holder.store.acquire(claim, { atMost: 50 })).rejects.toThrow('did not answer');
       owner.thaw();
-      expect(await holder.store.acquire(claim)).toEqual({ taken: true });
+      expect(await holder.store.acquire(claim)).toMatchObject({ taken: true });
       expect(await contender.store.acquire(other, { enter: 60_000 })).toMatchObject({ taken: false });
       if (how === 'passed on') expect(await holder.store.yield(claim)).toBe(false);
       else await holder.store.release(claim);
       await contender.store.release(other);
       // As the client of a Cluster may do it, which sends again what has failed.
-      expect(await contender.store.acquire(claim)).toEqual({ taken: true });
+      expect(await contender.store.acquire(claim)).toMatchObject({ taken: true });
       await eventually('it is undone', async () => (await contender.store.inspect(key)).holder === undefined);
     },
   );

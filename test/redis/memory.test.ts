@@ -39,12 +39,12 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
     await store.acquire(claim);
     await full();
-    expect(await store.acquire(claim)).toEqual({ taken: true });
+    expect(await store.acquire(claim)).toMatchObject({ taken: true });
     expect(await store.extend([claim])).toEqual(['extended']);
     expect(await store.yield(claim)).toBe(true);
     await store.release(claim);
     expect(await admin.exists(leaseName(claim.key))).toBe(0);
-    expect(await store.acquire(other)).toEqual({ taken: true });
+    expect(await store.acquire(other)).toMatchObject({ taken: true });
   });
 
   test('who waited already is made the offer, and can confirm it', async () => {

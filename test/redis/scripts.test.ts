@@ -97,7 +97,7 @@ describeWithRedis('the scripts', (redis) => {
     const claims = [claimOf(someKey()), claimOf(someKey()), claimOf(someKey())] as const;
     const [claim] = claims;
     await admin.script('FLUSH');
-    for (const each of claims) expect(await store.acquire(each)).toEqual({ taken: true });
+    for (const each of claims) expect(await store.acquire(each)).toMatchObject({ taken: true });
     await admin.script('FLUSH');
     // In one pipeline, each of whose commands is refused.
     expect(await store.extend([...claims, claimOf(claim.key)])).toEqual(['extended', 'extended', 'extended', 'gone']);
@@ -156,7 +156,7 @@ describeWithRedis('the scripts', (redis) => {
     const woken = gate();
     const watch = await store.watch(key, () => woken.open());
 
-    expect(await store.acquire(claim)).toEqual({ taken: true });
+    expect(await store.acquire(claim)).toMatchObject({ taken: true });
     const { lease } = namesOf(PREFIX, key);
     expect(await everything()).toEqual({ ...before, [lease]: expect.anything() });
     expect(await holderOf(admin, key)).toBe(claim.holder);

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { applicationFunctions } from '../../src/cli/migrations/packaged.js';
-import { admit, outcome, Stage } from './stage.js';
+import { admitByHand as admit } from '../support/admit-by-hand.js';
+import { outcome, Stage } from './stage.js';
 
 const MIGRATION = readFileSync(
   new URL('../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url),

@@ -72,13 +72,3 @@ export async function outcome(session: pg.Client, ...statements: readonly string
     return (error as { code?: string }).code ?? String(error);
   }
 }
-
-const ID = '00000000-0000-4000-8000-000000000000';
-
-/** A request of `fenced_lock.admit`, as a client sends it, with something else in it. */
-export function request(more: object = {}): string {
-  const times = { leaseTime: 30_000, workTime: 30_000, waitTime: 1_000 };
-  return JSON.stringify({ keys: ['stock:1'], holders: [ID], attempt: ID, ...times, ...more });
-}
-
-export const admit = (more: object = {}) => `SELECT fenced_lock.admit('${request(more).replaceAll("'", "''")}')`;

@@ -2,13 +2,13 @@ import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import * as texts from '../../src/fence/sql.js';
 import { plant, victims } from './plants.js';
-import { request, Stage } from './stage.js';
+import { Stage } from './stage.js';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 
 /** Something for the parameters of each text. */
 const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
-  ADMIT: [request({ room: 7 })],
+  ADMIT: [['stock:1'], [ID], ID, 30_000, 30_000, 1_000, 7, null, null, null],
   OWN_TRANSACTION: [],
   STILL_HERE: [],
   OWN_XID: [],
@@ -43,7 +43,7 @@ describe.each([
 
   /** What of the planted a text would use. A view depends on all that its text was understood as. */
   async function caught(text: string): Promise<readonly unknown[]> {
-    await victim.query(`CREATE VIEW sec_app.understood AS ${text.replaceAll(/\$\d/g, 'NULL')}`);
+    await victim.query(`CREATE VIEW sec_app.understood AS ${text.replaceAll(/\$\d+/g, 'NULL')}`);
     const { rows } = await stage.admin.query(`
       SELECT pg_describe_object(d.refclassid, d.refobjid, 0) AS planted
       FROM pg_rewrite AS r JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid

@@ -16,7 +16,7 @@ DECLARE
     own_path constant pg_catalog.text := pg_catalog.current_setting('search_path');
     -- The functions that an application calls, and those that the guard calls in its name.
     for_applications constant pg_catalog.text := '
-        fenced_lock.admit(jsonb),
+        fenced_lock.admit(text[], uuid[], uuid, integer, integer, integer, integer, bigint[], uuid[], boolean),
         fenced_lock.await_row(text, text, jsonb),
         fenced_lock.check_writer(regclass, text, bigint),
         fenced_lock.detail(regclass, bigint, jsonb),
@@ -30,6 +30,8 @@ DECLARE
         fenced_lock.start_epoch(),
         fenced_lock.touch(jsonb, jsonb, jsonb)';
     there_before pg_catalog.oid[];
+    admit pg_catalog.regprocedure;
+    old_admit pg_catalog.regprocedure;
     one record;
 BEGIN
 PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -117,93 +119,103 @@ $$;
 
 -- The admission: Postgres's yes or no to a holder, for its keys, in the transaction that will write.
 -- The first statement of that transaction. Each key's row is written, and so stays locked until its end.
--- One value in and one out: that is what costs least on the way, and later versions can add to both.
 --   keys       sorted by their bytes, without duplicates
 --   holders    random id of the holder of each
 --   attempt    random id of this transaction
---   leaseTime  a client silent for so long, inside the transaction, has lost its lease: Postgres ends it; ms
---   workTime   what is left for the work: no statement runs longer; ms
---   waitTime   how long to wait for the rows; ms
+--   lease_time a client silent for so long, inside the transaction, has lost its lease: Postgres ends it; ms
+--   work_time  what is left for the work: no statement runs longer; ms
+--   wait_time  how long to wait for the rows; ms
+--   room       the waiting room that this transaction comes from: whoever has the next lease of that room, and of no
+--              other, may end it. A mark in pg_locks, which every role can read and which ends with the transaction
 --   tokens     those of a handle, which were drawn when it was registered; without, each key draws a fresh one
 --   successors with tokens: the holders in whose name they stand from now on
 --   durable    whether the token is going to be shown to others, so that the commit must not be lost in a crash
---   room       the waiting room that this transaction comes from: whoever has the next lease of that room, and of no
---              other, may end it. A mark in pg_locks, which every role can read and which ends with the transaction
--- Answers with tokens and turn (as text: JSON has no 64-bit numbers), xid, pid, epoch and isolation. A token that is not
--- the key's any more, or not this holder's, is SQLSTATE FL003, and one whose key has no row is FL005; their detail is the
--- key. Times and sizes have limits, because any role that may call it may send what it likes.
-CREATE OR REPLACE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb
+-- Answers with one text, the cheapest form of a row: the turn of the last key, xid, pid, the epoch or '-', and a token for
+-- each key, with spaces between. A token that is not the key's any more, or not this holder's, is SQLSTATE FL003, and
+-- one whose key has no row is FL005; their detail is the key. Times and sizes have limits, because any role that may call
+-- it may send what it likes.
+CREATE OR REPLACE FUNCTION fenced_lock.admit(
+    keys text[], holders uuid[], attempt uuid, lease_time integer, work_time integer, wait_time integer,
+    room integer DEFAULT NULL, tokens bigint[] DEFAULT NULL, successors uuid[] DEFAULT NULL, durable boolean DEFAULT NULL
+) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    our_attempt constant uuid := request ->> 'attempt';
-    lease_time  constant integer := request ->> 'leaseTime';
-    work_time   constant integer := request ->> 'workTime';
-    wait_time   constant integer := request ->> 'waitTime';
-    room        constant integer := request ->> 'room';
-    began       constant timestamptz := clock_timestamp();
+    began       timestamptz;
     lock_before constant text := current_setting('lock_timeout');
-    keys        constant jsonb := request -> 'keys';
     our_key     text;
     our_holder  uuid;
     our_token   bigint;
-    our_tokens  jsonb := '[]';
+    our_tokens  text := '';
     our_turn    bigint;
     our_epoch   uuid;
     -- What set_config answers with. Assigned, and not PERFORMed, it is an expression and not a query of its own.
     is_set      text;
     is_marked   boolean;
 BEGIN
-    IF (pg_column_size(request) <= 131072 AND our_attempt IS NOT NULL
-        AND jsonb_array_length(keys) BETWEEN 1 AND 100
-        AND jsonb_array_length(request -> 'holders') = jsonb_array_length(keys)
-        AND coalesce(jsonb_array_length(request -> 'tokens') = jsonb_array_length(keys), true)
-        AND coalesce(jsonb_array_length(request -> 'successors') = jsonb_array_length(keys), true)) IS NOT TRUE THEN
+    IF (attempt IS NOT NULL AND cardinality(keys) BETWEEN 1 AND 100 AND cardinality(holders) = cardinality(keys)
+        AND coalesce(cardinality(tokens) = cardinality(keys), true)
+        AND coalesce(cardinality(successors) = cardinality(keys), true)) IS NOT TRUE THEN
         RAISE EXCEPTION 'an admission takes 1 to 100 keys, a holder for each, and the id of the attempt'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- 0 and less would switch off the limits of a transaction that nobody else may be allowed to end.
     IF (lease_time >= 1 AND work_time >= 1 AND wait_time >= 0) IS NOT TRUE THEN
-        RAISE EXCEPTION 'an admission takes a leaseTime and a workTime of at least 1 ms, and a waitTime of at least 0'
+        RAISE EXCEPTION 'an admission takes a lease_time and a work_time of at least 1 ms, and a wait_time of at least 0'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- What does not need the rows comes first: it is done by the time that somebody else's COMMIT lets us have them.
-    is_set := fenced_lock.limit_time('idle_in_transaction_session_timeout',
-        CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN 0 ELSE
-        extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);
-    is_set := fenced_lock.limit_time('statement_timeout',
-        CASE WHEN current_setting('statement_timeout') = '0' THEN 0 ELSE
-        extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, work_time);
-    -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the
-    -- connection's own timeout sees it. This setting is shown as a bare number of milliseconds.
-    is_set := fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
+    -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the connection's own
+    -- timeout sees it.
+    IF current_setting('idle_in_transaction_session_timeout') = '0' AND current_setting('statement_timeout') = '0'
+        AND current_setting('tcp_user_timeout') = '0' THEN
+        -- As by default: nothing is in force.
+        is_set := set_config('idle_in_transaction_session_timeout', lease_time::text, true)
+            || set_config('statement_timeout', work_time::text, true)
+            || set_config('tcp_user_timeout', lease_time::text, true);
+    ELSE
+        is_set := fenced_lock.limit_time('idle_in_transaction_session_timeout',
+            CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN 0 ELSE
+            extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);
+        is_set := fenced_lock.limit_time('statement_timeout',
+            CASE WHEN current_setting('statement_timeout') = '0' THEN 0 ELSE
+            extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, work_time);
+        -- This setting is shown as a bare number of milliseconds.
+        is_set := fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
+    END IF;
     SELECT e.id INTO our_epoch FROM fenced_lock.epoch AS e;
     -- 'FLCK'. Before the row, so that nobody ever has the one without the other; it waits for nobody.
     IF room IS NOT NULL THEN
         is_marked := pg_try_advisory_xact_lock_shared(1179403083, room);
     END IF;
 
-    FOR place IN 0 .. jsonb_array_length(keys) - 1 LOOP
-        our_key := keys ->> place;
-        our_holder := request -> 'holders' ->> place;
-        our_token := request -> 'tokens' ->> place;
+    FOR place IN 1 .. cardinality(keys) LOOP
+        our_key := keys[place];
+        our_holder := holders[place];
+        our_token := tokens[place];
         IF (octet_length(our_key) BETWEEN 1 AND 512 AND our_holder IS NOT NULL) IS NOT TRUE THEN
             RAISE EXCEPTION 'a key has 1 to 512 bytes, and a holder' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
-        is_set := set_config('lock_timeout', greatest(1, CASE place WHEN 0 THEN wait_time ELSE
-            wait_time - extract(epoch FROM clock_timestamp() - began) * 1000 END)::integer::text, true);
-        IF our_token IS NOT NULL THEN
+        IF place = 1 THEN
+            is_set := set_config('lock_timeout', greatest(1, wait_time)::text, true);
+            IF cardinality(keys) > 1 THEN
+                began := clock_timestamp();
+            END IF;
+        ELSE
+            is_set := set_config('lock_timeout',
+                greatest(1, wait_time - extract(epoch FROM clock_timestamp() - began) * 1000)::integer::text, true);
+        END IF;
+        IF tokens IS NOT NULL THEN
             -- Written, and not only looked at or locked: a snapshot from before another turn then cannot commit.
             UPDATE fenced_lock.admission AS a SET
-                holder = coalesce((request -> 'successors' ->> place)::uuid, our_holder),
+                holder = coalesce(successors[place], our_holder),
                 turns = a.turns + 1,
-                attempts = array_prepend(our_attempt, a.attempts[1:15]),
+                attempts = array_prepend(attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
                 admitted_at = clock_timestamp()
             -- By token and holder: after a failover that lost the end of the sequence a token can be issued twice.
-            WHERE a.key = our_key AND a.token = our_token
-                AND a.holder IN (our_holder, (request -> 'successors' ->> place)::uuid)
+            WHERE a.key = our_key AND a.token = our_token AND a.holder IN (our_holder, successors[place])
             RETURNING a.turns INTO our_turn;
             IF NOT FOUND THEN
                 IF EXISTS (SELECT FROM fenced_lock.admission AS a WHERE a.key = our_key) THEN
@@ -222,7 +234,7 @@ BEGIN
                     token = nextval('fenced_lock.token'),
                     holder = our_holder,
                     turns = a.turns + 1,
-                    attempts = array_prepend(our_attempt, a.attempts[1:15]),
+                    attempts = array_prepend(attempt, a.attempts[1:15]),
                     xid = pg_current_xact_id(),
                     admitted_at = clock_timestamp()
                 WHERE a.key = our_key
@@ -235,24 +247,16 @@ BEGIN
                 ON CONFLICT (key) DO NOTHING;
             END LOOP;
         END IF;
-        our_tokens := our_tokens || to_jsonb(our_token::text);
+        our_tokens := our_tokens || ' ' || our_token;
     END LOOP;
     -- The caller's own statements wait for locks as its role is set up to, not as we are.
-    is_set := set_config('lock_timeout', lock_before, true);
-    is_set := set_config('fenced_lock.token', our_token::text, true);
-    is_set := set_config('fenced_lock.key', our_key, true);
-    IF (request ->> 'durable')::boolean AND current_setting('synchronous_commit') IN ('off', 'local') THEN
+    is_set := set_config('lock_timeout', lock_before, true)
+        || set_config('fenced_lock.token', our_token::text, true) || set_config('fenced_lock.key', our_key, true);
+    IF durable AND current_setting('synchronous_commit') IN ('off', 'local') THEN
         is_set := set_config('synchronous_commit', 'on', true);
     END IF;
 
-    RETURN jsonb_build_object(
-        'tokens', our_tokens,
-        'turn', our_turn::text,
-        'xid', pg_current_xact_id()::text,
-        'pid', pg_backend_pid(),
-        'epoch', our_epoch,
-        'isolation', current_setting('transaction_isolation')
-    );
+    RETURN concat(our_turn, ' ', pg_current_xact_id(), ' ', pg_backend_pid(), ' ', coalesce(our_epoch::text, '-'), our_tokens);
 END
 $$;
 
@@ -601,19 +605,24 @@ LOOP
         CASE one.grantee WHEN 0 THEN 'PUBLIC' ELSE one.grantee::regrole::text END);
 END LOOP;
 
+admit := 'fenced_lock.admit(text[], uuid[], uuid, integer, integer, integer, integer, bigint[], uuid[], boolean)'::regprocedure;
+-- That of an earlier version.
+old_admit := to_regprocedure('fenced_lock.admit(jsonb)');
 -- The first time everybody may lock: nobody can tell from here which role is the application's. Later whoever could
 -- before, so that what was taken from PUBLIC stays taken. override() is for the owner, and whom the owner grants it to.
-IF 'fenced_lock.admit'::regproc <> ALL (there_before) THEN
+IF admit <> ALL (there_before) AND old_admit IS NULL THEN
     GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC;
-    GRANT EXECUTE ON FUNCTION fenced_lock.admit(jsonb), fenced_lock.guard(), fenced_lock.guard_truncate() TO PUBLIC;
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', admit);
+    GRANT EXECUTE ON FUNCTION fenced_lock.guard(), fenced_lock.guard_truncate() TO PUBLIC;
 END IF;
 FOR one IN
     SELECT x.grantee FROM pg_proc AS p CROSS JOIN aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS x
-    WHERE p.oid = 'fenced_lock.admit'::regproc AND x.grantee <> p.proowner
+    WHERE p.oid IN (admit, old_admit) AND x.grantee <> p.proowner
 LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', for_applications,
         CASE one.grantee WHEN 0 THEN 'PUBLIC' ELSE one.grantee::regrole::text END);
 END LOOP;
+DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
 
 COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 2';
 END install;

@@ -27,15 +27,17 @@ export const PROVOKING: readonly Fault[] = ALL_FAULTS.filter(({ name }) =>
 /** It draws a token and limits the times as ever, and takes no row: tokens are in order, and nobody waits for another. */
 function switchOffAdmission({ database }: Stage): Promise<unknown> {
   return database.query(`
-    CREATE OR REPLACE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb
+    CREATE OR REPLACE FUNCTION fenced_lock.admit(
+        keys text[], holders uuid[], attempt uuid, lease_time integer, work_time integer, wait_time integer,
+        room integer DEFAULT NULL, tokens bigint[] DEFAULT NULL, successors uuid[] DEFAULT NULL, durable boolean DEFAULT NULL
+      ) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DECLARE our_token constant bigint := nextval('fenced_lock.token');
     BEGIN
-      PERFORM fenced_lock.limit_time('idle_in_transaction_session_timeout', 0, (request ->> 'leaseTime')::integer);
-      PERFORM fenced_lock.limit_time('statement_timeout', 0, (request ->> 'workTime')::integer);
+      PERFORM fenced_lock.limit_time('idle_in_transaction_session_timeout', 0, lease_time);
+      PERFORM fenced_lock.limit_time('statement_timeout', 0, work_time);
       PERFORM set_config('fenced_lock.token', our_token::text, true);
-      RETURN jsonb_build_object('tokens', (SELECT jsonb_agg(our_token::text) FROM jsonb_array_elements(request -> 'keys')), 'turn', '1', 'xid', pg_current_xact_id()::text,
-        'pid', pg_backend_pid(), 'epoch', (SELECT e.id FROM fenced_lock.epoch AS e),
-        'isolation', current_setting('transaction_isolation'));
+      RETURN concat_ws(' ', 1, pg_current_xact_id(), pg_backend_pid(), coalesce((SELECT e.id::text FROM fenced_lock.epoch AS e), '-'),
+        array_to_string(array_fill(our_token, ARRAY[cardinality(keys)]), ' '));
     END $$`);
 }
