@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { symlinkSync } from 'node:fs';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,23 +11,13 @@ import { Project, ROOT } from './project.js';
 import { readMigrations, readSchema, schemaEngine } from './schema-engine.js';
 
 const run = promisify(execFile);
-const MODEL = '\nmodel Stock {\n  id       Int @id\n  quantity Int\n}\n';
-const FIRST_LOCK = `import { PrismaPg } from '@prisma/adapter-pg';
-import { Redis } from 'ioredis';
-import { fencedLock } from '${pathToFileURL(join(ROOT, 'src/index.ts'))}';
-import { PrismaClient } from './generated/prisma/client.js';
-
-const adapter = new PrismaPg({ connectionString: process.env.DATABASE_URL });
-const redis = new Redis(process.env.REDIS_URL);
-const prisma = new PrismaClient({ adapter, omit: { stock: { fence: true } } }).$extends(fencedLock({ redis }));
-await prisma.stock.create({ data: { id: 1, quantity: 10 } });
-const stock = await prisma.$withLock('stock:1', (tx) =>
-  tx.stock.update({ where: { id: 1 }, data: { quantity: { decrement: 1 } } }),
-);
-console.log(JSON.stringify(stock));
-await prisma.$disconnect();
-redis.disconnect();
-`;
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const theirs = (what: RegExp) => what.exec(README)?.[1] ?? '';
+const MODEL = theirs(/^```prisma\n([\s\S]*?)^```/m);
+const ROW = theirs(/^echo '(INSERT .*)' \|/m);
+const PROGRAM = theirs(/^```ts\n([\s\S]*?)^```/m);
+/** The program itself keeps its connections, and so its process. */
+const END = 'await prisma.$disconnect();\nredis.disconnect();\n';
 
 describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
   let database: OwnDatabase;
@@ -59,10 +49,10 @@ describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
   const fencedLock = (...args: string[]) => node('--import', tsx, join(ROOT, 'src/cli/main.ts'), ...args);
 
-  test('gets to the first $withLock by the commands of the README', async () => {
+  test('gets to the first $withLock by the commands and the program of the README', async () => {
     await prisma('init', '--no-skills', '--url', 'postgresql://not.the.one/at-all');
     expect(project.read('prisma7.config.ts')).toContain('defineConfig');
-    project.write('prisma/schema.prisma', `${project.read('prisma/schema.prisma')}${MODEL}`);
+    project.write('prisma/schema.prisma', `${project.read('prisma/schema.prisma')}\n${MODEL}`);
     // In the place of `prisma migrate dev --name stock`, which needs the engine.
     const engine = async () => schemaEngine(database.url, readSchema(project.path('prisma')));
     const first = await engine();
@@ -78,8 +68,10 @@ describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
     await prisma('generate');
     expect(JSON.parse(await fencedLock('doctor', '--json'))).toMatchObject({ ok: true, faults: 0, project: found });
 
-    project.write('first-lock.ts', FIRST_LOCK);
-    expect(await node('--import', tsx, 'first-lock.ts')).toBe('{"id":1,"quantity":9}\n');
+    await database.pool.query(ROW);
+    const here = PROGRAM.replace('prisma-extension-fenced-lock', pathToFileURL(join(ROOT, 'src/index.ts')).href);
+    project.write('shop.ts', here + END);
+    await node('--import', tsx, 'shop.ts');
     const { rows } = await database.pool.query('SELECT quantity, fence::int FROM "Stock"');
     expect(rows).toEqual([{ quantity: 9, fence: 1 }]);
   });

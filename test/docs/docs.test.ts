@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -19,8 +19,69 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const blocks = (file: string) =>
   [...read(file).matchAll(/^ *```ts\n([\s\S]*?)^ *```/gm)].map((match) => match[1] ?? '');
 
+/** Where the links of a page lead, from the root, and to which of its sections. */
+function links(file: string): { target: string; section: string }[] {
+  return [...read(file).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, target = '', section = '']) => ({
+    target: target === '' ? file : join(dirname(file), target),
+    section,
+  }));
+}
+
+/** The names that GitHub gives to the headings of a page. */
+const sections = (file: string) =>
+  [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+/** What npm packs: what `files` names, and these by itself. */
+const PACKED: string[] = ['README.md', 'LICENSE', 'package.json', ...JSON.parse(read('package.json')).files];
+const isPacked = (file: string) => PACKED.some((packed) => file === packed || file.startsWith(`${packed}/`));
+/** Of the project itself, for readers who have the repository. */
+const OF_THE_PROJECT = ['CHANGELOG.md', 'docs/decisions/0008-libraries-of-development.md'];
+
+/** Packages that guides use and this project does not install, as far as the guides use them. */
+const GUESTS = `
+declare module 'express' {
+  import type { Server, ServerResponse } from 'node:http';
+  export interface Request { readonly params: { id: string } }
+  export interface Response extends ServerResponse {
+    json(body: unknown): this;
+    status(code: number): this;
+    set(name: string, value: string): this;
+  }
+  export type NextFunction = (error?: unknown) => void;
+  interface Application {
+    post(path: string, handler: (request: Request, response: Response) => Promise<void>): void;
+    use(handler: (error: unknown, request: Request, response: Response, next: NextFunction) => void): void;
+    listen(port: number): Server;
+  }
+  export default function express(): Application;
+}
+declare module 'ioredis-mock' {
+  import { Redis } from 'ioredis';
+  export default class RedisMock extends Redis {}
+}
+declare module '@electric-sql/pglite' {
+  export class PGlite {
+    exec(sql: string): Promise<unknown>;
+    close(): Promise<void>;
+  }
+}
+declare module 'pglite-prisma-adapter' {
+  import type { PGlite } from '@electric-sql/pglite';
+  import type { SqlDriverAdapterFactory } from '@prisma/client/runtime/client';
+  export const PrismaPGlite: new (client: PGlite) => SqlDriverAdapterFactory;
+}
+`;
+
+/** Its reader's compiler resolves as bundlers do, without the endings of files. */
+const BUNDLED = 'docs/guides/nextjs.md';
+
 /** What the compiler says of a text, as a module beside the tests' generated client. */
-function compile(text: string): string[] {
+function compile(text: string, file?: string): string[] {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, ROOT);
   const name = join(ROOT, 'test', 'snippet.ts');
@@ -29,21 +90,27 @@ function compile(text: string): string[] {
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
   };
-  const withPaths = { ...options, ...lax, paths };
+  const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
+  const withPaths = { ...options, ...lax, ...(file === BUNDLED && bundled), paths };
   const host = ts.createCompilerHost(withPaths);
   const { getSourceFile, fileExists } = host;
-  host.fileExists = (file) => file === name || fileExists(file);
-  host.getSourceFile = (file, ...rest) =>
-    file === name
-      ? ts.createSourceFile(file, text, options.target ?? ts.ScriptTarget.ES2022)
-      : getSourceFile(file, ...rest);
-  const program = ts.createProgram([name], withPaths, host);
+  const given = new Map([
+    [name, text],
+    [join(ROOT, 'test', 'guests.d.ts'), GUESTS],
+  ]);
+  host.fileExists = (file) => given.has(file) || fileExists(file);
+  host.getSourceFile = (file, ...rest) => {
+    const text = given.get(file);
+    if (text === undefined) return getSourceFile(file, ...rest);
+    return ts.createSourceFile(file, text, options.target ?? ts.ScriptTarget.ES2022);
+  };
+  const program = ts.createProgram([...given.keys()], withPaths, host);
   return ts.getPreEmitDiagnostics(program).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
 }
 
 describe('the documents', () => {
   test.each(DOCUMENTS.filter((file) => blocks(file).length > 0))('the code of %s compiles', (file) => {
-    expect(compile(`${blocks(file).join('\n')}\nexport {};`)).toEqual([]);
+    expect(compile(`${blocks(file).join('\n')}\nexport {};`, file)).toEqual([]);
   });
 
   test('a block that does not compile is noticed (control)', () => {
@@ -53,13 +120,20 @@ describe('the documents', () => {
   });
 
   test.each(DOCUMENTS)('the links of %s lead somewhere', (file) => {
-    const targets = [...read(file).matchAll(/\]\((?!https?:)([^)#]+)(#[^)]*)?\)/g)].map((match) => match[1] ?? '');
-    const broken = targets.filter(
-      (target) =>
-        !ts.sys.fileExists(join(ROOT, file, '..', target)) && !ts.sys.directoryExists(join(ROOT, file, '..', target)),
-    );
+    const broken = links(file).filter(({ target, section }) => {
+      if (ts.sys.directoryExists(join(ROOT, target))) return false;
+      if (!ts.sys.fileExists(join(ROOT, target))) return true;
+      return section !== '' && target.endsWith('.md') && !sections(target).includes(section);
+    });
     expect(broken).toEqual([]);
   });
+
+  test.each(DOCUMENTS.filter((file) => isPacked(file) && !OF_THE_PROJECT.includes(file)))(
+    'no link of %s leads out of the package',
+    (file) => {
+      expect(links(file).filter(({ target }) => !isPacked(target))).toEqual([]);
+    },
+  );
 
   test('every error has a section, and its message leads there', () => {
     const sections = [...read('docs/errors.md').matchAll(/^## (\w+)$/gm)].map((match) => match[1]);
@@ -85,8 +159,8 @@ describe('the documents', () => {
     expect(codes).toEqual(expect.arrayContaining(sections));
   });
 
-  test('the README states the defaults that are in force', () => {
-    const table = read('README.md').replaceAll(/(\d) (\d{3})/g, '$1_$2');
+  test('docs/options.md states the defaults that are in force', () => {
+    const table = read('docs/options.md').replaceAll(/(\d) (\d{3})/g, '$1_$2');
     for (const [name, value] of Object.entries(DEFAULTS)) {
       const shown = typeof value === 'number' ? String(value).replace(/(\d)(\d{3})$/, '$1_$2') : String(value);
       expect(table, name).toMatch(new RegExp(`\`${name}\`[^\\n]*${shown}`));

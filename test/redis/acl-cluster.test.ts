@@ -12,7 +12,7 @@ const ALL = [...CLUSTER_RIGHTS, ...FOR_LIST];
 /** What one server does not ask for. */
 const OWN = CLUSTER_RIGHTS.filter((right) => !RIGHTS.includes(right));
 
-describeWithGroup('a user of a Cluster with the rights of the README', startCluster, (cluster) => {
+describeWithGroup('a user of a Cluster with the rights of docs/rights.md', startCluster, (cluster) => {
   /** Everything, as a user with these rights on all nodes; what any of them refused. */
   async function refused(rights: readonly string[]): Promise<string[]> {
     const { nodes } = cluster();

@@ -10,7 +10,7 @@ import { everything, FOR_LIST, RIGHTS, refusedTo } from './rights.js';
 /** As in src/redis/subscriber.ts. */
 const PING_EVERY = 5_000;
 
-describeWithRedis('a Redis user with the rights of the README', (redis) => {
+describeWithRedis('a Redis user with the rights of docs/rights.md', (redis) => {
   const { app, admin: owner } = inject('postgres');
   const shop = new Shop(() => ({ postgres: app, admin: owner, redis: redis().url }));
   let admin: Redis;

@@ -4,15 +4,13 @@ import type { RedisStore } from '../../src/redis/store.js';
 import { someKey } from '../lease/actors.js';
 import { claimOf } from '../lease/claims.js';
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-const users = [...README.matchAll(/^ACL SETUSER shop on >password (.+)$/gm)].map(([, rights = '']) =>
-  rights.split(' '),
-);
+const PAGE = readFileSync(new URL('../../docs/rights.md', import.meta.url), 'utf8');
+const users = [...PAGE.matchAll(/^ACL SETUSER shop on >password (.+)$/gm)].map(([, rights = '']) => rights.split(' '));
 
-/** The rights that the README names, after `on >password`: on one server, and on each node of a Cluster. */
+/** The rights that docs/rights.md names, after `on >password`: on one server, and on each node of a Cluster. */
 export const [RIGHTS = [], CLUSTER_RIGHTS = []] = users;
 /** Those for `list` beside them. */
-export const FOR_LIST = (/^`(\+scan)` beside these/m.exec(README)?.[1] ?? '').split(' ');
+export const FOR_LIST = (/^`(\+scan)` beside these/m.exec(PAGE)?.[1] ?? '').split(' ');
 
 /** What the server has refused to this user: a command, a key or a channel. */
 export async function refusedTo(name: string, admin: Redis): Promise<string[]> {

@@ -105,7 +105,7 @@ for (const guard of [undefined, 'prove'] as const) {
 describeWithShop('rows and JSON', () => {
   const shop = new Shop();
 
-  test('a bigint is nothing for JSON, and the omit line of the README leaves it out', async () => {
+  test('a bigint is nothing for JSON, and the omit line of docs/guard.md leaves it out', async () => {
     const { id } = await shop.product(3);
     const { prisma } = shop.client();
     expect(() => JSON.stringify({ fence: 1n })).toThrow(TypeError);
