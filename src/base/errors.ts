@@ -250,6 +250,38 @@ export class InvalidOptionError extends FencedLockError {
   }
 }
 
+/** The code that the errors of each class have; those of the base class have any. */
+const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
+  [FencedLockError, undefined],
+  [LockTimeoutError, 'LOCK_TIMEOUT'],
+  [LockLostError, 'LOCK_LOST'],
+  [StaleTokenError, 'STALE_TOKEN'],
+  [LockUnavailableError, 'LOCK_UNAVAILABLE'],
+  [CommitUnknownError, 'COMMIT_UNKNOWN'],
+  [TransactionAbortedError, 'TRANSACTION_ABORTED'],
+  [InsideTransactionError, 'INSIDE_TRANSACTION'],
+  [ReentryError, 'REENTRY'],
+  [NestedError, 'NESTED'],
+  [ClosedError, 'CLOSED'],
+  [NotInstalledError, 'NOT_INSTALLED'],
+  [InvalidOptionError, 'INVALID_OPTION'],
+]);
+
+/** What the errors of every copy of this package have. */
+const OURS = Symbol.for('prisma-extension-fenced-lock.error');
+Object.defineProperty(FencedLockError.prototype, OURS, { value: true });
+
+// One process may load this package as ESM and as CommonJS: `instanceof` holds for the errors of the other copy, too.
+Object.defineProperty(FencedLockError, Symbol.hasInstance, {
+  value(this: unknown, value: unknown): boolean {
+    // A class that was derived from one of these.
+    if (!CODES.has(this)) return Function.prototype[Symbol.hasInstance].call(this as typeof FencedLockError, value);
+    if (typeof value !== 'object' || value === null || !(OURS in value)) return false;
+    const code = CODES.get(this);
+    return code === undefined || (value as { readonly code?: unknown }).code === code;
+  },
+});
+
 /** A key as a message shows it: escaped, and never longer than a line. */
 function quoted(key: string): string {
   const text = JSON.stringify(key);

@@ -1,5 +1,6 @@
 import { scopeWith } from '../base/scope.js';
 import type { Connection } from '../fence/database.js';
+import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { refusalOfWrite, refusingWrites } from './outside.js';
 import { PgConnection } from './pg-connection.js';
 import { type PgClient, PgLine, type PgPool } from './pg-line.js';
@@ -42,9 +43,10 @@ export class Ticket {
   }
 
   /** The same for an adapter without a pool of pg. */
-  takeOther<C extends Connection>(connection: C): C {
+  takeOther(transaction: AdapterTransaction): AdapterTransaction {
     this.#used = true;
-    return this.#had(connection);
+    // Made here: what fenced the adapter may be another copy of this package, whose classes are not this one's.
+    return this.#had(new AdapterConnection(transaction)).facade;
   }
 
   #had<C extends Connection>(connection: C): C {

@@ -1,4 +1,4 @@
-import { AdapterConnection, type AdapterTransaction } from '../connection/adapter-connection.js';
+import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import { refusalOfWrite } from '../connection/outside.js';
 import type { PgPool } from '../connection/pg-line.js';
 import { fencePool, openTicket } from '../connection/ticket.js';
@@ -27,10 +27,12 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
   };
 }
 
-let classes = 0;
+/** On `globalThis`: a class that another copy of this package has fenced is not fenced again by this one. */
+const CLASSES = Symbol.for('prisma-extension-fenced-lock.classes');
+const slots = globalThis as { [CLASSES]?: number };
 
 /** How many classes of adapters have been fenced: a transaction that began when there were fewer may not be. */
-export const fencedClasses = (): number => classes;
+export const fencedClasses = (): number => slots[CLASSES] ?? 0;
 
 /**
  * The same for a client that had connected before the extension was applied: from now on the class of its adapter does it
@@ -47,7 +49,7 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
     if (openTicket()) fenceDriver(this);
     return await start.call(this, isolationLevel);
   };
-  classes++;
+  slots[CLASSES] = fencedClasses() + 1;
 }
 
 /** Whether the adapter has a pool of pg, which is fenced then. */
@@ -63,9 +65,9 @@ function isPool(driver: unknown): driver is PgPool {
   return typeof connect === 'function' && typeof Client?.Query === 'function' && typeof waitingCount === 'number';
 }
 
-function fenceAdapter(adapter: Adapter & { [FENCED]?: true }): void {
-  // A factory may connect the same one each time.
-  if (adapter[FENCED]) return;
+function fenceAdapter(adapter: Adapter): void {
+  // A factory may connect the same one each time. Its class says nothing of it.
+  if (Object.hasOwn(adapter, FENCED)) return;
   Object.defineProperty(adapter, FENCED, { value: true });
   for (const verb of ['queryRaw', 'executeRaw'] as const) {
     const send = adapter[verb];
@@ -79,6 +81,6 @@ function fenceAdapter(adapter: Adapter & { [FENCED]?: true }): void {
   adapter.startTransaction = async function (this: Adapter, isolationLevel) {
     const ticket = openTicket();
     if (ticket === undefined) return await start.call(this, isolationLevel);
-    return ticket.takeOther(new AdapterConnection(await start.call(this, isolationLevel))).facade;
+    return ticket.takeOther(await start.call(this, isolationLevel));
   };
 }
