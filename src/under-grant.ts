@@ -21,6 +21,8 @@ export interface Wanted<Tx, R> {
   readonly registered?: Registered;
   /** Called when COMMIT is about to be sent: whose turn it is next. */
   readonly successor?: () => Successor | undefined;
+  /** Called when COMMIT has been sent, and nobody's turn begins with it. */
+  readonly committing?: () => void;
   /** Whether whoever is in the way is ended, of whichever waiting room. */
   readonly overrules?: boolean;
   /** Whether it goes on while the client is being closed. */
@@ -54,6 +56,7 @@ export async function underGrant<Tx, R>(
       strike,
       registered: wanted.registered,
       successor: wanted.successor,
+      committing: wanted.committing,
       work(tx, admission) {
         admitted();
         return work(tx, admission);

@@ -11,7 +11,7 @@ import { type AskedFor, askFor, Entry, type EntryOptions } from './fence/entry.j
 import { Joint } from './join.js';
 import { Grant, withOthers } from './lease/grant.js';
 import type { Lease } from './lease/lease.js';
-import type { Prelude, Request } from './lease/request.js';
+import type { Beside, Prelude, Request } from './lease/request.js';
 import { HeldLock, type Work } from './lock.js';
 import type { LockOptions, ResolvedLockOptions } from './options.js';
 import type { Parts } from './parts.js';
@@ -46,10 +46,16 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
   return await hold(parts, call, work, asked, granted instanceof Grant ? granted : await granted);
 }
 
-/** How long a connection may be held while a look has no answer. */
-const LOOK_TIME = 20;
-/** How long an admission beside a look may wait for the key's row: whoever has it has the lease, too; ms. */
-const BESIDE_LOOK = 10;
+/**
+ * What is begun before the lease is there: how long it keeps its connection without it, how long its admission may wait
+ * for the key's row, and whether it begins where others wait for a connection; ms. Beside a look whoever has the row has the
+ * lease, too. Beside a COMMIT the row is had when that is done.
+ */
+const AHEAD = {
+  look: { entryTime: 20, rowTime: 10, evenIfWanted: true },
+  commit: { entryTime: 150, rowTime: 100, evenIfWanted: false },
+} as const;
+const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Serializable']);
 /** How long one that was sent with the COMMIT before it may wait for it: only another process can have it; ms. */
 const BEHIND_COMMIT = 500;
 
@@ -74,7 +80,7 @@ class Asked<Tx> implements Request, Prelude {
     this.#parts = parts;
     this.#call = call;
     this.deadline = new Deadline(call.options.waitTime);
-    if (call.keys.every((key) => parts.room.isCalm(key))) this.open();
+    if (call.keys.every((key) => parts.room.isCalm(key))) this.open('look');
   }
 
   get waitTime(): number {
@@ -97,16 +103,19 @@ class Asked<Tx> implements Request, Prelude {
     return this;
   }
 
-  open(): void {
+  open(beside: Beside): void {
     if (this.#entry) return;
+    // A snapshot from before that COMMIT could not write what it wrote.
+    if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
     const holders = this.#call.keys.map(() => randomUUID());
+    const { entryTime, rowTime, evenIfWanted } = AHEAD[beside];
     try {
-      this.#entry = Entry.open(this.#call.database, this.#beginning(holders, BESIDE_LOOK));
+      this.#entry = Entry.open(this.#call.database, { ...this.#beginning(holders, rowTime), evenIfWanted });
     } catch {
       // It is opened again when it is the caller's turn, and then the error is the caller's.
       return;
     }
-    this.#timer = after(LOOK_TIME, () => this.discard());
+    this.#timer = after(entryTime, () => this.discard());
   }
 
   discard(): void {
@@ -174,7 +183,8 @@ async function hold<Tx, R>(
   const successor = () =>
     grant.pass((next, lease) => (next instanceof Asked ? next.follow(database, lease) : undefined));
   try {
-    const wanted = { database, entry: asked.take(), grant, options, deadline: asked.deadline, successor };
+    const committing = () => grant.hint();
+    const wanted = { database, entry: asked.take(), grant, options, deadline: asked.deadline, successor, committing };
     return await underGrant(parts, wanted, strike, run);
   } finally {
     // The outcome is known, or nobody will ever know it. Nothing here throws.

@@ -1,5 +1,5 @@
 import { scopeWith } from '../base/scope.js';
-import type { Connection } from '../fence/database.js';
+import { type Connection, NotRun, type OpeningOptions } from '../fence/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { refusalOfWrite, refusingWrites } from './outside.js';
 import { PgConnection } from './pg-connection.js';
@@ -13,10 +13,12 @@ export class Ticket {
   /** Both forgotten once they have served: timers and sockets keep the async context that they were made in. */
   #over: Connection | undefined;
   #connected: (connection: Connection) => void;
+  readonly #evenIfWanted: boolean;
   #used = false;
   #closed = false;
 
-  constructor(over: Connection | undefined, connected: (connection: Connection) => void) {
+  constructor({ over, connected, evenIfWanted }: Pick<OpeningOptions, 'over' | 'connected' | 'evenIfWanted'>) {
+    this.#evenIfWanted = evenIfWanted;
     this.#over = over;
     this.#connected = connected;
   }
@@ -38,6 +40,7 @@ export class Ticket {
   /** What the database client gets instead of a connection of the pool. */
   async take(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
     this.#used = true;
+    if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
     const { facade } = this.#had(this.#over ?? new PgConnection(new PgLine(await connect(), pool))) as PgConnection;
     return facade;
   }

@@ -285,6 +285,7 @@ export class Attempt<Tx, R> implements Conductor {
     const { answer, next } = connection.commit(chained?.asked.beginning);
     this.#hasSuccessor = next !== undefined;
     if (next) chained?.begin(next);
+    else this.#call.committing?.();
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
     return await new Promise<T>((resolve, reject) =>

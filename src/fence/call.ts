@@ -67,6 +67,8 @@ export interface Call<Tx, R> {
   readonly registered?: Registered | undefined;
   /** Called when COMMIT is about to be sent: whose turn it is next. */
   readonly successor?: (() => Successor | undefined) | undefined;
+  /** Called when COMMIT has been sent, and nobody's turn begins with it. */
+  readonly committing?: (() => void) | undefined;
   /** Has `beat` called now and then while the lease is held. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;

@@ -127,6 +127,8 @@ export interface OpeningOptions extends TransactionOptions {
   readonly key: string;
   /** Whether some writes need a condition of ours. */
   readonly hooked: boolean;
+  /** Whether it begins at all where others wait for a connection of the pool. */
+  readonly evenIfWanted: boolean;
   /** The connection to begin on; without, one of the pool. */
   readonly over: Connection | undefined;
   /** Called at once with the connection when it is had. */

@@ -20,6 +20,8 @@ export interface EntryOptions extends TransactionOptions {
   readonly hooked: boolean;
   /** What is asked for, when the connection is had. */
   readonly request: () => AdmissionRequest;
+  /** Whether it begins where others wait for a connection of the pool. Default: it does. */
+  readonly evenIfWanted?: boolean;
   /** Statements before the admission, in the same transaction. */
   readonly before?: readonly Statement[];
 }
@@ -65,7 +67,7 @@ export class Entry<Tx> {
       );
     };
     this.#over = over;
-    this.#opening = database.open({ ...options, over, connected });
+    this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
   }
 
   /** On a connection of the pool. */

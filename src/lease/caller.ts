@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../base/abort.js';
 import { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
-import type { Request } from './request.js';
+import type { Beside, Request } from './request.js';
 import type { Turn } from './turn.js';
 
 /** The line that a caller stands in. */
@@ -53,9 +53,9 @@ export class Caller extends AsyncResource implements AbortListener {
     else this.#line.settled(this);
   }
 
-  /** It is likely to be its turn in a moment. */
-  prepare(): void {
-    this.runInAsyncScope(() => this.request.ahead?.open());
+  /** It is likely to be its turn in a moment: when a look is answered, or when somebody else's COMMIT is done. */
+  prepare(beside: Beside): void {
+    this.runInAsyncScope(() => this.request.ahead?.open(beside));
   }
 
   call(turn: Turn): void {

@@ -12,6 +12,9 @@ import type { Turn } from './turn.js';
 /** When a turn has begun, so that nothing else of ours delays its first statements; ms. */
 const BEGUN_BY = 2;
 
+/** Who came to wait during a turn is not known to its holder. In one that is shorter hardly anybody has; ms. */
+const SHORT_TURN = 5;
+
 /** How many turns before the last of them it is asked whether another process waits. */
 const ASKED_AHEAD = 4;
 
@@ -152,6 +155,7 @@ export class Contender {
     this.#mayGoElsewhere = !caller.request.mayShare;
     this.#lookAfter();
     let [passed, left] = [false, false];
+    const beganAt = now();
     caller.call({
       lease,
       pass: (take) => {
@@ -164,6 +168,9 @@ export class Contender {
         this.#call(next, lease);
         return taken;
       },
+      hint: () => {
+        if (!passed && !left) this.#hint(lease, beganAt);
+      },
       alone: () => this.#turns === 1,
       look: () => this.#shared.renewal.look(lease),
       leave: () => {
@@ -174,6 +181,13 @@ export class Contender {
         if (this.#turns === 0) this.#next(lease);
       },
     });
+  }
+
+  /** One command more: not where it is known that nobody waits elsewhere, nor for a turn that is hardly longer than it. */
+  #hint(lease: Lease, beganAt: number): void {
+    const staysHere = this.#waiting.size > 0 && this.#handovers < this.#shared.maxLocalHandovers;
+    if (staysHere || lease.shared || lease.loss || (!lease.contended && now() - beganAt < SHORT_TURN)) return;
+    this.#shared.store.hint?.(lease).catch(() => {});
   }
 
   /** Where no other process waits the key need not be offered to one, and stays here without a pause. */

@@ -113,7 +113,7 @@ export class Contention {
       const claim = { key: this.#key, holder: this.#holder, leaseTime };
       this.#bell.reset();
       // The message may be old, so the look decides. What its answer is seldom against need not wait for it.
-      if (this.#offered) first.prepare();
+      if (this.#offered) first.prepare('look');
       this.#offered = false;
       const sentAt = now();
       this.#askedAt = sentAt;
@@ -186,6 +186,10 @@ export class Contention {
   }
 
   #onWakeUp(wakeUp: WakeUp): void {
+    if (wakeUp !== 'look' && 'next' in wakeUp) {
+      if (wakeUp.next === this.#holder) this.#first()?.prepare('commit');
+      return;
+    }
     if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder;
     if (wakeUp === 'look' || this.#offered) this.#bell.ring();
     // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so. On a busy key

@@ -86,6 +86,10 @@ export class FallbackStore implements LeaseStore {
     return this.#store.watch(key, wake);
   }
 
+  async hint(claim: Claim): Promise<void> {
+    if (this.#down === undefined && !this.#without.has(claim.holder)) await this.#store.hint?.(claim);
+  }
+
   transfer(claim: Claim, successor: string): Promise<boolean> {
     return this.#store.transfer(claim, successor);
   }

@@ -82,6 +82,11 @@ export class Grant {
     return this.#turns.length === 1 ? this.#turns[0]?.pass(take) : undefined;
   }
 
+  /** Its COMMIT is under way. Who waits for several keys has not had its turn yet. */
+  hint(): void {
+    if (this.#turns.length === 1) this.#turns[0]?.hint();
+  }
+
   /** Gives all of it back. Idempotent; never throws. */
   leave(): void {
     for (const turn of this.#turns) turn.leave();

@@ -1,8 +1,11 @@
 import type { Deadline } from '../base/clock.js';
 
-/** What a turn begins with, and what may begin beside the look that it waits for. Neither throws; both idempotent. */
+/** What a turn may begin beside: its own look, or the COMMIT of the process before it. */
+export type Beside = 'look' | 'commit';
+
+/** What a turn begins with, before it is known to be one. Neither throws; both idempotent. */
 export interface Prelude {
-  open(): void;
+  open(beside: Beside): void;
   /** It will not be its turn at once: nothing is kept while it waits. */
   discard(): void;
 }

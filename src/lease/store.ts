@@ -25,9 +25,10 @@ export interface Claim {
 export type Extension = 'extended' | 'gone' | Error;
 
 /**
- * A hint, never proof: `look`, or whose turn it is and for how long the key is kept for that holder; milliseconds.
+ * A hint, never proof: `look`; whose turn it is and for how long the key is kept for that holder, in milliseconds; or whose turn
+ * it will be as soon as the COMMIT that is under way is done.
  */
-export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number };
+export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number } | { readonly next: string };
 
 export interface Watch {
   /** Idempotent. */
@@ -103,6 +104,8 @@ export interface LeaseStore {
    * send them, so that a look after that misses nothing; or with a watch that hears nothing, where there are none.
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
+  /** Tells the first who waits that this holder is about to give the key back. A store without an order has nobody to tell. */
+  hint?(claim: Claim): Promise<void>;
   /** Puts the lease into the name of `successor`; `false` if it is neither's any more. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   inspect(key: string): Promise<KeyState>;

@@ -9,6 +9,8 @@ export interface Turn {
    * `take` wants to: it gives what the next one begins with.
    */
   pass<T>(take: (next: Request, lease: Lease) => T | undefined): T | undefined;
+  /** Its COMMIT is under way: tells the process that is next, if there is one that has the key then. */
+  hint(): void;
   /** Whether nobody else is at work under this lease: the turn before may still wait for its COMMIT. */
   alone(): boolean;
   /** Asks the store now whether the lease is gone, and resolves to that; it is lost then. */

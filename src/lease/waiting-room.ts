@@ -121,7 +121,7 @@ export class WaitingRoom {
       end();
     });
     const look = () => renewal.look(lease);
-    return { lease, pass: () => undefined, alone: () => true, look, leave };
+    return { lease, pass: () => undefined, hint: () => {}, alone: () => true, look, leave };
   }
 
   /** One whose turn has come still waits for Postgres: it is turned away, too. Returns the end of that. */

@@ -34,7 +34,7 @@ type Body = (tx: TransactionClient) => Promise<void>;
 
 function begin(client: PrismaInternals, options: OpeningOptions, concerned: readonly string[]): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
-  const ticket = new Ticket(options.over, options.connected);
+  const ticket = new Ticket(options);
   const fencedBefore = fencedClasses();
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>

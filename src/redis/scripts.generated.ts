@@ -207,6 +207,50 @@ if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4]
 return 1`,
 };
 
+export const hint: Script<[lease: string, queue: string], [holder: string, wake: string, pubsub: string], number> = {
+  name: 'hint',
+  keys: 2,
+  sha1: '9e1c63c0421f54be7ec77d0fc6d78c5de40f8226',
+  lua: `local function holder_of(lease)
+  local value = redis.call('GET', lease)
+  if value == false then return false end
+  local holder, time = string.match(value, '^(.*) (%d+)$')
+  return holder or value, time
+end
+local function put(lease, holder, time)
+  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+end
+local function extend(lease, holder, time, time_before)
+  redis.call('PEXPIRE', lease, time)
+  if time ~= time_before then put(lease, holder, time) end
+end
+local function time_left(lease, time)
+  local left = redis.call('PTTL', lease)
+  if left < 0 then return -1 end
+  if time and left > tonumber(time) then
+    redis.call('PEXPIRE', lease, time)
+    return tonumber(time)
+  end
+  return math.max(1, left)
+end
+local function is_sharded(pubsub)
+  return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
+end
+local function wake_up(pubsub, wake, message)
+  if wake == '' then return end
+  redis.call(is_sharded(pubsub) and 'SPUBLISH' or 'PUBLISH', wake, message)
+end
+local function is_there(pubsub, wake, receiver)
+  if wake == '' then return true end
+  return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
+end
+if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
+local first = redis.call('LINDEX', KEYS[2], 0)
+if not first then return 0 end
+wake_up(ARGV[3], ARGV[2], 'next ' .. string.match(first, '^%S+'))
+return 1`,
+};
+
 export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
   name: 'inspect',
   keys: 2,

@@ -160,6 +160,11 @@ export class RedisStore implements LeaseStore {
     return await this.#opened.subscriber.listen(this.#names(key).wake, wake);
   }
 
+  async hint({ key, holder }: Claim): Promise<void> {
+    const { lease, queue, wake } = this.#names(key);
+    if (wake !== '') await this.#asking.run(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
+  }
+
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const { lease, wake } = this.#names(key);
     const args = [holder, successor, String(leaseTime), wake, this.#pubsub] as const;

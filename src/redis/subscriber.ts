@@ -228,7 +228,13 @@ export class Subscriber {
 
   #wake(name: string, message = 'look'): void {
     const [turn = '', expiresIn] = message.split(' ');
-    const wakeUp = expiresIn === undefined ? 'look' : { turn, expiresIn: Number(expiresIn) };
+    const wakeUp = wakeUpOf(turn, expiresIn);
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
   }
+}
+
+/** A message is `look`, `next` and a holder, or whose turn it is and for how long. */
+function wakeUpOf(first: string, second: string | undefined): WakeUp {
+  if (second === undefined) return 'look';
+  return first === 'next' ? { next: second } : { turn: first, expiresIn: Number(second) };
 }

@@ -96,7 +96,9 @@ describeWithShop('the place of a process in the queue', () => {
     await expect(gone).rejects.toBe('enough');
     const turn = await elsewhere;
     expect(offer).not.toBe(turn.lease.holder);
-    expect(other.store.wakeUps.map((wakeUp) => typeof wakeUp === 'object' && wakeUp.turn)).toContain(offer);
+    expect(
+      other.store.wakeUps.map((wakeUp) => typeof wakeUp === 'object' && 'turn' in wakeUp && wakeUp.turn),
+    ).toContain(offer);
     // Three looks: it did not have to find out by itself that the offer was over.
     expect(other.store.looks.count).toBe(3);
     await other.release(turn);

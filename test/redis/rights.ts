@@ -32,6 +32,7 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   await contender.acquire(waiting, { enter: 60_000 }).catch(refusal);
   await new Promise((resolve) => setTimeout(resolve, listening));
   await holder.extend([claim]);
+  await holder.hint(claim).catch(refusal);
   await holder.yield(claim).catch(refusal);
   await contender.acquire(waiting).catch(refusal);
   await contender.transfer(waiting, 'the successor').catch(refusal);

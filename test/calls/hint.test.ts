@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { fencedLock } from '../../src/index.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { slowCommit } from './slow-commit.js';
+
+describeWithShop('a process that is next, while the COMMIT before it is under way', () => {
+  const shop = new Shop();
+
+  /** A contender in another process, and what its sessions do. */
+  function contending(isolationLevel?: 'RepeatableRead') {
+    const application_name = `next ${randomUUID()}`;
+    const { prisma } = shop.client({ pool: { application_name } });
+    const doing = async () => {
+      const { rows } = await shop.admin.query<{ state: string; waits: boolean }>(
+        `SELECT state, wait_event_type IS NOT DISTINCT FROM 'Lock' AS waits FROM pg_stat_activity
+         WHERE application_name = $1 AND xact_start IS NOT NULL`,
+        [application_name],
+      );
+      return rows[0];
+    };
+    /** Resolves to the time at which its transaction began. */
+    const enter = async (key: string) => {
+      const held = prisma.$withLock(
+        key,
+        async (tx) => (await tx.$queryRaw<[{ began: Date }]>`SELECT transaction_timestamp() AS began`)[0].began,
+        isolationLevel ? { isolationLevel } : {},
+      );
+      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      return { held };
+    };
+    return { prisma, doing, enter };
+  }
+
+  /** A holder whose COMMIT lasts until it is told to go on. */
+  async function committing(prisma: ShopClient, key: string) {
+    const slow = await slowCommit(shop);
+    const [begun, ends] = [gate(), gate()];
+    const held = prisma.$withLock(key, async (tx) => {
+      begun.open();
+      await ends.opened;
+      await tx.$executeRawUnsafe(slow.insert());
+    });
+    await begun.opened;
+    const end = async () => {
+      ends.open();
+      await shop.blocked('COMMIT');
+    };
+    return { held, end, goOn: slow.goOn };
+  }
+
+  const clock = async () =>
+    (await shop.admin.query<{ at: Date }>('SELECT clock_timestamp() AS at')).rows[0]?.at as Date;
+
+  test('has its admission asked for, and works in that transaction', async () => {
+    const { key } = await shop.product(10);
+    const holder = await committing(shop.client().prisma, key);
+    const contender = contending();
+    const { held } = await contender.enter(key);
+    await holder.end();
+    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
+    const before = await clock();
+    await holder.goOn();
+    expect((await held).getTime()).toBeLessThanOrEqual(before.getTime());
+    await holder.held;
+  });
+
+  test('gives its connection back where that lasts, and has its turn all the same', async () => {
+    const { key } = await shop.product(10);
+    const holder = await committing(shop.client().prisma, key);
+    const contender = contending();
+    const { held } = await contender.enter(key);
+    await holder.end();
+    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
+    await eventually('it is rolled back', async () => (await contender.doing()) === undefined);
+    const after = await clock();
+    await holder.goOn();
+    expect((await held).getTime()).toBeGreaterThan(after.getTime());
+    await holder.held;
+  });
+
+  test('does not begin its work before it has the lease', async () => {
+    const { key } = await shop.product(10);
+    const redis = shop.redis();
+    const released = gate();
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    Object.defineProperty(redis, 'evalsha', {
+      value: async (...args: unknown[]) => {
+        if (args[0] === scripts.release.sha1) await released.opened;
+        return await evalsha(...args);
+      },
+    });
+    const holder = await committing(shop.client({ redis }).prisma, key);
+    const contender = contending();
+    let worked = false;
+    const { held } = await contender.enter(key);
+    void held.then(() => {
+      worked = true;
+    });
+    await holder.end();
+    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
+    await holder.goOn();
+    await holder.held;
+    await eventually('it is admitted', async () => (await contender.doing())?.state === 'idle in transaction');
+    expect(worked).toBe(false);
+    released.open();
+    await held;
+  });
+
+  test('begins nothing where its snapshot would be from before that COMMIT', async () => {
+    const { key } = await shop.product(10);
+    const holder = await committing(shop.client().prisma, key);
+    const contender = contending('RepeatableRead');
+    const { held } = await contender.enter(key);
+    await holder.end();
+    for (let looks = 0; looks < 20; looks++) expect(await contender.doing()).toBeUndefined();
+    await holder.goOn();
+    await held;
+    await holder.held;
+  });
+
+  test('begins nothing where others wait for a connection of its pool', async () => {
+    const { key } = await shop.product(10);
+    const holder = await committing(shop.client().prisma, key);
+    const connectionString = inject('postgres').app;
+    const pool = new pg.Pool({ connectionString, max: 1 });
+    shop.closeLater(() => pool.end());
+    const contender = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
+      fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }),
+    );
+    await contender.$queryRaw`SELECT 1`;
+    const held = contender.$withLock(key, () => 'in');
+    await eventually('it waits', async () => (await contender.$locks.inspect(key)).waiting === 1);
+    const taken = await pool.connect();
+    const bystander = pool.connect();
+    expect(pool.waitingCount).toBe(1);
+    await holder.end();
+    const most = await watched(() => pool.waitingCount, 100);
+    expect(most).toBe(1);
+    taken.release();
+    (await bystander).release();
+    await holder.goOn();
+    expect(await held).toBe('in');
+    await holder.held;
+  });
+});
+
+/** The largest value within `ms`. */
+async function watched(value: () => number, ms: number): Promise<number> {
+  let most = value();
+  const until = performance.now() + ms;
+  while (performance.now() < until) {
+    await new Promise((resolve) => setImmediate(resolve));
+    most = Math.max(most, value());
+  }
+  return most;
+}
