@@ -2,6 +2,28 @@ import type { Mutant } from './mutant.js';
 
 export const CALLS: readonly Mutant[] = [
   {
+    name: 'hint: a snapshot from before the COMMIT',
+    file: 'src/with-lock.ts',
+    change: [["if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;", '']],
+    tests: ['test/calls/hint'],
+    why: 'It can only fail, and keeps the row from who is next until then.',
+  },
+  {
+    name: 'hint: where others wait for a connection',
+    file: 'src/connection/ticket.ts',
+    change: [['if (!this.#evenIfWanted && pool.waitingCount > 0)', 'if (false)']],
+    tests: ['test/calls/hint'],
+    why: 'Who waits for a key must not starve who waits for none.',
+  },
+  {
+    name: 'hint: kept for as long as it takes',
+    file: 'src/with-lock.ts',
+    change: [['commit: { entryTime: 150,', 'commit: { entryTime: 60_000,']],
+    tests: ['test/calls/hint'],
+    only: 'gives its connection back',
+    why: 'A waiting caller holds no connection.',
+  },
+  {
     name: 'calls: with Redis back, who began without it is a former holder',
     file: 'src/fence/attempt.ts',
     change: [['room: shared ? undefined : room', 'room']],

@@ -4,6 +4,22 @@ const tests = ['test/redis/store'];
 
 export const LUA: readonly Mutant[] = [
   {
+    name: 'hint of whoever asks',
+    file: 'lua/hint.lua',
+    change: [['if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end', '']],
+    tests,
+    only: 'a hint of somebody who has not',
+    why: 'A late one would have somebody begin in another turn.',
+  },
+  {
+    name: 'hint to the last',
+    file: 'lua/hint.lua',
+    change: [["'LINDEX', KEYS[2], 0", "'LINDEX', KEYS[2], -1"]],
+    tests,
+    only: 'a hint tells who is next',
+    why: 'Whoever is not next would keep the row from who is.',
+  },
+  {
     name: 'acquire of what somebody has',
     file: 'lua/acquire.lua',
     change: [['if holder == ARGV[1] then\n  extend(', 'if true then\n  extend(']],

@@ -50,6 +50,22 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await second.look()).toBe(false);
     });
 
+    test('a hint tells who is next, and gives the key to nobody', async () => {
+      const { holder, first, second } = await queued(2);
+      const told = [first.next(), second.next()];
+      await holder.store.hint?.(holder.claim);
+      expect(await Promise.all(told)).toEqual([{ next: first.claim.holder }, { next: first.claim.holder }]);
+      expect(await first.look()).toBe(false);
+      expect(await second.look()).toBe(false);
+    });
+
+    test('a hint of somebody who has not the key is told to nobody', async () => {
+      const { holder, first, second } = await queued(2);
+      await holder.store.hint?.(second.claim);
+      await holder.release();
+      expect(await first.next()).toEqual(first.turn());
+    });
+
     test('one that was killed is skipped at once', async () => {
       const { holder, actors, first, second } = await queued(2);
       await actors[0]?.kill();
