@@ -1,8 +1,9 @@
 import type { Contestant } from '../contestants/contestant.js';
-import { withLockAlone } from '../contestants/index.js';
+import { bareTransaction } from '../contestants/index.js';
 import type { Table } from '../report/result.js';
 import type { Run } from '../scenarios/scenario.js';
 import { type Burst, rate } from './burst.js';
+import { cpuTime } from './cpu.js';
 import { inTurn } from './interleave.js';
 import { rounds } from './rounds.js';
 import { spread, summary } from './statistics.js';
@@ -14,6 +15,8 @@ const SLOW = 1_500;
 export interface Heat {
   readonly contestant: Contestant;
   readonly tally: Tally;
+  /** Whether its callers are in this process, whose CPU is then theirs. */
+  readonly isHere: boolean;
   /** One caller alone, back to back. */
   alone(): Promise<Burst>;
   /** All at once. */
@@ -29,6 +32,8 @@ interface Limits {
 interface Measured {
   readonly alone: number;
   readonly burst: number;
+  /** Of one sale of the burst; ms. */
+  readonly cpu: number;
 }
 
 /** Bursts of all contestants, round by round, each beside its own yardstick: one caller alone. */
@@ -40,15 +45,17 @@ export async function heats(title: string, run: Run, all: readonly Heat[], limit
       run.step(`${title}: round ${round + 1} of ${limits.count}, ${heat.contestant.name}`);
       if (slow.has(heat)) continue;
       const alone = await heat.alone();
+      const before = cpuTime();
       const burst = await heat.burst();
+      const cpu = (cpuTime() - before) / burst.ok;
       heat.tally.add(alone);
       heat.tally.add(burst);
       if (burst.end - burst.start > SLOW) slow.add(heat);
-      (measured.get(heat) ?? [])[round] = { alone: rate(alone), burst: rate(burst) };
+      (measured.get(heat) ?? [])[round] = { alone: rate(alone), burst: rate(burst), cpu };
     }
   }
-  const ours = all.find(({ contestant }) => contestant.name === withLockAlone.name);
-  const yardsticks = ours === undefined ? [] : (measured.get(ours) ?? []).map((one) => one?.alone);
+  const bare = all.find(({ contestant }) => contestant.name === bareTransaction.name);
+  const yardsticks = bare === undefined ? [] : (measured.get(bare) ?? []).map((one) => one?.alone);
   return {
     title,
     note: NOTE,
@@ -61,23 +68,30 @@ const NOTE =
   'Alone: one caller making the same sales back to back, directly before. Ratios are medians over the rounds, each within ' +
   'its own round. A sale that failed counts for nothing, and the time that it took counts.';
 
-async function row({ contestant, tally }: Heat, measured: ReadonlyArray<Measured | undefined>, yardsticks: Yardsticks) {
+async function row(
+  { contestant, tally, isHere }: Heat,
+  measured: ReadonlyArray<Measured | undefined>,
+  yardsticks: Yardsticks,
+) {
   const rates: number[] = [];
   const toOwn: number[] = [];
-  const toOurs: number[] = [];
+  const toBare: number[] = [];
+  const cpus: number[] = [];
   // Not forEach: a slow one has holes.
   for (const [round, one] of measured.entries()) {
     if (one === undefined) continue;
     rates.push(one.burst);
     toOwn.push(one.burst / one.alone);
-    toOurs.push(one.burst / (yardsticks[round] ?? Number.NaN));
+    toBare.push(one.burst / (yardsticks[round] ?? Number.NaN));
+    cpus.push(one.cpu);
   }
   return {
     contestant: contestant.name,
     'sales/s': summary(rates).median,
     'middle half': spread(rates, 0),
     '× alone': summary(toOwn).median,
-    '× $withLock alone': summary(toOurs).median,
+    '× bare alone': summary(toBare).median,
+    ...(isHere ? { 'CPU a sale, ms': summary(cpus).median } : {}),
     rounds: rates.length,
     ...(await tally.columns()),
   };

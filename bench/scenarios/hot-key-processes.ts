@@ -28,6 +28,7 @@ export const hotKeyProcesses: Scenario = {
         all.push({
           contestant,
           tally,
+          isHere: false,
           alone: () => first.ask('alone', { ...task, count: run.size(ALONE, 8) }),
           burst: async () => {
             const at = stamp() + NOTICE;

@@ -36,6 +36,7 @@ export async function atOneKey(house: House, stage: Stage, run: Run, callers: nu
     all.push({
       contestant,
       tally,
+      isHere: true,
       alone: () => alone(seller, tally.sale, run.size(ALONE, 8)),
       burst: () =>
         burst(

@@ -8,12 +8,15 @@ import { hotKeyDistant } from './hot-key-distant.js';
 import { hotKeyProcesses } from './hot-key-processes.js';
 import { idleWaiters } from './idle-waiters.js';
 import { memory } from './memory.js';
-import { overhead } from './overhead.js';
+import { overhead, overheadDistant } from './overhead.js';
+import { reads } from './reads.js';
 import type { Scenario } from './scenario.js';
 import { topologies } from './topologies.js';
 
 export const SCENARIOS: readonly Scenario[] = [
   overhead,
+  overheadDistant,
+  reads,
   hotKey,
   hotKeyProcesses,
   hotKeyDistant,

@@ -1,4 +1,7 @@
 import { bareTransaction } from '../contestants/index.js';
+import type { House } from '../house.js';
+import { cpuTime } from '../measure/cpu.js';
+import { farAway } from '../measure/far-away.js';
 import { interleave } from '../measure/interleave.js';
 import { spread, summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
@@ -12,14 +15,35 @@ export const overhead: Scenario = {
   name: 'overhead',
   about: 'what a lock costs where nobody contends: one caller alone, and 16 callers with a key each',
   async run(stage, run) {
+    const alone = { count: run.size(500, 15), warmUp: run.size(50, 3), budget: 12_000 };
+    const several = { count: run.size(40, 3), warmUp: run.size(4, 1), budget: 8_000 };
     return [
-      await measure(stage, run, 1, { count: run.size(500, 15), warmUp: run.size(50, 3), budget: 12_000 }),
-      await measure(stage, run, KEYS, { count: run.size(40, 3), warmUp: run.size(4, 1), budget: 8_000 }),
+      await measure('One caller alone', stage.house, stage, run, 1, alone),
+      await measure(
+        `${KEYS} callers, each with a key of its own (one round of all)`,
+        stage.house,
+        stage,
+        run,
+        KEYS,
+        several,
+      ),
     ];
   },
 };
 
+export const overheadDistant: Scenario = {
+  name: 'overhead-distant',
+  about: 'the same for one caller alone, with PostgreSQL and Redis a network away',
+  run: (stage, run) =>
+    farAway(stage, async (house, roundTrip) => {
+      const limits = { count: run.size(300, 5), warmUp: run.size(30, 1), budget: 30_000 };
+      return [await measure(`One caller alone, ${roundTrip} ms from the servers`, house, stage, run, 1, limits)];
+    }),
+};
+
 async function measure(
+  title: string,
+  house: House,
   stage: Stage,
   run: Run,
   keys: number,
@@ -27,19 +51,25 @@ async function measure(
 ): Promise<Table> {
   const contestants: Record<string, () => Promise<unknown>> = {};
   const tallies = new Map<string, Tally>();
+  const spent = new Map<string, number[]>();
   for (const contestant of run.contestants) {
-    const seller = await stage.house.seller(contestant);
+    const seller = await house.seller(contestant);
     const tally = await Tally.of(stage, contestant, keys);
     const sales = tally.ids.map((_, index) => tally.saleOf(index));
+    const times: number[] = [];
     tallies.set(contestant.name, tally);
+    spent.set(contestant.name, times);
     contestants[contestant.name] = async () => {
+      const before = cpuTime();
       await Promise.all(sales.map((sale) => seller.sell(sale)));
+      times.push((cpuTime() - before) / keys);
       tally.add({ ok: sales.length, failed: {} });
     };
   }
-  const onRound = (round: number) => run.step(`${keys} at a time, round ${round}`);
+  const onRound = (round: number) => run.step(`${title}: round ${round}`);
   const times = await interleave(contestants, { ...limits, onRound });
   const bare = summary(times[bareTransaction.name] ?? []).median;
+  const cpuOf = (name: string) => summary((spent.get(name) ?? []).slice(limits.warmUp)).median;
   const rows = [];
   for (const [name, own] of Object.entries(times)) {
     const { median, p99 } = summary(own);
@@ -49,13 +79,11 @@ async function measure(
       'middle half': spread(own, 3),
       'p99 ms': p99,
       'ratio to bare': median / bare,
+      'CPU a sale, ms': cpuOf(name),
+      'CPU, ratio to bare': cpuOf(name) / cpuOf(bareTransaction.name),
       rounds: own.length,
       ...(await tallies.get(name)?.columns()),
     });
   }
-  return {
-    title: keys === 1 ? 'One caller alone' : `${keys} callers, each with a key of its own (one round of all)`,
-    rows,
-    chart: { kind: 'bar', label: 'contestant', value: 'ratio to bare' },
-  };
+  return { title, rows, chart: { kind: 'bar', label: 'contestant', value: 'ratio to bare' } };
 }

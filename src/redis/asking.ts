@@ -1,10 +1,10 @@
-import { now, OVERDUE, within } from '../base/clock.js';
+import { after, now, OVERDUE, within } from '../base/clock.js';
 import { NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { Connection } from './connection.js';
 import { isReply, presentable } from './errors.js';
 import type { Nodes } from './nodes.js';
-import { run, type Script } from './script.js';
+import { isUnknownScript, type Script } from './script.js';
 
 /** The states of a client that is connected, or waits for its first command to be. */
 const READY = ['ready', 'wait'];
@@ -50,19 +50,39 @@ export class Asking {
     throw new NotAsked(this.#silence(time));
   }
 
-  async run<Keys extends string[], Args extends string[], Reply>(
-    script: Script<Keys, Args, Reply>,
+  /**
+   * Runs a script by its hash; a server that has not seen it yet (or was restarted) is sent the text once, unless nobody waits
+   * for the answer any more: by then it would come behind the command that undoes it.
+   */
+  run<Keys extends string[], Args extends string[], Reply>(
+    { sha1, lua, keys: count }: Script<Keys, Args, Reply>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
-    atMost?: number,
+    atMost = this.#longest,
   ): Promise<Reply> {
-    let wanted = true;
-    try {
-      const reply = run(this.#redis, script, keys, args, () => wanted);
-      return await this.bounded(reply, atMost);
-    } finally {
-      wanted = false;
-    }
+    // One promise, and not one for each step: this is on the way of each call.
+    return new Promise((resolve, reject) => {
+      const time = Math.min(atMost, this.#longest);
+      let isWaiting = true;
+      const timer = after(time, () => {
+        isWaiting = false;
+        this.#nodes.doubt();
+        reject(new Error(this.#silence(time)));
+      });
+      const answered = (reply: unknown): void => {
+        timer.stop();
+        resolve(reply as Reply);
+      };
+      const failed = (error: unknown): void => {
+        timer.stop();
+        if (isWaiting && !isReply(error)) this.#nodes.doubt();
+        reject(presentable(error));
+      };
+      this.#redis.evalsha(sha1, count, ...keys, ...args).then(answered, (error: unknown) => {
+        if (isUnknownScript(error) && isWaiting) this.#redis.eval(lua, count, ...keys, ...args).then(answered, failed);
+        else failed(error);
+      });
+    });
   }
 
   /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */

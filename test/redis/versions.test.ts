@@ -15,6 +15,7 @@ const SENT = ['EVAL', 'EVALSHA', 'SCAN', 'SUBSCRIBE', 'UNSUBSCRIBE', 'PING'];
 const SINCE: Readonly<Record<string, string>> = {
   DEL: '1.0.0',
   GET: '1.0.0',
+  LINDEX: '1.0.0',
   LLEN: '1.0.0',
   LPOP: '1.0.0',
   LREM: '1.0.0',
