@@ -3,6 +3,7 @@ import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Database } from './fence/database.js';
 import { Fencing } from './fence/fencing.js';
+import { Outage } from './fence/outage.js';
 import { FallbackStore } from './lease/fallback.js';
 import { QuorumStore } from './lease/quorum.js';
 import { Renewal } from './lease/renewal.js';
@@ -32,7 +33,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
   const handles = new OpenHandles();
   const fencing = fencingOf(client, options);
-  const parts: Parts = { room, roomId: roomIdOf(options), handles, fencing, emit };
+  const parts: Parts = { room, roomId: roomIdOf(options), handles, fencing, outage: new Outage(), emit };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const databases = new WeakMap<PrismaInternals, Database<object>>();
   return {

@@ -94,7 +94,7 @@ export async function forceRelease<Tx>(
 
 function unavailable(key?: string, done?: string): (error: unknown) => never {
   return (error) => {
-    throw new LockUnavailableError(key, error, done);
+    throw new LockUnavailableError(key, error, 'Redis', done);
   };
 }
 

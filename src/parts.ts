@@ -1,5 +1,6 @@
 import type { Emit } from './base/events.js';
 import type { Fencing } from './fence/fencing.js';
+import type { Outage } from './fence/outage.js';
 import type { WaitingRoom } from './lease/waiting-room.js';
 import type { OpenHandles } from './open-handles.js';
 
@@ -10,5 +11,6 @@ export interface Parts {
   readonly roomId: number;
   readonly handles: OpenHandles;
   readonly fencing: Fencing;
+  readonly outage: Outage;
   readonly emit: Emit;
 }

@@ -31,7 +31,7 @@ export interface Wanted<Tx, R> {
 
 /** Runs it; the loss of a lease and the caller's signal strike it, and until it is admitted the end of the client. */
 export async function underGrant<Tx, R>(
-  { room, roomId, fencing, emit }: Parts,
+  { room, roomId, fencing, outage, emit }: Parts,
   wanted: Wanted<Tx, R>,
   strike: Strike,
   work: (tx: Tx, admission: Admission) => Promise<R>,
@@ -50,6 +50,7 @@ export async function underGrant<Tx, R>(
       database: wanted.database,
       entry: wanted.entry,
       fencing,
+      outage,
       grant,
       room: wanted.overrules ? undefined : roomId,
       limits: { timeout, retries, maxWait, isolationLevel, wait: { deadline, waitTime } },

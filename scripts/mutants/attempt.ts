@@ -4,6 +4,21 @@ const file = 'src/fence/attempt.ts';
 
 export const ATTEMPT: readonly Mutant[] = [
   {
+    name: 'outage: begun again at once',
+    file: 'src/fence/transaction.ts',
+    change: [['if (begins || database.isUnavailable(error)) {', 'if (begins) {']],
+    tests: ['test/calls/postgres-away'],
+    only: 'wait for it',
+    why: 'A restart of Postgres would fail every caller, also one that had not begun.',
+  },
+  {
+    name: 'outage: everybody asks',
+    file: 'src/fence/outage.ts',
+    change: [['this.#asking ??= this.#ask(database);', 'this.#asking = this.#ask(database);']],
+    tests: ['test/fence/outage'],
+    why: 'A server that starts would be met by all of them.',
+  },
+  {
     name: 'attempt: a broken connection has ended for the server, too',
     file: 'src/fence/attempt.ts',
     change: [['failed !== undefined && this.#call.database.isDisconnect(failed)', 'failed === this']],

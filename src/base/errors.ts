@@ -151,11 +151,17 @@ export class StaleTokenError extends FencedLockError {
 
 /** Redis did not answer within the wait time, so nobody can say whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
-  constructor(key: string | undefined, cause: unknown, done = 'Nothing was done') {
+  constructor(
+    key: string | undefined,
+    cause: unknown,
+    server: 'Redis' | 'Postgres' = 'Redis',
+    done = 'Nothing was done',
+  ) {
+    const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
     super(
       'LOCK_UNAVAILABLE',
-      `Redis gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time` +
-        `${reason(cause)}. ${done}: check the server, and the connection of the client given as \`redis\`.`,
+      `${server} gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time` +
+        `${reason(cause)}. ${done}: check the server, and the connection of the ${whose}.`,
       { key, cause },
     );
   }

@@ -6,6 +6,7 @@ import type { Admission } from './admission.js';
 import type { Connection, Database, TransactionOptions } from './database.js';
 import type { AskedFor, Entry } from './entry.js';
 import type { Fencing } from './fencing.js';
+import type { Outage } from './outage.js';
 
 /** The right to some keys, as far as the fence needs to know it. */
 interface Grant {
@@ -58,6 +59,7 @@ export interface Call<Tx, R> {
   /** A transaction for the first attempt that was begun ahead. */
   readonly entry: Entry<Tx> | undefined;
   readonly fencing: Fencing;
+  readonly outage: Outage;
   readonly grant: Grant;
   /** The waiting room of the grant; `undefined` where whoever is in the way is to be ended. */
   readonly room: number | undefined;

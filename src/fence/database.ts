@@ -149,4 +149,6 @@ export interface Database<Tx> {
   isNoMatch(error: unknown): boolean;
   /** Whether it says that the connection was closed, on a server that may well be there. */
   isDisconnect(error: unknown): boolean;
+  /** Whether it says that no connection was had, because the server is not there, or is starting or stopping. */
+  isUnavailable(error: unknown): boolean;
 }

@@ -1,5 +1,5 @@
 import { sleep } from '../base/clock.js';
-import { LockTimeoutError, NotInstalledError, StaleTokenError } from '../base/errors.js';
+import { LockTimeoutError, LockUnavailableError, NotInstalledError, StaleTokenError } from '../base/errors.js';
 import { Attempt } from './attempt.js';
 import type { Call } from './call.js';
 import { NotRun } from './database.js';
@@ -90,6 +90,11 @@ async function admittedTransaction<Tx, R>(
       // Or the COMMIT before it failed, which took its beginning along.
       const begins = database.isDisconnect(error) || error instanceof NotRun;
       if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
+      if (begins || database.isUnavailable(error)) {
+        if (limits.wait.deadline.passed) throw new LockUnavailableError(grant.key, error, 'Postgres');
+        await call.outage.wait(database, call.strike, limits.wait.deadline);
+        continue;
+      }
       const code = database.sqlState(error);
       if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
       if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw error;

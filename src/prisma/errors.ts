@@ -36,6 +36,26 @@ export function isNoMatch(error: unknown): boolean {
   return (error as Wrapped | null)?.code === 'P2025';
 }
 
+/** That nobody listens there, or that the way there is not known. */
+const NOT_THERE: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOENT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EHOSTDOWN',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'P1001',
+  'P1002',
+]);
+
+/** Whether it says that no connection was had: nobody listens, or the server is starting or stopping. */
+export function isUnavailable(error: unknown): boolean {
+  const { code, meta, cause } = (error ?? {}) as Wrapped;
+  const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
+  return NOT_THERE.has(code) || kind === 'DatabaseNotReachable' || ['57P02', '57P03'].includes(sqlState(error) ?? '');
+}
+
 /** Whether it says that the connection was closed; pg itself says so in plain words only. */
 export function isDisconnect(error: unknown): boolean {
   const { code, message, meta, cause } = (error ?? {}) as Wrapped;

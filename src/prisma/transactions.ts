@@ -14,7 +14,7 @@ import {
 } from '../fence/database.js';
 import { isWrite } from '../fence/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
-import { isDisconnect, isNoMatch, sqlDetail, sqlState } from './errors.js';
+import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { fencedTx } from './tx.js';
 
@@ -26,6 +26,7 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned
     sqlDetail,
     isNoMatch,
     isDisconnect,
+    isUnavailable,
     open: (options) => begin(client, options, concerned),
   };
 }

@@ -1,5 +1,5 @@
 /** The part of an ioredis client that is used here; ioredis 5 and 6 both have it. */
-export interface Commands {
+interface Commands {
   readonly status: string;
   readonly options?: { readonly keyPrefix?: string | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;

@@ -10,6 +10,7 @@ import type { Call } from '../../src/fence/call.js';
 import { type Connection, type Database, NotRun } from '../../src/fence/database.js';
 import { askFor, Entry, type EntryOptions } from '../../src/fence/entry.js';
 import { Fencing } from '../../src/fence/fencing.js';
+import { Outage } from '../../src/fence/outage.js';
 import { fencedTransaction } from '../../src/fence/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
@@ -48,7 +49,7 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
     const limits = { timeout: 5_000, retries: 0, wait, maxWait: undefined, isolationLevel: undefined };
     const fencing = new Fencing('fence', new Set(), new Map());
     const rest = { entry: undefined, room: undefined, strike: new Strike(), onBeat: () => {}, emit: () => {} };
-    return { database, grant, limits, fencing, work, ...rest, ...more };
+    return { database, grant, limits, fencing, outage: new Outage(), work, ...rest, ...more };
   }
 
   async function tag(): Promise<string> {

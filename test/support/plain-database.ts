@@ -17,6 +17,7 @@ export function plainDatabase(pool: pg.Pool, rescue: pg.Pool): Database<PlainTx>
     sqlState: (error) => (detailOf(error).severity === undefined ? undefined : detailOf(error).code),
     sqlDetail: (error) => detailOf(error).detail,
     isNoMatch: () => false,
+    isUnavailable: (error) => (detailOf(error) as { code?: string }).code === 'ECONNREFUSED',
     isDisconnect: (error) => /Connection terminated|is not queryable/.test(detailOf(error).message ?? ''),
     open({ over, connected }: OpeningOptions) {
       const had = connect(from, over as PgConnection | undefined).then((connection) => {
