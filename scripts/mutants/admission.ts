@@ -4,15 +4,15 @@ const file = 'prisma/migrations/20261101000000_fenced_lock/migration.sql';
 
 /** The statement that admits a handle, up to its condition. */
 const HANDLE_UPDATE = `UPDATE fenced_lock.admission AS a SET
-                holder = coalesce((request -> 'successors' ->> place)::uuid, our_holder),
+                holder = coalesce(successors[place], our_holder),
                 turns = a.turns + 1,
-                attempts = array_prepend(our_attempt, a.attempts[1:15]),
+                attempts = array_prepend(attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
                 admitted_at = clock_timestamp()
             -- By token and holder`;
 const HANDLE_SELECT = `SELECT a.turns INTO our_turn FROM fenced_lock.admission AS a
             -- By token and holder`;
-const HANDLE_END = `AND a.holder IN (our_holder, (request -> 'successors' ->> place)::uuid)
+const HANDLE_END = `AND a.holder IN (our_holder, successors[place])
             RETURNING a.turns INTO our_turn;`;
 
 export const ADMISSION: readonly Mutant[] = [
@@ -65,7 +65,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'handle of another holder',
     file,
-    change: [["AND a.holder IN (our_holder, (request -> 'successors' ->> place)::uuid)", '']],
+    change: [['AND a.holder IN (our_holder, successors[place])', '']],
     tests: ['test/calls/handles-resumed'],
     why: 'After a failover a token can be issued twice.',
   },
@@ -79,7 +79,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'handle registered for the moment',
     file,
-    change: [["IF (request ->> 'durable')::boolean AND", 'IF false AND']],
+    change: [['IF durable AND', 'IF false AND']],
     tests: ['test/calls/handles-lost'],
     only: 'not issued a second time',
     why: 'A crash would give a token out again that other systems have seen.',
@@ -87,7 +87,9 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'lock_timeout kept',
     file,
-    change: [["is_set := set_config('lock_timeout', lock_before, true);", '']],
+    change: [
+      ["is_set := set_config('lock_timeout', lock_before, true)\n        || set_config", 'is_set := set_config'],
+    ],
     tests: ['test/fence/traps'],
     only: 'own time limits',
     why: "The caller's statements would wait for locks as long as our admission did.",
@@ -95,12 +97,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'idle transaction never ended',
     file,
-    change: [
-      [
-        "extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);",
-        '0 END, 0);',
-      ],
-    ],
+    change: [["set_config('idle_in_transaction_session_timeout', lease_time::text, true)", "''"]],
     tests: ['test/promises/g5-crash'],
     only: 'idle transaction: Postgres ends it',
     why: 'A frozen holder would stand in the key until somebody comes who may end it.',
@@ -108,7 +105,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'receiving transaction never ended',
     file,
-    change: [["current_setting('tcp_user_timeout')::numeric, lease_time);", '0, 0);']],
+    change: [["\n            || set_config('tcp_user_timeout', lease_time::text, true)", '']],
     tests: ['test/promises/g5-crash'],
     only: 'large result',
     why: 'A client that is frozen while it receives is neither idle nor in a statement.',
@@ -116,16 +113,88 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'statement without a time limit',
     file,
-    change: [['* 1000 END, work_time);', '* 1000 END, 0);']],
+    change: [["\n            || set_config('statement_timeout', work_time::text, true)", '']],
     tests: ['test/fence/traps', 'test/fence/admission'],
     why: 'Where a strike cannot reach the server, this alone ends what is in flight.',
+  },
+  {
+    name: 'idle transaction ended as late as the role says',
+    file,
+    change: [
+      [
+        "extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);",
+        '0 END, 0);',
+      ],
+    ],
+    tests: ['test/fence/traps'],
+    only: 'own time limits',
+    why: 'A frozen holder would stand in the key for as long as the role may be idle.',
+  },
+  {
+    name: 'receiving transaction never ended where the role has limits',
+    file,
+    change: [["current_setting('tcp_user_timeout')::numeric, lease_time);", '0, 0);']],
+    tests: ['test/fence/traps'],
+    only: 'own time limits',
+    why: 'A client that is frozen while it receives is neither idle nor in a statement.',
+  },
+  {
+    name: 'limits of the role overwritten',
+    file,
+    change: [
+      [
+        "IF current_setting('idle_in_transaction_session_timeout') = '0' AND current_setting('statement_timeout') = '0'",
+        'IF true OR (true',
+      ],
+      ["AND current_setting('tcp_user_timeout') = '0' THEN", "AND current_setting('tcp_user_timeout') = '0') THEN"],
+    ],
+    tests: ['test/fence/traps'],
+    only: 'own time limits',
+    why: 'A statement would run for longer than the role may have one run.',
+  },
+  {
+    name: 'handle without one of its tokens',
+    file,
+    change: [['\n            AND (tokens IS NULL OR our_token IS NOT NULL)', '']],
+    tests: ['test/security/admission'],
+    only: 'writes nothing',
+    why: 'It would be told that somebody else has its key.',
+  },
+  {
+    name: 'handle without one of its successors',
+    file,
+    change: [['\n            AND (successors IS NULL OR successors[place] IS NOT NULL)', '']],
+    tests: ['test/security/admission'],
+    only: 'writes nothing',
+    why: 'It would stay in the name of the holder before.',
+  },
+  {
+    name: 'admission given to everybody again',
+    file,
+    change: [['IF admit <> ALL (there_before) AND old_admit IS NULL THEN', 'IF admit <> ALL (there_before) THEN']],
+    tests: ['test/security/install'],
+    why: 'What was taken from PUBLIC stays taken.',
+  },
+  {
+    name: 'admission taken from who had it',
+    file,
+    change: [['WHERE p.oid IN (admit, old_admit) AND x.grantee', 'WHERE p.oid = admit AND x.grantee']],
+    tests: ['test/security/install'],
+    why: 'An application would not be able to lock behind the migration.',
+  },
+  {
+    name: 'two admissions',
+    file,
+    change: [['DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);\n', '']],
+    tests: ['test/security/install'],
+    why: 'The old one keeps its rights, and nobody looks after it.',
   },
   {
     name: 'attempt not remembered',
     file,
     change: [
       [
-        "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,\n                    attempts = array_prepend(our_attempt, a.attempts[1:15]),",
+        "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,\n                    attempts = array_prepend(attempt, a.attempts[1:15]),",
         "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,",
       ],
     ],

@@ -52,7 +52,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'gate open at COMMIT',
     file,
-    change: [['      this.#gate.shut(() => this.#closed());\n      await this.#drain', '      await this.#drain']],
+    change: [['      this.#gate.shut(() => this.#closed());\n      if (this.#gate.busy', '      if (this.#gate.busy']],
     tests: ['test/fence/traps'],
     why: 'An operation that begins late would land behind the COMMIT.',
   },
@@ -214,7 +214,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'any answer to COMMIT is a commit',
     file,
-    change: [["if ((await tag) === 'COMMIT')", 'if (await tag)']],
+    change: [["if (tag === 'COMMIT')", 'if (tag)']],
     tests: ['test/fence/traps'],
     only: 'swallowed SQL error',
     why: 'COMMIT of an aborted transaction is a ROLLBACK that reports success.',
@@ -229,7 +229,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file,
-    change: [['      refuseControl(text, this.#call.grant.key);\n', '']],
+    change: [['    refuseControl(text, grant.key);\n', '']],
     tests: ['test/fence/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',

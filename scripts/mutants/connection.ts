@@ -4,6 +4,10 @@ const adapter = 'src/prisma/adapter.ts';
 const connection = 'src/connection/pg-connection.ts';
 const line = 'src/connection/pg-line.ts';
 const other = 'src/connection/adapter-connection.ts';
+const messages = 'src/connection/messages.ts';
+const prepared = 'src/connection/prepared.ts';
+const scope = 'src/base/scope.ts';
+const tx = 'src/prisma/tx.ts';
 
 export const CONNECTION: readonly Mutant[] = [
   {
@@ -42,7 +46,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a transaction that its own SQL has ended goes on',
     file: connection,
-    change: [["      if (line.status === 'I') this.conductor?.ended(result.command);\n", '']],
+    change: [["        if (line.status === 'I') conductor.ended(result.command);\n", '']],
     tests: ['test/connection/plain'],
     only: 'nothing more is sent',
     why: 'What is sent after it would be committed at once, outside the lock.',
@@ -99,7 +103,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a transaction without a fence',
     file: 'src/prisma/transactions.ts',
-    change: [['        if (!ticket.used) throw await notFenced(client, fencedBefore);\n', '']],
+    change: [['        if (!ticket.used) return notFenced(client, fencedBefore);\n', '']],
     tests: ['test/pg/factories'],
     only: 'without a fence',
     why: 'Nothing would hold its writes to the admission.',
@@ -115,7 +119,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'one adapter is fenced twice',
     file: adapter,
-    change: [['  if (adapter[FENCED]) return;\n', '']],
+    change: [['  if (Object.hasOwn(adapter, FENCED)) return;\n', '']],
     tests: ['test/pg/factories'],
     only: 'fenced once',
     why: 'The outer fence would wait for an admission that the inner one has had.',
@@ -135,6 +139,134 @@ export const CONNECTION: readonly Mutant[] = [
     tests: ['test/pg/factories'],
     only: 'several statements',
     why: 'A COMMIT that is not the first word would be let through.',
+  },
+  {
+    name: 'prepared: a name that is taken is not given back first',
+    file: messages,
+    change: [["const close = parsing === 'named' ?", "const close = parsing === 'unnamed' && name === '?' ?"]],
+    tests: ['test/connection/prepared', 'test/pg/prepared'],
+    why: 'One that failed on its first use would fail again, and turn names off.',
+  },
+  {
+    name: 'prepared: parsed each time',
+    file: prepared,
+    change: [["? 'known' : 'named'", "? 'named' : 'named'"]],
+    tests: ['test/connection/prepared'],
+    why: 'The server would parse it again, which is what the name is there to spare.',
+  },
+  {
+    name: 'prepared: known before it was answered',
+    file: prepared,
+    change: [["? 'known' : 'named'", "? 'known' : (this.learn(client, name), 'named')"]],
+    tests: ['test/connection/prepared', 'test/pg/prepared'],
+    why: 'One that was skipped would be bound by a name that the server has never heard.',
+  },
+  {
+    name: 'prepared: a name that the server has lost is an error',
+    file: prepared,
+    change: [['if (!LOST.has((error as { code?: unknown }).code)) return error;', "if (error !== '') return error;"]],
+    tests: ['test/connection/prepared', 'test/pg/prepared'],
+    why: 'After DEALLOCATE ALL, or behind a pooler, the lock would fail.',
+  },
+  {
+    name: 'prepared: names for ever',
+    file: prepared,
+    change: [['    this.#isOff = true;\n', '']],
+    tests: ['test/connection/prepared', 'test/pg/prepared'],
+    why: 'Behind a pooler each admission would be sent again and again.',
+  },
+  {
+    name: 'prepared: an empty value for none',
+    file: messages,
+    change: [['if (value === null) parts.push(int32(-1));', 'if (value === null) parts.push(int32(0));']],
+    tests: ['test/connection/messages'],
+    why: 'What is not given would be refused, or be something.',
+  },
+  {
+    name: 'prepared: quotes of a key let through',
+    file: 'src/fence/admission.ts',
+    change: [["value.replace(/[\"\\\\]/g, '\\\\$&')", 'value']],
+    tests: ['test/pg/prepared'],
+    why: 'A key would be admitted under another name.',
+  },
+  {
+    name: 'scope: what has ended is kept',
+    file: scope,
+    change: [['    while (this.#outer?.ended) this.#outer = this.#outer.outer;\n', '']],
+    tests: ['test/base/scope'],
+    only: 'of a chain of calls',
+    why: 'A chain of calls that each begin in what the one before left behind would fill the memory.',
+  },
+  {
+    name: 'scope: what has ended is compacted only where it is asked for',
+    file: scope,
+    change: [['    while (around !== undefined) around = around.outer;\n', '']],
+    tests: ['test/base/scope'],
+    only: 'before the one before has ended',
+    why: 'The same, where each begins before the one before has ended.',
+  },
+  {
+    name: 'scope: inside of what has ended',
+    file: scope,
+    change: [['    scope.inside = {};\n', '']],
+    tests: ['test/base/scope'],
+    only: 'inside of nothing',
+    why: 'What a function left behind would join a lock that is over.',
+  },
+  {
+    name: 'scope: followed for ever',
+    file: scope,
+    change: [['if (shared.active === 0) shared.storage.disable();', '']],
+    tests: ['test/base/scope'],
+    only: 'following',
+    why: 'Every promise of the application would cost more after its first lock.',
+  },
+  {
+    name: 'scope: not followed while one is at work',
+    file: scope,
+    change: [['if (shared.active === 0) shared.storage.disable();', 'shared.storage.disable();']],
+    tests: ['test/base/scope', 'test/calls/context-at-rest'],
+    why: 'Its function would not be known to be in a lock.',
+  },
+  {
+    name: 'scope: a write on its way is not counted',
+    file: 'src/connection/outside.ts',
+    change: [
+      ['import { runInside, scopeWith }', 'import { Scope, scopeWith }'],
+      ['runInside({ write }, send)', 'new Scope({ write }).run(send)'],
+    ],
+    tests: ['test/calls/context-at-rest'],
+    only: 'left behind',
+    why: 'It would land past the lock if it had to wait for its connection.',
+  },
+  {
+    name: 'tx: what is set stays with the proxy',
+    file: tx,
+    change: [
+      ['      defineProperty: (_, property, descriptor) => Reflect.defineProperty(tx, property, descriptor),\n', ''],
+    ],
+    tests: ['test/prisma/tx'],
+    why: 'It could not be read again: that throws.',
+  },
+  {
+    name: 'tx: what leaves the transaction is shown',
+    file: tx,
+    change: [
+      [
+        'ownKeys: () => Reflect.ownKeys(tx).filter((property) => !EXITS.has(property)),',
+        'ownKeys: () => Reflect.ownKeys(tx),',
+      ],
+    ],
+    tests: ['test/prisma/tx'],
+    why: 'Whoever copies the client would look for it.',
+  },
+  {
+    name: 'tx: open behind its end',
+    file: tx,
+    change: [["if (!open && typeof property === 'string') return refusing(key);", '']],
+    tests: ['test/prisma/tx'],
+    only: 'closed',
+    why: 'An operation would begin when its transaction is over.',
   },
   {
     name: 'a connection that was reset is no disconnect',

@@ -76,7 +76,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'token given by the caller',
     file: fence,
-    change: [['  if (row[fence.field] !== undefined) {', '  if (row[fence.field] === null) {']],
+    change: [['  if (row?.[fence.field] !== undefined) {', '  if (row?.[fence.field] === null) {']],
     tests: ['test/fence/writes/misuse'],
     why: 'A fence that somebody chose orders nothing.',
   },

@@ -15,17 +15,22 @@ interface Inside {
 
 /** One async context, and the one around it. */
 export class Scope {
-  readonly outer: Scope | undefined;
+  #outer: Scope | undefined;
   /** What was left behind in it may go on, and is inside of nothing any more. */
   ended = false;
   inside: { -readonly [Name in keyof Inside]?: Inside[Name] };
 
   constructor(inside: Partial<Inside>) {
-    let outer = shared.storage.getStore();
-    // Not kept: a chain of calls that each begin in what the one before left behind would never end.
-    while (outer?.ended) outer = outer.outer;
-    this.outer = outer;
+    this.#outer = shared.storage.getStore();
+    let around = this.outer;
+    while (around !== undefined) around = around.outer;
     this.inside = inside;
+  }
+
+  /** Those that have ended are not kept: a chain of calls that each begin in what the one before left behind would grow. */
+  get outer(): Scope | undefined {
+    while (this.#outer?.ended) this.#outer = this.#outer.outer;
+    return this.#outer;
   }
 
   /** Runs `action` in it. */

@@ -1,4 +1,4 @@
-import { Scope, scopeWith } from '../base/scope.js';
+import { runInside, scopeWith } from '../base/scope.js';
 
 /** A write in the function of a lock, on its way. Whether it belongs to the lock's transaction shows where it arrives. */
 interface Write {
@@ -7,7 +7,7 @@ interface Write {
 }
 
 export function writing<R>(write: Write, send: () => Promise<R>): Promise<R> {
-  return new Scope({ write }).run(send);
+  return runInside({ write }, send);
 }
 
 /** What the write that is on its way here is refused with, if one is. */

@@ -34,6 +34,9 @@ export function fencedTx(tx: object, key: string): { readonly tx: object; close(
       },
       has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
       set: (_, property, value, receiver) => Reflect.set(tx, property, value, receiver),
+      // Also what is set comes here, by its receiver.
+      defineProperty: (_, property, descriptor) => Reflect.defineProperty(tx, property, descriptor),
+      deleteProperty: (_, property) => Reflect.deleteProperty(tx, property),
       ownKeys: () => Reflect.ownKeys(tx).filter((property) => !EXITS.has(property)),
       getOwnPropertyDescriptor(_, property) {
         const descriptor = EXITS.has(property) ? undefined : Reflect.getOwnPropertyDescriptor(tx, property);

@@ -15,16 +15,7 @@ const deploy = (to: OwnDatabase, from: Project) => applyMigrations(to.url, { dir
 
 /** What the client sends to our functions, with values that fit. */
 const CALLS: Readonly<Record<string, readonly unknown[]>> = {
-  ADMIT: [
-    JSON.stringify({
-      keys: ['k'],
-      holders: [randomUUID()],
-      attempt: randomUUID(),
-      leaseTime: 1_000,
-      workTime: 1_000,
-      waitTime: 1_000,
-    }),
-  ],
+  ADMIT: [['k'], [randomUUID()], randomUUID(), 1_000, 1_000, 1_000, null, null, null, null],
   EVIDENCE: ['k', '1'],
   END_BACKEND: [0, '1', null],
   START_EPOCH: [],

@@ -6,7 +6,12 @@ import { isOpen, LEASE, startHolder } from '../promises/holder.js';
 import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
-import { type PgBouncer, pgBouncerUnavailable, startPgBouncer } from '../support/servers/index.js';
+import {
+  type PgBouncer,
+  pgBouncerFollowsPrepared,
+  pgBouncerUnavailable,
+  startPgBouncer,
+} from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
 
 /** Fewer server connections than clients that want one: they pass from one to the other all the time. */
@@ -82,6 +87,29 @@ function throughPgBouncer(): void {
         ),
       );
       expect((await shop.row(id))?.quantity).toBe(0);
+    });
+
+    // Before 1.21 there is no such setting, and it does as with 0.
+    const FOLLOWS: ReadonlyArray<readonly [most: number, settings: Record<string, string>]> = pgBouncerFollowsPrepared()
+      ? [0, 100].map((most) => [most, { max_prepared_statements: String(most) }] as const)
+      : [[0, {}]];
+
+    test.each(FOLLOWS)('with max_prepared_statements = %i no lock of hundreds fails', async (_, settings) => {
+      const own = await startPgBouncer([direct()], { default_pool_size: String(FEW), ...settings });
+      shop.closeLater(() => own.stop());
+      const pool = { connectionString: own.url(direct()), max: 4 };
+      const buyers = Array.from({ length: 4 }, () => client({ pool }).prisma);
+      const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(100)));
+      const sell = async (round: number) => {
+        for (const [index, { id, key }] of products.entries()) {
+          await (buyers[(round + index) % 4] as ShopClient).$withLock(key, async (tx) => {
+            const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+            await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+          });
+        }
+      };
+      await Promise.all(Array.from({ length: 50 }, (_, round) => sell(round)));
+      for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(50);
     });
 
     test('a handle keeps its token in transactions on different server connections', async () => {

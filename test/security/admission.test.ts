@@ -45,6 +45,53 @@ describe('what one admission may ask for', () => {
     expect(await outcome(readonly, admit(more))).toBe(code);
   });
 
+  const [MINE, NEXT] = [randomUUID(), randomUUID()];
+  /** Arrays as text, that of `name` another one. */
+  const arrays = { keys: '{odd}', holders: `{${MINE}}`, tokens: 'NULL', successors: 'NULL' };
+  const admitArrays = (more: Partial<typeof arrays>) => {
+    const { keys, holders, tokens, successors } = { ...arrays, ...more };
+    const literal = (text: string) => (text === 'NULL' ? text : `'${text}'`);
+    return `SELECT fenced_lock.admit(${literal(keys)}, ${literal(holders)}, '${MINE}', 30000, 30000, 1000,
+      NULL, ${literal(tokens)}, ${literal(successors)})`;
+  };
+  type Odd = readonly [name: keyof typeof arrays, wrong: string, beside: Partial<typeof arrays>];
+  const odd: readonly Odd[] = [
+    ['keys', '{NULL}', {}],
+    ['keys', '{odd,NULL}', { holders: `{${MINE},${MINE}}` }],
+    ['keys', '{{odd}}', {}],
+    ['keys', '{{odd,other}}', { holders: `{${MINE},${MINE}}` }],
+    ['keys', '[0:0]={odd}', {}],
+    ['keys', '[0:1]={other,odd}', { holders: `{${MINE},${MINE}}` }],
+    ['keys', 'NULL', {}],
+    ['holders', '{NULL}', {}],
+    ['holders', `{{${MINE}}}`, {}],
+    ['holders', `[2:2]={${MINE}}`, {}],
+    ['holders', 'NULL', {}],
+    ['tokens', '{NULL}', {}],
+    ['tokens', '{{TOKEN}}', {}],
+    ['tokens', '[0:0]={TOKEN}', {}],
+    ['tokens', '{}', {}],
+    ['successors', '{NULL}', { tokens: '{TOKEN}' }],
+    ['successors', `{{${NEXT}}}`, { tokens: '{TOKEN}' }],
+    ['successors', `[2:2]={${NEXT}}`, { tokens: '{TOKEN}' }],
+    ['successors', '{}', { tokens: '{TOKEN}' }],
+  ];
+
+  test.each(odd)('is refused, and writes nothing: %s as %s', async (name, wrong, beside) => {
+    const rows = async () =>
+      (await stage.admin.query('SELECT * FROM fenced_lock.admission')).rows as { token: string }[];
+    expect(await outcome(readonly, admitArrays({}))).toBe('ok');
+    const before = await rows();
+    const token = before[0]?.token ?? '';
+    const statement = admitArrays({ ...beside, [name]: wrong }).replaceAll('TOKEN', token);
+    expect(await outcome(readonly, statement)).toBe(INVALID);
+    expect(await rows()).toEqual(before);
+    // And it is only that one thing.
+    const right = { tokens: `{${token}}`, successors: `{${NEXT}}` };
+    expect(await outcome(readonly, admitArrays(right))).toBe('ok');
+    await stage.admin.query('DELETE FROM fenced_lock.admission');
+  });
+
   test('100 keys of 512 bytes are admitted, for the longest times', async () => {
     const keys = Array.from({ length: 100 }, (_, at) => `${at}`.padStart(512, '\u0001'));
     const longest = 2 ** 31 - 1;

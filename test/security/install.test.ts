@@ -72,6 +72,70 @@ describe('the script, in a database where something is already', () => {
   });
 });
 
+describe('the script, where the admission still takes one JSON', () => {
+  let owner: pg.Client;
+  const stage = new Stage('security_earlier', async () => {
+    await stage.install();
+    owner = await stage.session('sec_owner');
+    // What is new must not bring this along.
+    await owner.query('ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO sec_tenant');
+  });
+
+  /** As an earlier version made it. */
+  const EARLIER = `DO $$ DECLARE one regprocedure; BEGIN
+      FOR one IN SELECT oid FROM pg_proc WHERE pronamespace = 'fenced_lock'::regnamespace AND proname = 'admit' LOOP
+        EXECUTE format('DROP FUNCTION %s', one);
+      END LOOP;
+    END $$;
+    CREATE FUNCTION fenced_lock.admit(request jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER
+      SET search_path = pg_catalog, pg_temp AS 'SELECT request';
+    REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC, sec_app, sec_readonly, sec_tenant;
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM PUBLIC, sec_app, sec_readonly, sec_tenant;`;
+  const FUNCTIONS = applicationFunctions(MIGRATION)
+    .map((name) => (name.startsWith('fenced_lock.admit(') ? 'fenced_lock.admit(jsonb)' : name))
+    .join(', ');
+
+  /** Who may do what: the admission by its name alone. */
+  const rights = async () =>
+    (
+      await stage.admin.query<{ what: string; who: string }>(`
+        SELECT o.what, x.grantee::regrole::text AS who, x.privilege_type AS may FROM (
+          SELECT 'schema' AS what, nspacl AS acl FROM pg_namespace WHERE nspname = 'fenced_lock'
+          UNION ALL
+          SELECT CASE proname WHEN 'admit' THEN 'admit' ELSE oid::regprocedure::text END,
+            coalesce(proacl, acldefault('f', proowner)) FROM pg_proc WHERE pronamespace = 'fenced_lock'::regnamespace
+        ) AS o CROSS JOIN aclexplode(o.acl) AS x ORDER BY 1, 2, 3`)
+    ).rows;
+  const admissions = async () =>
+    (
+      await stage.admin.query<{ name: string }>(`SELECT oidvectortypes(proargtypes) AS name FROM pg_proc
+        WHERE pronamespace = 'fenced_lock'::regnamespace AND proname = 'admit'`)
+    ).rows.map(({ name }) => name);
+
+  test.each([
+    ['one role', 'sec_app', ['ok', '42501']],
+    ['two roles', 'sec_app, sec_readonly', ['ok', 'ok']],
+    ['everybody', 'PUBLIC', ['ok', 'ok']],
+    ['nobody', undefined, ['42501', '42501']],
+  ])('lets whoever could lock do so, and nobody else: %s', async (_, to, outcomes) => {
+    await owner.query(EARLIER);
+    if (to !== undefined) {
+      await owner.query(`GRANT USAGE ON SCHEMA fenced_lock TO ${to}; GRANT EXECUTE ON FUNCTION ${FUNCTIONS} TO ${to}`);
+    }
+    const before = await rights();
+    expect(await admissions()).toEqual(['jsonb']);
+    expect(await apply(owner)).toBe('ok');
+    expect(await rights()).toEqual(before);
+    expect(await admissions()).toHaveLength(1);
+    expect(await admissions()).not.toContain('jsonb');
+    const sessions = await Promise.all((['sec_app', 'sec_readonly'] as const).map((role) => stage.session(role)));
+    expect(await Promise.all(sessions.map((session) => outcome(session, admit())))).toEqual(outcomes);
+    // And once more.
+    expect(await apply(owner)).toBe('ok');
+    expect(await rights()).toEqual(before);
+  });
+});
+
 describe('the script, where somebody else was first', () => {
   const stage = new Stage('security_squatted', async () => {});
 

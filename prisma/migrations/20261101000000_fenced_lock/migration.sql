@@ -193,8 +193,12 @@ BEGIN
         our_key := keys[place];
         our_holder := holders[place];
         our_token := tokens[place];
-        IF (octet_length(our_key) BETWEEN 1 AND 512 AND our_holder IS NOT NULL) IS NOT TRUE THEN
-            RAISE EXCEPTION 'a key has 1 to 512 bytes, and a holder' USING ERRCODE = 'invalid_parameter_value';
+        -- Also of an array of several dimensions, or that begins elsewhere, an element is NULL.
+        IF (octet_length(our_key) BETWEEN 1 AND 512 AND our_holder IS NOT NULL
+            AND (tokens IS NULL OR our_token IS NOT NULL)
+            AND (successors IS NULL OR successors[place] IS NOT NULL)) IS NOT TRUE THEN
+            RAISE EXCEPTION 'a key has 1 to 512 bytes, a holder, and one of whatever else is given'
+                USING ERRCODE = 'invalid_parameter_value';
         END IF;
         -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
         IF place = 1 THEN

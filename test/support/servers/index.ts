@@ -4,7 +4,7 @@ export { NotSupervised, ServerUnavailable } from './errors.js';
 export { freePort } from './free-port.js';
 export { groupOfOne } from './independent.js';
 export { applyMigrations } from './migrate.js';
-export { type PgBouncer, pgBouncerUnavailable, startPgBouncer } from './pgbouncer.js';
+export { type PgBouncer, pgBouncerFollowsPrepared, pgBouncerUnavailable, startPgBouncer } from './pgbouncer.js';
 export { startPostgres } from './postgres.js';
 export { type PostgresServer, withUser } from './postgres-server.js';
 export { startQuorum } from './quorum.js';

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,6 +22,14 @@ export interface PgBouncer {
 /** Why `startPgBouncer` would throw, in a sentence; undefined if it would not. */
 export function pgBouncerUnavailable(): string | undefined {
   return onPath('pgbouncer') === undefined ? UNAVAILABLE : undefined;
+}
+
+/** Whether it can follow statements that clients have prepared from server to server: 1.21 and later. */
+export function pgBouncerFollowsPrepared(): boolean {
+  const command = onPath('pgbouncer');
+  const said = command === undefined ? '' : spawnSync(command, ['--version'], { encoding: 'utf8' }).stdout;
+  const [, major = 0, minor = 0] = /PgBouncer (\d+)\.(\d+)/.exec(said) ?? [];
+  return Number(major) > 1 || Number(minor) >= 21;
 }
 
 const HOST = '127.0.0.1';

@@ -1,0 +1,178 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { StaleTokenError } from '../../src/index.js';
+import { seed } from '../options/seed.js';
+import { busy } from '../support/busy.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+
+describeWithShop('an admission that is prepared under a name', () => {
+  const shop = new Shop();
+
+  /** A client with one connection, and how many admissions that one knows by name. */
+  function narrow() {
+    const { prisma, plain } = shop.client({ pool: { max: 1 } });
+    const known = async () => {
+      const [{ known }] = await plain.$queryRaw<[{ known: number }]>`
+        SELECT count(*)::int AS known FROM pg_prepared_statements WHERE statement LIKE 'SELECT fenced_lock.admit(%'`;
+      return known;
+    };
+    return { prisma, plain, known };
+  }
+
+  const sellOne = (prisma: ShopClient, { id, key }: { id: number; key: string }) =>
+    prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+
+  test('is there once on the connection, and serves locks of any number of keys, and handles', async () => {
+    const { prisma, known } = narrow();
+    const [product, other] = [await shop.product(10), await shop.product(10)];
+    await sellOne(prisma, product);
+    await prisma.$withLock([product.key, other.key], () => {});
+    const lock = await prisma.$lock(product.key);
+    await lock.$transaction(() => {});
+    await lock.release();
+    expect(await known()).toBe(1);
+    expect((await shop.row(product.id))?.quantity).toBe(9);
+  });
+
+  const TAKERS: Record<string, (prisma: ShopClient, key: string) => Promise<unknown>> = {
+    $withLock: (prisma, key) => prisma.$withLock(key, () => 'in'),
+    $tryWithLock: async (prisma, key) => (await prisma.$tryWithLock(key, () => 'in')) as unknown,
+    $lock: async (prisma, key) => {
+      await using lock = await prisma.$lock(key);
+      return await lock.$transaction(() => 'in');
+    },
+  };
+
+  test.each(
+    ['DEALLOCATE ALL', 'DISCARD ALL'].flatMap((forget) => Object.keys(TAKERS).map((taker) => ({ forget, taker }))),
+  )('is begun again after $forget: $taker, and goes without a name from then on', async ({ forget, taker }) => {
+    const { prisma, plain, known } = narrow();
+    const product = await shop.product(10);
+    await sellOne(prisma, product);
+    expect(await known()).toBe(1);
+    await plain.$executeRawUnsafe(forget);
+    const got = await TAKERS[taker]?.(prisma, product.key);
+    expect(taker === '$tryWithLock' ? got : { acquired: true, value: got }).toEqual({ acquired: true, value: 'in' });
+    expect((await sellOne(prisma, product)).quantity).toBe(8);
+    expect(await known()).toBe(0);
+  });
+
+  test('that is lost with the COMMIT before it takes nothing from that COMMIT, and the next turn begins by itself', async () => {
+    const { prisma } = narrow();
+    const product = await shop.product(10);
+    await sellOne(prisma, product);
+    const [inside, queued] = [gate(), gate()];
+    const first = prisma.$withLock(product.key, async (tx) => {
+      await tx.stock.update({ where: { id: product.id }, data: { quantity: { decrement: 1 } } });
+      inside.open();
+      await queued.opened;
+      await tx.$executeRaw`DEALLOCATE ALL`;
+      return 'first';
+    });
+    await inside.opened;
+    const others = Array.from({ length: 3 }, () => sellOne(prisma, product));
+    queued.open();
+    expect(await first).toBe('first');
+    expect((await Promise.all(others)).map(({ quantity }) => quantity)).toEqual([7, 6, 5]);
+  });
+
+  test('that failed on its first use, because the token was stale, is there the next time', async () => {
+    const product = await shop.product(10);
+    const lock = await shop.client().prisma.$lock(product.key);
+    const state = lock.toJSON();
+    await shop.admin.query("UPDATE fenced_lock.admission SET token = nextval('fenced_lock.token') WHERE key = $1", [
+      product.key,
+    ]);
+    const { prisma, known } = narrow();
+    await expect(prisma.$resumeLock(state)).rejects.toBeInstanceOf(StaleTokenError);
+    await lock.release();
+    expect((await sellOne(prisma, product)).quantity).toBe(9);
+    expect((await sellOne(prisma, product)).quantity).toBe(8);
+    // One that had met its own name would go without one.
+    expect(await known()).toBe(1);
+  });
+
+  test('that failed on its first use, because somebody stood in the row, is there the next time', async () => {
+    const product = await shop.product(10);
+    await sellOne(shop.client().prisma, product);
+    const { prisma, known } = narrow();
+    const stranger = await shop.admin.connect();
+    await stranger.query('BEGIN');
+    await stranger.query('SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [product.key]);
+    const refused = prisma.$withLock(product.key, () => 'in', { waitTime: 150 });
+    await expect(refused).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await stranger.query('ROLLBACK');
+    stranger.release();
+    expect((await sellOne(prisma, product)).quantity).toBe(8);
+    expect((await sellOne(prisma, product)).quantity).toBe(7);
+    expect(await known()).toBe(1);
+  });
+
+  test('whose caller is gone before it is sent leaves the connection as it was', async () => {
+    const { prisma, plain, known } = narrow();
+    const product = await shop.product(10);
+    const { letGo } = await busy(plain);
+    const gone = prisma.$withLock(product.key, () => 'in', { signal: AbortSignal.timeout(30) });
+    await expect(gone).rejects.toMatchObject({ name: 'TimeoutError' });
+    await letGo();
+    expect((await sellOne(prisma, product)).quantity).toBe(9);
+    expect(await known()).toBe(1);
+  });
+
+  const PIECES = [
+    '"',
+    '\\',
+    '{',
+    '}',
+    ',',
+    "'",
+    '$1',
+    'NULL',
+    'null',
+    ' ',
+    '\n',
+    '\t',
+    '\u0001',
+    'ß',
+    '鎖',
+    '🔒',
+    '(',
+    '`',
+  ];
+  const unit = fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 3 }), fc.constantFrom(...PIECES));
+  const key = fc
+    .array(unit, { minLength: 1, maxLength: 40 })
+    .map((units) => units.join('').replaceAll('\0', ''))
+    .filter((one) => one !== '' && Buffer.byteLength(one) <= 512);
+
+  test('has the keys that its caller named, whatever is in them', async () => {
+    const { prisma } = narrow();
+    const admitted = async (keys: readonly string[]) => {
+      const xid = await prisma.$withLock([...keys], async (tx) => {
+        const [own] = await tx.$queryRaw<[{ xid: string }]>`SELECT pg_current_xact_id()::text AS xid`;
+        return own.xid;
+      });
+      const { rows } = await shop.admin.query<{ key: string }>(
+        'SELECT key FROM fenced_lock.admission WHERE xid = $1::text::xid8 ORDER BY key COLLATE "C"',
+        [xid],
+      );
+      return rows.map((row) => row.key);
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(key, { minLength: 1, maxLength: 6 }), async (keys) => {
+        const inOrder = keys.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+        expect(await admitted(keys)).toEqual(inOrder);
+      }),
+      {
+        seed,
+        numRuns: 120,
+        examples: [
+          [['NULL']],
+          [['null', 'NULL', '""', '"NULL"']],
+          [['\\', '\\\\', '"', '{}', '{', ',']],
+          [[' a ', 'a']],
+        ],
+      },
+    );
+  });
+});

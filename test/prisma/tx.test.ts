@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest';
+import { ClosedError, InsideTransactionError } from '../../src/index.js';
+import { fencedTx, NOT_ON_TX } from '../../src/prisma/tx.js';
+import { Prisma } from '../generated/prisma/client.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+/** As much of a client as a proxy over it has to do with. */
+class Client {
+  static readonly note = Symbol('note');
+  readonly stock = { count: () => Promise.resolve(3) };
+  said = '';
+  get own(): unknown {
+    return this;
+  }
+  me(): unknown {
+    return this;
+  }
+  $extends(): string {
+    return 'extended';
+  }
+  $disconnect(): void {}
+}
+
+describe('the client of a transaction', () => {
+  function make() {
+    const client = Object.assign(new Client(), { [Client.note]: 'noted' });
+    const { tx, close } = fencedTx(client, 'stock:1');
+    return { client, tx: tx as typeof client, close };
+  }
+
+  test('has what the client has, by whichever way it is asked for, but for what leaves the transaction', () => {
+    const { client, tx } = make();
+    expect('stock' in tx).toBe(true);
+    expect('me' in tx).toBe(true);
+    expect('nothing' in tx).toBe(false);
+    expect(Object.keys(tx)).toEqual(Object.keys(client));
+    expect(Object.getOwnPropertyNames(tx)).toEqual(Object.getOwnPropertyNames(client));
+    expect(Reflect.ownKeys(tx)).toContain(Client.note);
+    expect(tx[Client.note]).toBe('noted');
+    expect({ ...tx }).toEqual({ ...client });
+    expect(tx).toBeInstanceOf(Client);
+    expect(Object.getPrototypeOf(tx)).toBe(Client.prototype);
+    expect(tx.stock).toBe(client.stock);
+  });
+
+  test.each(NOT_ON_TX.map((name) => [name]))('has no %s, own or inherited', (name) => {
+    for (const holder of [{ [name]: () => 'left' }, Object.create({ [name]: () => 'left' }) as object]) {
+      const { tx } = fencedTx(holder, 'stock:1');
+      const got = tx as Record<string, unknown>;
+      expect(name in got).toBe(false);
+      expect(Reflect.ownKeys(got)).not.toContain(name);
+      expect(Object.getOwnPropertyDescriptor(got, name)).toBeUndefined();
+      if (name === '$extends') expect(got[name]).toBeUndefined();
+      else expect(got[name]).toThrow(InsideTransactionError);
+    }
+  });
+
+  test('calls methods and getters on what they were called on', () => {
+    const { tx } = make();
+    expect(tx.me()).toBe(tx);
+    expect(tx.own).toBe(tx);
+  });
+
+  test('has what was set on it, as often as it is set, and deleted from it', () => {
+    const { client, tx } = make();
+    for (const said of ['one', 'two', 'two']) {
+      tx.said = said;
+      expect(tx.said).toBe(said);
+      expect(client.said).toBe(said);
+    }
+    const open = tx as unknown as Record<string, unknown>;
+    for (const value of [1, 2]) {
+      open['fresh'] = value;
+      expect(open['fresh']).toBe(value);
+      expect(Object.keys(tx)).toContain('fresh');
+    }
+    expect(delete open['fresh']).toBe(true);
+    expect('fresh' in tx).toBe(false);
+    Object.defineProperty(tx, 'defined', { value: 1, configurable: true });
+    expect(open['defined']).toBe(1);
+  });
+
+  test.each(NOT_ON_TX.map((name) => [name]))('has no %s, also if it is given one', (name) => {
+    const { tx } = make();
+    Reflect.set(tx, name, () => 'left');
+    Reflect.defineProperty(tx, name, { value: () => 'left', configurable: true, enumerable: true });
+    expect(name in tx).toBe(false);
+    expect(Object.keys(tx)).not.toContain(name);
+    const got = (tx as unknown as Record<string, unknown>)[name];
+    if (name === '$extends') expect(got).toBeUndefined();
+    else expect(got).toThrow(InsideTransactionError);
+  });
+
+  test('is refused whole once it is closed: models, operations, raw SQL, what was set; symbols stay', async () => {
+    const { tx, close } = make();
+    const open = tx as unknown as Record<string, Record<string, () => Promise<unknown>> & (() => Promise<unknown>)>;
+    open['mine'] = (() => Promise.resolve('mine')) as never;
+    close();
+    await expect(tx.stock.count()).rejects.toMatchObject({ constructor: ClosedError, key: 'stock:1' });
+    await expect(open['order']?.['findMany']?.()).rejects.toBeInstanceOf(ClosedError);
+    for (const name of ['$executeRaw', '$queryRawUnsafe', '$transaction', '$extends', 'mine']) {
+      await expect(open[name]?.()).rejects.toBeInstanceOf(ClosedError);
+    }
+    expect(tx[Client.note]).toBe('noted');
+    // Whoever awaits a model by mistake does not wait for ever.
+    expect(await tx.stock).toBeDefined();
+  });
+});
+
+describeWithShop('the client that the function of a lock is given', () => {
+  const shop = new Shop();
+
+  test('has models, operations and what extensions have added, own and inherited', async () => {
+    const { id, key } = await shop.product(10);
+    const extended = shop.client().prisma.$extends({
+      name: 'shop',
+      client: { $shop: 'here' },
+      model: {
+        $allModels: {
+          async left(id: number): Promise<number> {
+            const model = Prisma.getExtensionContext(this) as unknown as {
+              findUniqueOrThrow(args: object): Promise<{ quantity: number }>;
+            };
+            return (await model.findUniqueOrThrow({ where: { id } })).quantity;
+          },
+        },
+      },
+      result: { stock: { label: { needs: { id: true }, compute: ({ id }) => `#${id}` } } },
+    });
+    await extended.$withLock(key, async (tx) => {
+      expect(tx.$shop).toBe('here');
+      expect('$shop' in tx).toBe(true);
+      expect(['stock', 'order'].every((model) => model in tx)).toBe(true);
+      await tx.stock.update({ where: { id }, data: { quantity: 7 } });
+      // By the transaction, not beside it.
+      expect(await tx.stock.left(id)).toBe(7);
+      expect((await tx.stock.findUniqueOrThrow({ where: { id } })).label).toBe(`#${id}`);
+      expect('$extends' in tx).toBe(false);
+      expect((tx as unknown as { $extends: unknown }).$extends).toBeUndefined();
+      expect('$transaction' in tx).toBe(false);
+    });
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test('takes what a function sets on it, twice too, and gives it to no other transaction', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const mark = Symbol('mark');
+    await prisma.$withLock(key, (tx) => {
+      const open = tx as unknown as Record<string | symbol, unknown>;
+      for (const value of [1, 2]) {
+        open['mine'] = value;
+        open[mark] = value;
+        expect([open['mine'], open[mark]]).toEqual([value, value]);
+      }
+    });
+    await prisma.$withLock(key, (tx) => {
+      expect('mine' in tx).toBe(false);
+      expect(mark in tx).toBe(false);
+    });
+  });
+});
