@@ -94,7 +94,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'connection held while a look has no answer',
     file: 'src/with-lock.ts',
-    change: [['    this.#timer = after(LOOK_TIME, () => this.discard());\n', '']],
+    change: [['    this.#timer = after(entryTime, () => this.discard());\n', '']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
   },
@@ -163,7 +163,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'turn begun in the async context of another caller',
     file: 'src/lease/caller.ts',
-    change: [['this.runInAsyncScope(() => this.request.ahead?.open());', 'this.request.ahead?.open();']],
+    change: [['this.runInAsyncScope(() => this.request.ahead?.open(beside));', 'this.request.ahead?.open(beside);']],
     tests: ['test/calls/async-context'],
     why: 'It would find a tenant, a trace or a lock there that is somebody else’s.',
   },

@@ -185,9 +185,11 @@ export class Contender {
 
   /** One command more: not where it is known that nobody waits elsewhere, nor for a turn that is hardly longer than it. */
   #hint(lease: Lease, beganAt: number): void {
-    const staysHere = this.#waiting.size > 0 && this.#handovers < this.#shared.maxLocalHandovers;
-    if (staysHere || lease.shared || lease.loss || (!lease.contended && now() - beganAt < SHORT_TURN)) return;
-    this.#shared.store.hint?.(lease).catch(() => {});
+    const { maxLocalHandovers, store } = this.#shared;
+    const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
+    const isForNobody = now() - beganAt < SHORT_TURN && !lease.contended;
+    if (staysHere || isForNobody || lease.shared || lease.loss) return;
+    store.hint?.(lease).catch(() => {});
   }
 
   /** Where no other process waits the key need not be offered to one, and stays here without a pause. */

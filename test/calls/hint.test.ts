@@ -19,7 +19,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     const doing = async () => {
       const { rows } = await shop.admin.query<{ state: string; waits: boolean }>(
         `SELECT state, wait_event_type IS NOT DISTINCT FROM 'Lock' AS waits FROM pg_stat_activity
-         WHERE application_name = $1 AND xact_start IS NOT NULL`,
+         WHERE application_name = $1 AND state <> 'idle'`,
         [application_name],
       );
       return rows[0];
