@@ -1,14 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+const TESTS = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
+const SLOW = '**/*.slow.test.ts';
+const FAULTS = 'test/faults/**';
+const INSTALL = 'test/install/**';
+
+/** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
+const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .map((file) => join('test', file))
+  .filter((file) => file.endsWith('.test.ts') && /\bvi\.(mock|hoisted)\(/.test(readFileSync(file, 'utf8')));
+
+const common = {
+  // Real servers, processes that are frozen, leases that have to run out: seconds are normal.
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  teardownTimeout: 20_000,
+  pool: 'forks' as const,
+  setupFiles: ['test/support/name-sessions.ts'],
+};
+
+/** More than there are cores: these files wait more than they compute. */
+const sideBySide = { maxWorkers: 6, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
+    // Once for all projects: they share its servers.
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', './test/support/closing-line.ts'],
-    // Real servers, processes that are frozen, leases that have to run out: seconds are normal.
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    teardownTimeout: 20_000,
-    pool: 'forks',
+    include: TESTS,
+    projects: [
+      {
+        // The others share what a worker has loaded, which is half of their processor time.
+        test: {
+          ...common,
+          ...sideBySide,
+          name: 'quick',
+          isolate: false,
+          include: TESTS,
+          exclude: [SLOW, FAULTS, INSTALL, ...REPLACING],
+        },
+      },
+      {
+        test: {
+          ...common,
+          ...sideBySide,
+          name: 'quick, own modules',
+          include: REPLACING,
+          exclude: [SLOW, FAULTS, INSTALL],
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: 'slow',
+          include: [SLOW],
+          exclude: ['**/node_modules/**', FAULTS, INSTALL],
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        // Each has several servers and workers of its own.
+        test: {
+          ...common,
+          name: 'faults',
+          include: [`${FAULTS}/*.test.ts`],
+          maxWorkers: 1,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: 'install',
+          include: [`${INSTALL}/*.test.ts`],
+          maxWorkers: 1,
+          sequence: { groupOrder: 4 },
+        },
+      },
+    ],
   },
 });

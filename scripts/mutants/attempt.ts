@@ -175,7 +175,7 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'blockers by a clock that was not set back',
     file: 'src/fence/sql.ts',
     change: [['a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()', 'false']],
-    tests: ['test/promises/g5-clocks'],
+    tests: ['test/promises/g5-clocks.slow'],
     why: 'A frozen holder, whose time limits come an hour late too, would keep its key for an hour.',
   },
   {

@@ -262,7 +262,7 @@ export const LEASE: readonly Mutant[] = [
         'groups.size > 1 ? undefined : undefined;',
       ],
     ],
-    tests: ['test/redis/cluster-renewal'],
+    tests: ['test/redis/cluster-renewal.slow'],
     why: 'A master that is silent would cost the leases of all others.',
   },
 ];

@@ -3,14 +3,14 @@ import type { Mutant } from './mutant.js';
 const quorum = 'src/lease/quorum.ts';
 const node = 'src/lease/quorum-node.ts';
 const majority = 'src/lease/majority.ts';
-const faults = ['test/lease/quorum-faults', 'test/lease/quorum-votes'];
+const faults = ['test/lease/quorum-faults.slow', 'test/lease/quorum-votes.slow'];
 
 export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: half of the nodes are enough',
     file: majority,
     change: [['Math.floor(count / 2) + 1', 'Math.max(1, Math.floor(count / 2))']],
-    tests: ['test/lease/quorum-rounds', 'test/lease/quorum'],
+    tests: ['test/lease/quorum-rounds.slow', 'test/lease/quorum.slow'],
     why: 'Two would have the key.',
   },
   {
@@ -194,7 +194,7 @@ export const QUORUM: readonly Mutant[] = [
     name: 'quorum: filled up for one that has gone',
     file: quorum,
     change: [['    if (!this.#nodes.some((each) => each.mayHave(claim.holder))) return;\n', '']],
-    tests: ['test/lease/quorum-votes'],
+    tests: ['test/lease/quorum-votes.slow'],
     only: 'given the key back',
     why: 'The node would be nobody’s for a lease.',
   },

@@ -315,7 +315,10 @@ describeWithShop('an admission beside the look in Redis', () => {
   /** The client's transactions that are open now. */
   function watched(redis: ReturnType<Shop['redis']>) {
     const application_name = `beside ${randomUUID()}`;
-    const client = shop.client({ redis, pool: { application_name } });
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, application_name });
+    shop.closeLater(() => pool.end());
+    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
+    const prisma = plain.$extends(fencedLock({ redis })) as ShopClient;
     const open = async () => {
       const { rowCount } = await shop.admin.query(
         'SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND xact_start IS NOT NULL',
@@ -331,7 +334,7 @@ describeWithShop('an admission beside the look in Redis', () => {
       );
       return rows.map(({ query }) => query);
     };
-    return { ...client, open, lastOf };
+    return { prisma, plain, open, lastOf, pool };
   }
 
   test('is rolled back where Redis says no: whoever waits holds no connection', async () => {
@@ -339,10 +342,12 @@ describeWithShop('an admission beside the look in Redis', () => {
     const holder = shop.client().prisma;
     const lock = await holder.$lock(key);
     const { redis, looked } = heldLook();
-    const { prisma, open, lastOf } = watched(redis);
+    const { prisma, plain, open, lastOf, pool } = watched(redis);
+    // A connection that has to be made first may come after the look's time.
+    await plain.stock.count();
+    // Its beginning goes out as soon as it has a connection; only then Redis says no.
+    pool.once('acquire', () => setImmediate(looked.open));
     const waiting = prisma.$withLock(key, () => 'in');
-    await eventually('it has begun', async () => (await open()) === 1);
-    looked.open();
     await eventually('it is rolled back', async () => (await lastOf()).includes('ROLLBACK'));
     expect(await open()).toBe(0);
     // And the holder's next transaction is not in its way.

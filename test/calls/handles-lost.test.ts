@@ -100,7 +100,7 @@ describeWithShop('a handle whose lease is gone', () => {
 
   test('hears of it by its signal, which says that Redis has it no more', async () => {
     const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 300 });
+    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
     const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
     expect(lock.remaining()).toBeGreaterThan(0);
     await forget(shop, key);
@@ -136,7 +136,7 @@ describeWithShop('a handle whose lease is gone', () => {
 
   test('lets the callers of its process that wait behind it go on', async () => {
     const { key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 300 });
+    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
     const behind = prisma.$withLock(key, (_, { token }) => token);
     await forget(shop, key);
     expect(await behind).toBeGreaterThan(lock.token);

@@ -35,7 +35,7 @@ describeWithShop('a handle that is handed on', () => {
 
   test('works in the same process and client, and the old one becomes lost', async () => {
     const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 400 });
+    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
     const resumed = await prisma.$resumeLock(journey(lock));
     // At once, not at its next renewal: it is the same process that knows.
     expect(lock.signal.aborted).toBe(true);

@@ -11,7 +11,7 @@ describeWithShop('several keys', () => {
     const [one, two] = [`${key}:1`, `${key}:2`];
     const { prisma } = shop.client();
     const lock = await shop.client().prisma.$lock(two);
-    const both = prisma.$withLock([one, two], () => 'both', { leaseTime: 300 });
+    const both = prisma.$withLock([one, two], () => 'both', { leaseTime: 1_500 });
     const settled = both.catch((error: unknown) => error);
     const redis = shop.redis();
     while ((await redis.exists(leaseName(one))) === 0) await pause(5);
@@ -27,7 +27,7 @@ describeWithShop('a released handle', () => {
   test('does not hear of what becomes of the lease in the next turn', async () => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client();
-    const lock = await prisma.$lock(key, { leaseTime: 300 });
+    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
     const inside = gate();
     const next = prisma.$withLock(
       key,
@@ -35,7 +35,7 @@ describeWithShop('a released handle', () => {
         inside.open();
         await new Promise((resolve) => held.signal.addEventListener('abort', resolve));
       },
-      { leaseTime: 300 },
+      { leaseTime: 1_500 },
     );
     await lock.release();
     await inside.opened;

@@ -47,14 +47,10 @@ describeWithShop('a transaction under a lock', () => {
     const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT ${id}::int AS id`);
+    const admission = expect.stringContaining('fenced_lock.admit(');
     // One that was begun beside a slow look is given up with nothing in it, and is not the transaction.
     const begun = sent.lastIndexOf('BEGIN');
-    expect(sent.slice(0, begun).filter((statement) => statement !== 'BEGIN' && statement !== 'ROLLBACK')).toEqual([]);
-    expect(sent.slice(begun)).toEqual([
-      'BEGIN',
-      expect.stringContaining('fenced_lock.admit('),
-      expect.stringContaining('AS id'),
-      'COMMIT',
-    ]);
+    if (begun > 0) expect(sent.slice(0, begun)).toEqual(['BEGIN', admission, 'ROLLBACK']);
+    expect(sent.slice(begun)).toEqual(['BEGIN', admission, expect.stringContaining('AS id'), 'COMMIT']);
   });
 });

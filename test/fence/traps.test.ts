@@ -307,7 +307,7 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
         await redis.del(await redis.keys(`*${key}*`));
         await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
       },
-      { leaseTime: 200 },
+      { leaseTime: 1_500 },
     );
     await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'gone', key });
   });

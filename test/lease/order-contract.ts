@@ -4,6 +4,8 @@ import { queued as queuedWith, Waiter } from './waiter.js';
 
 /** For how long a key is kept for the one whose turn it is. */
 const OFFER = 1_000;
+/** Of a holder behind whom others enter the queue, also on a busy machine. */
+const QUEUED = 1_000;
 
 /** What a store with a queue keeps beside the contract of every store. */
 export function describeOrder(name: string, makeActor: MakeActor): void {
@@ -114,17 +116,17 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
     });
 
     test('who looks at a free key with a queue makes the offer to the first, instead of taking it', async () => {
-      const { key, first, second } = await queued(2, SHORT);
+      const { key, first, second } = await queued(2, QUEUED);
       const told = [first.next(), second.next()];
-      await ended(SHORT);
+      await ended(QUEUED);
       expectLeft(await (await make()).acquire(claimOf(key)), 0, OFFER);
       expect(await Promise.all(told)).toEqual([first.turn(), first.turn()]);
       expect(await first.look()).toBe(true);
     });
 
     test('the first itself takes a free key at its look, whoever waits behind it', async () => {
-      const { first, second } = await queued(2, SHORT);
-      await ended(SHORT);
+      const { first, second } = await queued(2, QUEUED);
+      await ended(QUEUED);
       expect(await first.look()).toBe(true);
       expect(await second.look()).toBe(false);
     });
@@ -219,9 +221,9 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
     });
 
     test('a renewal that finds nothing makes the offer to the first that waits', async () => {
-      const { holder, first, second } = await queued(2, SHORT);
+      const { holder, first, second } = await queued(2, QUEUED);
       const told = [first.next(), second.next()];
-      await ended(SHORT);
+      await ended(QUEUED);
       expect(await holder.store.extend([holder.claim])).toEqual(['gone']);
       expect(await Promise.all(told)).toEqual([first.turn(), first.turn()]);
     });
@@ -240,9 +242,9 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
     });
 
     test('inspect and list tell how many wait, also where nobody has the key', async () => {
-      const { key, holder } = await queued(3, SHORT);
+      const { key, holder } = await queued(3, QUEUED);
       expect(await holder.store.inspect(key)).toMatchObject({ holder: holder.claim.holder, waiting: 3 });
-      await ended(SHORT);
+      await ended(QUEUED);
       const state = { key, holder: undefined, expiresIn: 0, waiting: 3 };
       expect(await holder.store.inspect(key)).toEqual(state);
       expect((await holder.store.list()).filter((each) => each.key === key)).toEqual([state]);

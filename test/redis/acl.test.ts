@@ -50,10 +50,10 @@ describeWithRedis('a Redis user with the rights of docs/rights.md', (redis) => {
       async (_, lock) => {
         inside.open();
         // Longer than the lease: only a renewal keeps it.
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await new Promise((resolve) => setTimeout(resolve, 2_000));
         lock.signal.throwIfAborted();
       },
-      { leaseTime: 200 },
+      { leaseTime: 1_500 },
     );
     await inside.opened;
     const contended = contender.prisma.$withLock(key, () => 'handed over');

@@ -9,7 +9,7 @@ import { describeWithShop } from '../support/shop.js';
 const HOUR = 3_600_000;
 const OFFER = 1_000;
 
-// What a wall clock does that is set back, without one: test/promises/g5-clocks.test.ts sets the server's.
+// What a wall clock does that is set back, without one: test/promises/g5-clocks.slow.test.ts sets the server's.
 describeWithShop('a lease that stands for longer than it was taken for', () => {
   let admin: Redis;
   beforeAll(() => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { slotOf } from '../../src/redis/slot.js';
 
-// As Redis 7.0.15 says; test/redis/cluster-client.test.ts asks one.
+// As Redis 7.0.15 says; test/redis/cluster-client.slow.test.ts asks one.
 test.each([
   ['', 0],
   ['123456789', 12_739],

@@ -159,7 +159,8 @@ describe('the mark of a waiting room', () => {
 
   test('ends with the transaction', async () => {
     const session = await stage.session('sec_app');
-    const marks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 1179403083";
+    const marks =
+      "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 1179403083 AND pid = pg_backend_pid()";
     await session.query('BEGIN');
     await session.query(admit({ room: ROOM }));
     expect((await session.query(marks)).rowCount).toBe(1);

@@ -11,9 +11,12 @@ declare module 'vitest' {
   }
 }
 
+/** Nobody takes the power from this server; files that run side by side have their clients on it. */
+const SETTINGS = { fsync: 'off', max_connections: '500' };
+
 /** One PostgreSQL and one Redis for all the tests that do not hurt them; the others start their own. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
-  const postgres = await startPostgres();
+  const postgres = await startPostgres({ settings: SETTINGS });
   project.provide('postgres', { app: await setUpShop(postgres), admin: postgres.url, version: postgres.version });
   const reason = await redisUnavailable();
   if (reason !== undefined && process.env['CI']) throw new Error(`CI needs a real Redis: ${reason}`);

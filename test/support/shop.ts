@@ -39,6 +39,8 @@ export class Shop {
   readonly #urls: () => Urls;
   readonly #closing: Array<() => Promise<unknown> | unknown> = [];
   #admin: pg.Pool | undefined;
+  /** What its sessions are called; those of other files that run beside it have other names. */
+  readonly #names = [process.env['PGAPPNAME'] ?? ''];
 
   constructor(urls: () => Urls = sharedUrls) {
     this.#urls = urls;
@@ -50,6 +52,7 @@ export class Shop {
     const events: FencedLockEvent[] = [];
     const redis = options.redis ?? this.redis();
     const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...pool });
+    if (pool?.application_name !== undefined) this.#names.push(pool.application_name);
     const plain = new PrismaClient({ adapter });
     this.#closing.push(() => plain.$disconnect());
     const prisma = plain.$extends(fencedLock({ onEvent: (event) => events.push(event), ...options, redis }));
@@ -100,13 +103,13 @@ export class Shop {
     return row && { quantity: row.quantity, fence: BigInt(row.fence) };
   }
 
-  /** Resolves when a session waits for a lock that somebody else has; `query` is part of its statement. */
+  /** Resolves when a session of this file waits for a lock that somebody else has; `query` is part of its statement. */
   blocked(query: string): Promise<number> {
     return eventually(`a session waits in ${query}`, async () => {
       const { rows } = await this.admin.query(
         `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0
-         AND datname = current_database()`,
-        [query],
+         AND datname = current_database() AND application_name = ANY($2)`,
+        [query, this.#names],
       );
       return (rows[0] as { pid: number } | undefined)?.pid;
     });

@@ -63,27 +63,30 @@ for (const guard of [undefined, 'prove'] as const) {
       expect(toFencedLockError(new Error('no sale'))).toBeUndefined();
     });
 
-    test.runIf(guard)('raw SQL under the lock is told the same', async () => {
-      const { Tag, n } = await rowsWithFresherTag();
-      const held = world
-        .client()
-        .$withLock(`stale:${n}`, (tx) => tx.$executeRaw`UPDATE people."Tag" SET value = 3 WHERE id = ${Tag}`);
-      await expect(held).rejects.toMatchObject({
-        code: 'STALE_TOKEN',
-        reason: 'other-key',
-        model: 'Tag',
-        fence: FRESHER,
+    // Without a guard there is nothing that would notice.
+    if (guard !== undefined) {
+      test('raw SQL under the lock is told the same', async () => {
+        const { Tag, n } = await rowsWithFresherTag();
+        const held = world
+          .client()
+          .$withLock(`stale:${n}`, (tx) => tx.$executeRaw`UPDATE people."Tag" SET value = 3 WHERE id = ${Tag}`);
+        await expect(held).rejects.toMatchObject({
+          code: 'STALE_TOKEN',
+          reason: 'other-key',
+          model: 'Tag',
+          fence: FRESHER,
+        });
       });
-    });
 
-    test.runIf(guard)('a token that Postgres does not know as this transaction’s is superseded', async () => {
-      const { Member, n } = await rowsWithFresherTag();
-      const held = world.client().$withLock(`stale:${n}`, async (tx) => {
-        await tx.$queryRaw`SELECT set_config('fenced_lock.token', '', true)`;
-        await tx.member.update({ where: { id: Member }, data: { value: 2 } });
+      test('a token that Postgres does not know as this transaction’s is superseded', async () => {
+        const { Member, n } = await rowsWithFresherTag();
+        const held = world.client().$withLock(`stale:${n}`, async (tx) => {
+          await tx.$queryRaw`SELECT set_config('fenced_lock.token', '', true)`;
+          await tx.member.update({ where: { id: Member }, data: { value: 2 } });
+        });
+        await expect(held).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Member' });
       });
-      await expect(held).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Member' });
-    });
+    }
 
     test('a write takes as many statements as Prisma makes of it', async () => {
       const { Member, n } = await rowsWithFresherTag();

@@ -24,13 +24,13 @@ describeWithShop('with a Cluster', () => {
           lock.signal.throwIfAborted();
           for (const { id } of products) await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
         },
-        { leaseTime: 300 },
+        { leaseTime: 6_000 },
       );
       await inside.opened;
       for (const key of keys) expect(await contender.prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
       const next = contender.prisma.$withLock(keys, () => 'next');
       // Longer than the leases stand by themselves.
-      await new Promise((resolve) => setTimeout(resolve, 900));
+      await new Promise((resolve) => setTimeout(resolve, 7_000));
       goOn.open();
       await work;
       expect(await next).toBe('next');

@@ -98,7 +98,7 @@ describeWithGroup(
       const refused = actor.acquire(someKey(), { waitTime: 600 });
       await expect(refused).rejects.toBeInstanceOf(LockUnavailableError);
       // Each of those that did not by its number.
-      const cause = ['2 of 5 nodes answered', 'node 0: it ', 'node 1: it ', 'node 3: it '].join('.*');
+      const cause = ['2 of 5 nodes answered', 'node 0: ', 'node 1: ', 'node 3: it '].join('.*');
       await expect(refused).rejects.toMatchObject({ cause: { message: expect.stringMatching(new RegExp(cause)) } });
       await expect(refused).rejects.toMatchObject({
         cause: {
