@@ -1,4 +1,4 @@
-import { InvalidOptionError } from './base/errors.js';
+import { InvalidOptionError, quoted } from './base/errors.js';
 import type { HandleState } from './options.js';
 import { isLeaseTime } from './resolve.js';
 
@@ -31,6 +31,29 @@ export function checkKey(key: unknown): string {
   if (key.includes('\0')) throw new InvalidOptionError('key', 'must not contain NUL: Postgres cannot store it.');
   if (!key.isWellFormed()) throw new InvalidOptionError('key', 'must be well-formed: it has a lone surrogate.');
   return key;
+}
+
+/** What a template makes of a value that is not there, as a part of a key or at its end. */
+const UNSET =
+  /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\])/u;
+
+/**
+ * Refuses a key such as `stock:undefined`: all who make the same mistake would wait for each other, and nobody for whom they
+ * mean.
+ *
+ * @throws InvalidOptionError
+ */
+export function checkParts(keys: readonly string[]): void {
+  for (const key of keys) {
+    const [, part = undefined, suffix = undefined, object = undefined] = UNSET.exec(key) ?? [];
+    const unset = part ?? suffix ?? object;
+    if (unset === undefined) continue;
+    throw new InvalidOptionError(
+      'key',
+      `is ${quoted(key)}, and "${unset}" stands where a value should: look at what the key is made of. If it is meant, set ` +
+        "`unsetKeyParts: 'allow'` in the options of fencedLock.",
+    );
+  }
 }
 
 /** @throws InvalidOptionError */

@@ -1,5 +1,5 @@
 import { Prisma } from '@prisma/client/extension';
-import { checkKey, checkKeys, checkState, checkWork } from './arguments.js';
+import { checkKey, checkKeys, checkParts, checkState, checkWork } from './arguments.js';
 import { assemble } from './assemble.js';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
 import { heldKey, holds } from './context.js';
@@ -11,6 +11,7 @@ import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } fro
 import { isTransactionClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { noticingWrites } from './prisma/outside.js';
+import { standsInTransaction } from './prisma/plain-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 import { resolveLockOptions, resolveOptions } from './resolve.js';
 import { type LockCall, type TryResult, tryWithLock, withLock } from './with-lock.js';
@@ -55,6 +56,11 @@ function extensionOf(resolved: ResolvedOptions) {
     const base = client as unknown as PrismaInternals;
     const { parts, store, databaseOf, close } = assemble(base, resolved);
     let own: unknown;
+    const keysOf = (key: unknown): readonly string[] => {
+      const keys = checkKeys(key);
+      if (resolved.unsetKeyParts === 'throw') checkParts(keys);
+      return keys;
+    };
     const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
       const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
       if (outermost === undefined) {
@@ -62,6 +68,9 @@ function extensionOf(resolved: ResolvedOptions) {
       }
       refuseInside(outermost, method, keys[0]);
       const options = resolveLockOptions(given, resolved.defaults);
+      if (options.nested === 'throw' && heldKey() === undefined && standsInTransaction()) {
+        throw insideTransaction(method, 'inside the function of a `$transaction`', keys[0]);
+      }
       // Our own layer has nothing for a transaction, whose hook is another one: there it would only cost time.
       const database = databaseOf(outermost === own ? base : outermost);
       return { client: outermost, database, keys, options, given };
@@ -88,7 +97,7 @@ function extensionOf(resolved: ResolvedOptions) {
           options: LockOptions = NONE,
         ): Promise<R> {
           return promised(() => {
-            const keys = checkKeys(key);
+            const keys = keysOf(key);
             checkWork(fn);
             return withLock(parts, check(this, '$withLock', keys, options), fn as Work<object, R>);
           });
@@ -105,7 +114,7 @@ function extensionOf(resolved: ResolvedOptions) {
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
           options: TryLockOptions = NONE,
         ): Promise<TryResult<R>> {
-          const keys = checkKeys(key);
+          const keys = keysOf(key);
           checkWork(fn);
           const call = check(this, '$tryWithLock', keys, options);
           if ('waitTime' in options) {
@@ -124,7 +133,7 @@ function extensionOf(resolved: ResolvedOptions) {
           key: string | readonly string[],
           options: LockOptions = NONE,
         ): Promise<LockHandle<LockTx<T>>> {
-          const handle = await lock(parts, check(this, '$lock', checkKeys(key), options));
+          const handle = await lock(parts, check(this, '$lock', keysOf(key), options));
           return handle as unknown as LockHandle<LockTx<T>>;
         },
 
@@ -193,11 +202,19 @@ function promised<R>(call: () => Promise<R>): Promise<R> {
 /** @throws InsideTransactionError on the client of a transaction. */
 function refuseInside(client: PrismaInternals | undefined, method: string, key: string | undefined): void {
   if (client === undefined ? key === undefined : !isTransactionClient(client)) return;
+  if (client !== undefined) throw insideTransaction(method, 'on the client of a transaction', key);
   throw new InsideTransactionError(
-    client === undefined
-      ? `\`${method}\` was called inside the function of a lock, and would wait for its end.`
-      : `\`${method}\` was called on the client of a transaction, which would wait for the lock while it holds a ` +
-          'connection and rows. Call it on the client itself, and work in the transaction that it gives.',
+    `\`${method}\` was called inside the function of a lock, and would wait for its end.`,
+    {
+      key,
+    },
+  );
+}
+
+function insideTransaction(method: string, where: string, key: string | undefined): InsideTransactionError {
+  return new InsideTransactionError(
+    `\`${method}\` was called ${where}, which would wait for the lock while it holds a connection and rows. Call it on ` +
+      'the client itself, outside of any transaction, and work in the transaction that it gives.',
     { key },
   );
 }

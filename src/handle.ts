@@ -6,6 +6,7 @@ import { Strike } from './base/strike.js';
 import { findJoint, holding, holds } from './context.js';
 import type { Registered } from './fence/call.js';
 import type { Database } from './fence/database.js';
+import { refuseUnsent } from './fence/unsent.js';
 import { Grant, withOthers } from './lease/grant.js';
 import type { Turn } from './lease/turn.js';
 import { HeldLock, type Lock, type Work } from './lock.js';
@@ -220,8 +221,13 @@ class Handle<Tx> implements LockHandle<Tx> {
       deadline,
       registered: { tokens: this.#tokens },
     };
+    const work = async (tx: Tx) => {
+      const value = await holding(this.keys, undefined, () => fn(tx, held));
+      refuseUnsent(this.#database, tx, this.key);
+      return value;
+    };
     try {
-      return await underGrant(this.#parts, wanted, strike, (tx) => holding(this.keys, undefined, () => fn(tx, held)));
+      return await underGrant(this.#parts, wanted, strike, work);
     } catch (error) {
       // Postgres knows better than the lease: somebody has been admitted since, or has resumed this handle.
       if (error instanceof StaleTokenError && error.model === undefined) this.#grant.lose(error);

@@ -45,7 +45,7 @@ export class Joint {
     const overdue = () =>
       new TransactionAbortedError(
         this.#lock.key,
-        `a call inside it had not ended within its timeout of ${timeout} ms.`,
+        `a call inside it had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`,
       );
     const timer = timeout === undefined ? undefined : after(timeout, () => strike.now(overdue()));
     this.#running++;

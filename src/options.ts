@@ -40,6 +40,11 @@ export interface FencedLockOptions {
    * its own. No update is lost either way. Handles wait for Redis. Default: `throw`.
    */
   readonly onRedisUnavailable?: 'throw' | 'postgres' | undefined;
+  /**
+   * A key in which a value is missing, such as `stock:undefined`, `stock:null:1`, `stock:NaN` or `[object Object]`: `throw`
+   * refuses it, `allow` takes it as any other. Default: `throw`.
+   */
+  readonly unsetKeyParts?: 'throw' | 'allow' | undefined;
   /** Defaults for the options of each call. */
   readonly defaults?: LockOptions | undefined;
   /** Hears of what happens beside the caller's way. */
@@ -81,8 +86,8 @@ export interface LockOptions {
    */
   readonly reentry?: 'join' | 'throw' | undefined;
   /**
-   * What a call inside the function of another lock does: `throw` refuses it, because the outer one holds a
-   * connection while the inner one waits; `allow` leaves it to you that the pool has room. Default: `throw`.
+   * What a call inside the function of another lock, or of a plain `$transaction`, does: `throw` refuses it, because the
+   * outer one holds a connection while the inner one waits; `allow` leaves it to you that the pool has room. Default: `throw`.
    */
   readonly nested?: 'throw' | 'allow' | undefined;
   /**
@@ -140,6 +145,7 @@ export interface ResolvedOptions {
   readonly fairness: 'process' | 'strict';
   readonly maxLocalHandovers: number;
   readonly onRedisUnavailable: 'throw' | 'postgres';
+  readonly unsetKeyParts: 'throw' | 'allow';
   readonly defaults: ResolvedLockOptions;
   readonly onEvent: ((event: FencedLockEvent) => void) | undefined;
 }
@@ -151,6 +157,7 @@ export const DEFAULTS = {
   fairness: 'process',
   maxLocalHandovers: 16,
   onRedisUnavailable: 'throw',
+  unsetKeyParts: 'throw',
   wake: 'pubsub',
   pollInterval: 200,
   waitTime: 10_000,

@@ -31,6 +31,7 @@ const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'fairness',
   'maxLocalHandovers',
   'onRedisUnavailable',
+  'unsetKeyParts',
   'defaults',
   'onEvent',
 ];
@@ -92,6 +93,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
       'throw',
       'postgres',
     ]),
+    unsetKeyParts: choice('unsetKeyParts', options.unsetKeyParts ?? DEFAULTS.unsetKeyParts, ['throw', 'allow']),
     defaults: resolveLockOptions(defaults ?? {}, BUILT_IN),
     onEvent,
   };
@@ -237,5 +239,6 @@ function count(name: string, value: number, most: number): number {
 function time(name: string, value: unknown, least: number, most = LONGEST_TIME): number {
   // Whole, because Redis takes no fractions: what is left of a time is often computed from a clock that has them.
   if (typeof value === 'number' && value >= least && value <= most) return Math.round(value);
-  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.`);
+  const instead = value === Number.POSITIVE_INFINITY ? ` Instead of Infinity give the largest value, ${most}.` : '';
+  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.${instead}`);
 }

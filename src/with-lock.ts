@@ -8,6 +8,7 @@ import { requestOf } from './fence/attempt.js';
 import type { Successor } from './fence/call.js';
 import type { Connection, Database } from './fence/database.js';
 import { type AskedFor, askFor, Entry, type EntryOptions } from './fence/entry.js';
+import { refuseUnsent } from './fence/unsent.js';
 import { Joint } from './join.js';
 import { Grant, withOthers } from './lease/grant.js';
 import type { Lease } from './lease/lease.js';
@@ -174,6 +175,7 @@ async function hold<Tx, R>(
     try {
       const value = await holding(keys, own, () => work(tx, lock));
       own.check();
+      refuseUnsent(database, tx, keys[0] as string);
       return value;
     } catch (error) {
       own.end(error);

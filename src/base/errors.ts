@@ -289,7 +289,7 @@ Object.defineProperty(FencedLockError, Symbol.hasInstance, {
 });
 
 /** A key as a message shows it: escaped, and never longer than a line. */
-function quoted(key: string): string {
+export function quoted(key: string): string {
   const text = JSON.stringify(key);
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
 }

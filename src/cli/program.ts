@@ -60,6 +60,11 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .option('--database-url <url>', 'refuse if a migration has failed in this database');
   const field = () =>
     new Option('--field <name>', 'name of the fence field').default(DEFAULTS.fenceField).argParser(fieldName);
+  const knownField = () =>
+    new Option(
+      '--field <name>',
+      `name of the fence field; default: what the guard looks at, or ${DEFAULTS.fenceField}`,
+    ).argParser(fieldName);
   const keyPrefix = () =>
     new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix').default(DEFAULTS.keyPrefix);
   const redisUrl = () =>
@@ -67,12 +72,14 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       (url: string, before: readonly string[] = []) => [...before, url],
     );
 
+  const print = () => new Option('--print', 'show the SQL that is written, too');
   writing('init', 'add a migration with the objects of fenced_lock')
     .addOption(
       new Option('--role <name>', 'only this role may lock; once for each').argParser(
         (name: string, before: readonly string[] = []) => [...before, roleName(name)],
       ),
     )
+    .addOption(print())
     .action((options) => init(context, options));
   writing('add-fence <models...>', 'give models a fence: field, column and guard')
     .addOption(field())
@@ -84,18 +91,18 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     )
     .action((models: string[], options) => addFence(context, models, options));
   writing('remove-fence <models...>', 'take the fence of models away')
-    .addOption(field())
+    .addOption(knownField())
     .action((models: string[], options) => removeFence(context, models, options));
-  writing('upgrade', "bring the objects to this package's version, by a new migration").action((options) =>
-    upgrade(context, options),
-  );
+  writing('upgrade', "bring the objects to this package's version, by a new migration")
+    .addOption(print())
+    .action((options) => upgrade(context, options));
   command('gc', 'delete the rows of keys that nobody has locked for a while')
     .option('--older-than <time>', 'how long a key must have been idle, at least 1d', '1d')
     .option('--dry-run', 'only count')
     .option('--database-url <url>', 'the database, as its owner; default: DATABASE_URL')
     .action((options) => gc(context, options));
   command('doctor', 'look at both servers, and say what is wrong and what to do')
-    .addOption(field())
+    .addOption(knownField())
     .option('--fix', 'set the sequence right, and begin a crash epoch')
     .addOption(
       new Option(

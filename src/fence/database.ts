@@ -151,4 +151,6 @@ export interface Database<Tx> {
   isDisconnect(error: unknown): boolean;
   /** Whether it says that no connection was had, because the server is not there, or is starting or stopping. */
   isUnavailable(error: unknown): boolean;
+  /** An operation that was called on `tx` and never sent, where the client sends none before it is awaited. */
+  unsent?(tx: Tx): string | undefined;
 }

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, now } from '../base/clock.js';
+import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import { Bell } from './bell.js';
 import type { Caller } from './caller.js';
 import { Lease } from './lease.js';
 import type { Rest } from './rest.js';
-import { type Answer, type Claim, type LeaseStore, NotAsked, type WakeUp, type Watch } from './store.js';
+import { type Answer, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp, type Watch } from './store.js';
 
 /** First pause after a store that gave no answer, or votes that were split; it doubles up to the longest. */
 const FIRST_PAUSE = 25;
@@ -147,6 +148,11 @@ export class Contention {
         this.#trouble = error;
         nextLook = pause;
         pause = Math.min(pause * 2, LONGEST_PAUSE);
+        if (isDenial(error)) {
+          // The next caller asks for itself: by then somebody may have mended it.
+          nextLook = 0;
+          if (this.#first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
+        }
       } finally {
         this.#askedAt = Number.POSITIVE_INFINITY;
       }

@@ -14,6 +14,14 @@ export type Answer =
 /** A look that was never sent, so that there is nothing to undo: the store's client had no connection all the while. */
 export class NotAsked extends Error {}
 
+/** The server does not let this client in, or not do this: asking again changes nothing until somebody mends it. */
+export class Denied extends Error {}
+
+/** Whether an error is a denial, or stands for one. */
+export function isDenial(error: unknown): boolean {
+  return error instanceof Denied || (error instanceof NotAsked && error.cause instanceof Denied);
+}
+
 /** One lease, as the store knows it. */
 export interface Claim {
   readonly key: string;

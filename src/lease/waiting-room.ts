@@ -8,7 +8,7 @@ import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
 import type { Request } from './request.js';
 import { fixed, type Rest } from './rest.js';
-import type { Claim, LeaseStore } from './store.js';
+import { type Claim, isDenial, type LeaseStore } from './store.js';
 import type { Turn } from './turn.js';
 
 /** Between two tries at taking a lease over. */
@@ -166,7 +166,7 @@ export class WaitingRoom {
         throw new LockLostError(claim.key, 'gone');
       } catch (error) {
         if (error instanceof LockLostError) throw error;
-        if (deadline.passed) {
+        if (deadline.passed || isDenial(error)) {
           // Behind the command that it undoes, whose answer may only have been lost.
           this.#shared.giveBack({ ...claim, holder: successor });
           throw new LockUnavailableError(claim.key, error);

@@ -17,9 +17,12 @@ import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { fencedTx } from './tx.js';
+import { type Operations, UNSENT, Unsent } from './unsent.js';
 
 /** The transactions of `client`, as the fence needs them. `concerned`: models whose writes can reach fenced rows. */
 export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
+  const models = new Set(Object.keys(client._runtimeDataModel.models).flatMap((name) => [name, lower(name)]));
+  const operations = { isModel: (name: string) => models.has(name), isWrite };
   return {
     rescue,
     sqlState,
@@ -27,13 +30,19 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned
     isNoMatch,
     isDisconnect,
     isUnavailable,
-    open: (options) => begin(client, options, concerned),
+    unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
+    open: (options) => begin(client, options, concerned, operations),
   };
 }
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
-function begin(client: PrismaInternals, options: OpeningOptions, concerned: readonly string[]): Opening<object> {
+function begin(
+  client: PrismaInternals,
+  options: OpeningOptions,
+  concerned: readonly string[],
+  operations: Operations,
+): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(options);
   const fencedBefore = fencedClasses();
@@ -51,7 +60,7 @@ function begin(client: PrismaInternals, options: OpeningOptions, concerned: read
         if (!ticket.used) return notFenced(client, fencedBefore);
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook, tx);
-        const own = fencedTx(tx, options.key);
+        const own = fencedTx(tx, options.key, new Unsent(operations));
         return body(own.tx, own.close);
       };
       let ended: Promise<void> | undefined;

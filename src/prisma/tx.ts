@@ -1,4 +1,5 @@
 import { ClosedError, InsideTransactionError } from '../base/errors.js';
+import { UNSENT, type Unsent } from './unsent.js';
 
 /** What leaves the transaction, or its connection: not to be had on the client of a lock. */
 export const NOT_ON_TX = [
@@ -20,7 +21,7 @@ const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
  * The transaction's client without what leaves it (the array form of `$transaction` does so silently), until it is closed:
  * then everything on it rejects.
  */
-export function fencedTx(tx: object, key: string): { readonly tx: object; close(): void } {
+export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx: object; close(): void } {
   let open = true;
   // Over an object of its own: after each `get` the engine compares with the target's own property, and Prisma's client is a
   // proxy that works that out anew.
@@ -30,7 +31,8 @@ export function fencedTx(tx: object, key: string): { readonly tx: object; close(
       get(_, property, receiver) {
         if (!open && typeof property === 'string') return refusing(key);
         if (EXITS.has(property)) return exit(String(property));
-        return Reflect.get(tx, property, receiver) as unknown;
+        if (property === UNSENT) return unsent.first;
+        return unsent.watched(property, Reflect.get(tx, property, receiver));
       },
       has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
       set: (_, property, value, receiver) => Reflect.set(tx, property, value, receiver),

@@ -1,5 +1,5 @@
 import { after, now, OVERDUE, within } from '../base/clock.js';
-import { NotAsked, type Reach } from '../lease/store.js';
+import { isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { Connection } from './connection.js';
 import { isReply, presentable } from './errors.js';
@@ -40,10 +40,13 @@ export class Asking {
 
   /**
    * How much of the time is left once there is a connection. A look that is given to the client before is sent when
-   * nobody waits any more, and so is what undoes it: through a long outage they would pile up there.
+   * nobody waits any more, and so is what undoes it: through a long outage they would pile up there. Nobody waits where the
+   * server has just refused the login.
    */
   async connected(connection: Promise<void>, atMost = this.#longest): Promise<number> {
     const time = Math.min(atMost, this.#longest);
+    const { failure } = this.#nodes;
+    if (isDenial(failure)) throw new NotAsked(failure?.message, { cause: failure });
     const since = now();
     if ((await within(connection, time)) !== OVERDUE) return Math.max(0, time - (now() - since));
     this.#nodes.doubt();

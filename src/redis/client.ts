@@ -7,7 +7,7 @@ interface Commands {
   pipeline(): RedisPipeline;
 }
 
-type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end';
+type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end' | 'error';
 
 /** Of one server, or of a Sentinel group. Wake-ups go over one duplicate of it. */
 export interface RedisClient extends Commands {

@@ -1,3 +1,5 @@
+import { Denied } from '../lease/store.js';
+
 /** What to do about what a server answers, by what its answer says; before Redis 7 it stands within one of the script's. */
 const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
@@ -21,9 +23,14 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   ],
 ];
 
+/** What no waiting heals: the user, the password or a right is wrong. */
+const DENIAL = /\b(WRONGPASS|NOAUTH|NOPERM)\b|ACL failure in script|executing the script can't/;
+
 function advised(said: string): string {
-  // A command that the server does not know is repeated by it, arguments and all.
-  const message = said.replace(/,? with args beginning with:.*$/s, '');
+  const message = said
+    // A command that the server does not know is repeated by it, arguments and all.
+    .replace(/,? with args beginning with:.*$/s, '')
+    .replace(/\bUser \S+ has no permissions/g, 'the user has no permissions');
   const advice = ADVICE.find(([said]) => said.test(message))?.[1];
   // It may pass here twice.
   return advice === undefined || message.endsWith(`(${advice})`) ? message : `${message} (${advice})`;
@@ -35,9 +42,10 @@ function advised(said: string): string {
  */
 export function presentable(error: unknown): Error {
   const { name, message, code, lastNodeError } = (error ?? {}) as Record<string, unknown>;
-  const said = typeof message === 'string' ? message : String(error);
+  const said = typeof message === 'string' ? message || String(code ?? name) : String(error);
   // The client of a Cluster says only that all nodes failed, and keeps what the last of them said beside it.
-  const plain = new Error(advised(lastNodeError instanceof Error ? `${said} ${lastNodeError.message}` : said));
+  const shown = advised(lastNodeError instanceof Error ? `${said} ${lastNodeError.message}` : said);
+  const plain = DENIAL.test(shown) ? new Denied(shown) : new Error(shown);
   if (typeof name === 'string') plain.name = name;
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain;
 }

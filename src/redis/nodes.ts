@@ -1,5 +1,5 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from './client.js';
-import { presentable } from './errors.js';
+import { Failure } from './failure.js';
 import { listen } from './listen.js';
 import { Refusal } from './refusal.js';
 import { Revival } from './revival.js';
@@ -16,6 +16,8 @@ export interface Nodes {
   readonly resends: boolean;
   /** Whether the server's machine has just refused a connection to it. */
   readonly refused: boolean;
+  /** Why the client is not connected, as far as it has said so. */
+  readonly failure: Error | undefined;
   /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
   readonly suspicion: string;
   /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
@@ -51,9 +53,11 @@ class OneNode implements Nodes {
   /** Behind Sentinel a server that is dead is replaced by another one, which has what it had. */
   readonly #refusal: Refusal | undefined;
   readonly #revival: Revival | undefined;
+  readonly #failure: Failure;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
+    this.#failure = new Failure(redis);
     if (redis.options?.sentinels) this.#revival = new Revival(redis);
     else this.#refusal = new Refusal(redis);
   }
@@ -62,8 +66,13 @@ class OneNode implements Nodes {
     return this.#refusal?.stands === true;
   }
 
+  get failure(): Error | undefined {
+    return this.#failure.last;
+  }
+
   get suspicion(): string {
     const { status, options } = this.#redis;
+    if (this.failure) return `: ${this.failure.message}`;
     if (!options?.sentinels || options.failoverDetector || status !== 'ready') return '';
     return ' (a master that froze and was replaced is left only with failoverDetector: true, an option of the client)';
   }
@@ -99,6 +108,7 @@ class OneNode implements Nodes {
   close(): void {
     this.#refusal?.close();
     this.#revival?.close();
+    this.#failure.close();
   }
 }
 
@@ -110,21 +120,20 @@ class ClusterNodes implements Nodes {
   readonly refused = false;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
-  /** Why the client cannot connect: it says so once for each try, and to nobody who asks for a key meanwhile. */
-  #failure: Error | undefined;
-  readonly #ends: ReadonlyArray<() => void>;
+  readonly #failure: Failure;
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
-    const remember = (error?: Error) => {
-      this.#failure = error && presentable(error);
-    };
-    this.#ends = [listen(redis, 'error', remember), listen(redis, 'ready', () => remember())];
+    this.#failure = new Failure(redis);
+  }
+
+  get failure(): Error | undefined {
+    return this.#failure.last;
   }
 
   get suspicion(): string {
-    return this.#failure ? `: ${this.#failure.message}` : '';
+    return this.failure ? `: ${this.failure.message}` : '';
   }
 
   addressOf(name: string): string | undefined {
@@ -167,7 +176,7 @@ class ClusterNodes implements Nodes {
   }
 
   close(): void {
-    for (const end of this.#ends) end();
+    this.#failure.close();
   }
 
   #allMasters(): string {

@@ -1,9 +1,9 @@
 import { describe, expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
-import { freePort } from '../support/servers/index.js';
+import { applyMigrations, freePort } from '../support/servers/index.js';
 import { createDatabase } from './database.js';
 import { findings, notOk, Patient } from './patient.js';
-import { Project } from './project.js';
+import { Project, project } from './project.js';
 import { rewritingProxy } from './rewriting-proxy.js';
 
 const admission = `INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
@@ -46,6 +46,21 @@ describe('doctor', () => {
     expect(notOk(ran)).toMatchObject([{ server: 'postgres', check: 'connection', status: 'fault' }]);
     expect([ran.code, text.code]).toEqual([1, 1]);
     expect(ran.out + ran.err + text.out + text.err).not.toMatch(/secret-of-doctor|postgres(ql)?:\/\/a/);
+  });
+
+  test('warns of nothing before the first lock, and learns the name of the fence from the guard', async () => {
+    await using database = await createDatabase();
+    const fresh = project({ 'prisma/schema.prisma': 'model Stock {\n  id Int @id\n}\n' });
+    const tables = 'CREATE TABLE "Stock" (id int PRIMARY KEY);';
+    fresh.write('prisma/migrations/20260101000000_tables/migration.sql', tables);
+    await fresh.run('init');
+    await fresh.run('add-fence', 'Stock', '--field', 'token');
+    await applyMigrations(database.url, { dir: fresh.path('prisma/migrations') });
+    const ran = await fresh.run('doctor', '--json', '--database-url', database.url);
+    expect(notOk(ran)).toEqual([]);
+    const messages = findings(ran).map(({ message }) => message);
+    expect(messages).toContain('No lock has been taken yet; the first one begins the crash epoch.');
+    expect(messages).toContain('Stock: "token" is bigint NOT NULL DEFAULT 0.');
   });
 
   test('--fix sets the sequence forward, never back, and begins an epoch', async () => {

@@ -46,6 +46,20 @@ describe('init', () => {
   });
 });
 
+describe('what is shown', () => {
+  test('init names the migration and the next step, and shows its SQL where that is asked for', async () => {
+    const brief = await shop().run('init');
+    expect(brief.out.split('\n').slice(-3)).toEqual([
+      expect.stringMatching(/^Written: .*_fenced_lock\/migration\.sql.* --print shows the SQL\)$/),
+      expect.stringMatching(/^Next: npx prisma migrate deploy/),
+      '',
+    ]);
+    expect(brief.out).not.toContain('CREATE');
+    expect((await shop().run('init', '--print')).out).toContain('+CREATE SCHEMA');
+    expect((await shop().run('init', '--dry-run')).out).toContain('+CREATE SCHEMA');
+  });
+});
+
 describe('all or nothing', () => {
   test('--dry-run shows what would be written, and writes nothing', async () => {
     const fresh = shop();

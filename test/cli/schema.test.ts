@@ -133,6 +133,16 @@ describe('add-fence in the schema', () => {
     expect(shop.migration(`${FOLDER}/migrations`).sql).toContain(`fenced_lock.guard('token', 'allow')`);
   });
 
+  test('remove-fence learns another name of the field from the guard', async () => {
+    const shop = await bookshop();
+    const before = shop.read(`${FOLDER}/stock.prisma`);
+    await shop.run('add-fence', 'Till', '--field', 'token');
+    expect(shop.read(`${FOLDER}/stock.prisma`)).not.toBe(before);
+    expect(await shop.run('remove-fence', 'Till')).toMatchObject({ code: 0, err: '' });
+    expect(shop.read(`${FOLDER}/stock.prisma`)).toBe(before);
+    expect(shop.migration(`${FOLDER}/migrations`).sql).toContain('DROP COLUMN "token"');
+  });
+
   test('documentation directly above the field goes with it; other comments stay', async () => {
     const text =
       'model A {\n  id Int @id\n  // stays\n  /// Of the last writer.\n  /// See the docs.\n  fence BigInt @default(0)\n}\n';

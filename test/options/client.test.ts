@@ -126,6 +126,9 @@ describeWithShop('a call', () => {
       ['leaseTime', () => prisma.$withLock('stock:1', work, { leaseTime: 99 })],
       ['options', () => prisma.$withLock('stock:1', work, null as never)],
       ['key', () => prisma.$withLock('', work)],
+      ['key', () => prisma.$withLock(['stock:1', 'stock:undefined'], work)],
+      ['key', () => prisma.$tryWithLock('stock:null', work)],
+      ['key', () => prisma.$lock('stock:NaN')],
       ['key', () => prisma.$withLock(undefined as never, work)],
       ['fn', () => prisma.$withLock('stock:1', 'work' as never)],
       ['waitTime', () => prisma.$tryWithLock('stock:1', work, { waitTime: 5 } as never)],
@@ -139,5 +142,10 @@ describeWithShop('a call', () => {
       await expect(call()).rejects.toMatchObject({ code: 'INVALID_OPTION', option });
     }
     expect(redis.status).toBe('wait');
+  });
+
+  test('may have a key with a missing value where the client allows it', async () => {
+    const { prisma } = shop.client({ unsetKeyParts: 'allow' });
+    expect(await prisma.$withLock(`${randomUUID()}:undefined`, () => 'had')).toBe('had');
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { checkKeys, checkState } from '../../src/arguments.js';
+import { checkKeys, checkParts, checkState } from '../../src/arguments.js';
 import { InvalidOptionError } from '../../src/base/errors.js';
 
 describe('several keys', () => {
@@ -29,6 +29,42 @@ describe('several keys', () => {
   ])('cannot be %s', (_, keys) => {
     expect(() => checkKeys(keys)).toThrow(InvalidOptionError);
     expect(() => checkKeys(keys)).toThrow('`key`');
+  });
+});
+
+describe('a key in which a value is missing', () => {
+  const id = undefined as unknown as number;
+  const MISSING: readonly string[] = [
+    `stock:${id}`,
+    `stock:${null}`,
+    `stock:${Number('x')}`,
+    `stock:${{}}`,
+    `stock:${id}:size:1`,
+    `${id}:stock`,
+    `tenant/${null}/stock/1`,
+    `stock-${id}`,
+    `stock_${id}_1`,
+    `stock${id}`,
+    `${id}`,
+  ];
+
+  test.each(MISSING)('is refused: %s', (key) => {
+    expect(() => checkParts(['stock:1', key])).toThrow(InvalidOptionError);
+    expect(() => checkParts(['stock:1', key])).toThrow(JSON.stringify(key));
+    expect(() => checkParts(['stock:1', key])).toThrow("unsetKeyParts: 'allow'");
+  });
+
+  test.each([
+    'stock:1',
+    'annull',
+    'null-island',
+    'stock:nullable',
+    'undefined behaviour',
+    'user:Nannan',
+    'NaNo',
+    'é-null-é',
+  ])('is not one that only looks like it: %s', (key) => {
+    expect(() => checkParts([key])).not.toThrow();
   });
 });
 

@@ -93,6 +93,12 @@ describe('a time', () => {
     expect(refusal(() => extension({ commandTimeout: wrong(value) })).option).toBe('commandTimeout');
   });
 
+  test('Infinity is told the largest value', () => {
+    expect(refusal(() => call({ waitTime: Number.POSITIVE_INFINITY })).message).toContain(
+      'Instead of Infinity give the largest value, 2147483647',
+    );
+  });
+
   test('each has its least and its greatest value', () => {
     expect(call({ waitTime: 0, leaseTime: 100, timeout: 1, maxWait: 1 })).toMatchObject({ waitTime: 0, maxWait: 1 });
     const longest = 2 ** 31 - 1;

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { ClosedError, InsideTransactionError } from '../../src/index.js';
 import { fencedTx, NOT_ON_TX } from '../../src/prisma/tx.js';
+import { Unsent } from '../../src/prisma/unsent.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
+
+const NOTHING = { isModel: () => false, isWrite: () => false };
 
 /** As much of a client as a proxy over it has to do with. */
 class Client {
@@ -24,7 +27,7 @@ class Client {
 describe('the client of a transaction', () => {
   function make() {
     const client = Object.assign(new Client(), { [Client.note]: 'noted' });
-    const { tx, close } = fencedTx(client, 'stock:1');
+    const { tx, close } = fencedTx(client, 'stock:1', new Unsent(NOTHING));
     return { client, tx: tx as typeof client, close };
   }
 
@@ -45,7 +48,7 @@ describe('the client of a transaction', () => {
 
   test.each(NOT_ON_TX.map((name) => [name]))('has no %s, own or inherited', (name) => {
     for (const holder of [{ [name]: () => 'left' }, Object.create({ [name]: () => 'left' }) as object]) {
-      const { tx } = fencedTx(holder, 'stock:1');
+      const { tx } = fencedTx(holder, 'stock:1', new Unsent(NOTHING));
       const got = tx as Record<string, unknown>;
       expect(name in got).toBe(false);
       expect(Reflect.ownKeys(got)).not.toContain(name);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { Actor, PREFIX, someKey } from '../lease/actors.js';
@@ -59,10 +59,61 @@ describeWithRedis('a server that refuses', (redis) => {
     expect(error.message).toContain((error.cause as Error).message);
   });
 
-  test('a wrong password is told, and not shown', async () => {
-    const error = await refusal(redis().url, { username: 'nobody', password: 'wrong-secret', maxRetriesPerRequest: 0 });
-    expect(error.message).not.toContain('wrong-secret');
-    expect(error.message).toMatch(/WRONGPASS|NOAUTH|status is/);
+  const denied: Record<string, [login: Options, said: RegExp]> = {
+    'a wrong password': [{ username: 'somebody', password: 'wrong-secret' }, /WRONGPASS.*see to the user/],
+    'no password': [{}, /NOAUTH.*see to the user/],
+    'a user without rights': [{ username: 'less', password: 'password' }, /NOPERM.*needs more rights/],
+  };
+
+  test.each(Object.entries(denied))('%s is told at once, and not shown', async (_, [login, said]) => {
+    await admin.call('ACL', 'SETUSER', 'default', 'resetpass', '>right');
+    await admin.call(...(acl('+@all', '-evalsha', '-eval') as ['ACL', ...string[]]));
+    onTestFinished(async () => {
+      await admin.call('ACL', 'SETUSER', 'default', 'nopass');
+    });
+    const contender = new Actor({ url: redis().url, redis: login });
+    // The second one comes while the client has no connection, and the third where the first one waits.
+    for (let turn = 0; turn < 2; turn++) {
+      const refused = [1, 2].map(() => contender.acquire('stock:1').catch((error: unknown) => error));
+      for (const error of await Promise.all(refused)) {
+        expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE', message: expect.stringMatching(said) });
+        expect((error as Error).message).not.toMatch(/wrong-secret|somebody|\bless\b|redis:\/\//);
+      }
+    }
+  });
+
+  test('who was denied is let in when it has been mended', async () => {
+    await admin.call(...(acl('+@all', '-evalsha', '-eval') as ['ACL', ...string[]]));
+    const contender = new Actor({ url: redis().url, redis: less });
+    await expect(contender.acquire('stock:1')).rejects.toThrow('NOPERM');
+    await admin.call('ACL', 'SETUSER', 'less', '+evalsha', '+eval');
+    await contender.acquire('stock:1');
+  });
+});
+
+describe('a port where nobody listens', () => {
+  test('is told when the wait time is over', async () => {
+    const error = await refusal(`redis://127.0.0.1:${await freePort()}`);
+    expect(error.message).toContain('ECONNREFUSED');
+  });
+
+  test('is not written to the console for each try, and the application hears of each', async () => {
+    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => written.mockRestore());
+    const redis = new Redis(await freePort(), '127.0.0.1', { retryStrategy: () => 20 });
+    const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
+    onTestFinished(() => redis.disconnect());
+    const failed = async (times: number) => {
+      for (let left = times; left > 0; left--) await new Promise((resolve) => redis.once('close', resolve));
+    };
+    await failed(3);
+    const heard: unknown[] = [];
+    redis.on('error', (error) => heard.push(error));
+    await failed(3);
+    expect(heard).toHaveLength(3);
+    expect(written).not.toHaveBeenCalled();
+    await store.close();
+    expect(redis.listenerCount('error')).toBe(1);
   });
 });
 

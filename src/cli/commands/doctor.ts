@@ -13,6 +13,7 @@ import { applicationFunctions, packagedScript } from '../migrations/packaged.js'
 import { Problem } from '../problem.js';
 import { History } from '../project/history.js';
 import { locate, type Project } from '../project/locate.js';
+import { fenceNameOf } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { connectRedis } from '../servers/redis.js';
@@ -21,7 +22,8 @@ import { type DatabaseOptions, databaseUrl, givenRedisUrls, type RedisOptions } 
 
 export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
-  readonly field: string;
+  /** Default: what the guard of each model looks at. */
+  readonly field?: string;
   readonly fix?: boolean;
   readonly upTo?: bigint;
   readonly keyPrefix: string;
@@ -159,17 +161,23 @@ async function projectHere(context: Context, options: DoctorOptions): Promise<Pr
   }
 }
 
-function expectedFences({ schema, history }: ProjectHere, fenceField: string, defaultSchema: string): ExpectedFence[] {
+function expectedFences(
+  { schema, history }: ProjectHere,
+  given: string | undefined,
+  defaultSchema: string,
+): ExpectedFence[] {
   const guards = history.guards();
   return readModels(schema).flatMap((model) => {
-    const field = model.kind === 'model' && model.fields.find(({ name }) => name === fenceField);
-    if (!field) return [];
     const table = { name: model.table, schema: model.schema };
+    const guard = guards.get(tableName(table));
+    const fence = fenceNameOf(model, given, guard);
+    const field = model.kind === 'model' && model.fields.find(({ name }) => name === fence);
+    if (!field) return [];
     return {
       model: model.name,
       table: tableName({ ...table, schema: table.schema ?? defaultSchema }),
       column: field.map ?? field.name,
-      guard: guards.get(tableName(table)),
+      guard,
     };
   });
 }

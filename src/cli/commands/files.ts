@@ -8,6 +8,8 @@ import { refuseFailedMigrations } from '../servers/failed-migrations.js';
 /** Options of the commands that write files. */
 export interface FileOptions extends ProjectOptions {
   readonly dryRun?: boolean;
+  /** Shows a script of the package in full; a difference that depends on the project is always shown. */
+  readonly print?: boolean;
   /** Only to see that no migration has failed there. */
   readonly databaseUrl?: string;
 }
@@ -18,6 +20,8 @@ export interface Plan {
   /** Changed files of the schema. */
   readonly schema: readonly Change[];
   readonly migration: { readonly name: string; readonly sql: string };
+  /** What its script is, in a few words, where that says more than the script itself. */
+  readonly brief?: string;
   /** What to do next, a line each. */
   readonly next: readonly string[];
   /** More for --json. */
@@ -36,13 +40,16 @@ export async function carryOut(context: Context, history: History, options: File
   const { name, changes } = history.next(plan.migration.name, plan.migration.sql, context.now());
   const all = [...plan.schema, ...changes];
   const diffs = all.map(({ path, before, after }) => difference(context.shown(path), before, after));
-  for (const diff of diffs) context.say(coloured(context, diff));
   const dryRun = options.dryRun === true;
+  const isBrief = plan.brief !== undefined && !dryRun && options.print !== true;
+  if (!isBrief) {
+    for (const diff of diffs) context.say(coloured(context, diff));
+  }
   if (!dryRun) await write(all);
-  context.say();
-  context.say(
-    dryRun ? 'Nothing was written (--dry-run).' : `Written: ${all.map((c) => context.shown(c.path)).join(', ')}`,
-  );
+  if (!isBrief) context.say();
+  const written = () =>
+    `Written: ${all.map((c) => context.shown(c.path)).join(', ')}${isBrief ? ` (${plan.brief})` : ''}`;
+  context.say(dryRun ? 'Nothing was written (--dry-run).' : written());
   for (const line of plan.next) context.say(line);
   context.document({
     command: plan.command,

@@ -31,6 +31,7 @@ export async function init(context: Context, options: InitOptions): Promise<void
       name: 'fenced_lock',
       sql: roles.length === 0 ? sql : `${sql}\n${restrictTo(roles, applicationFunctions(sql))}`,
     },
+    brief: 'the objects of the schema fenced_lock; --print shows the SQL',
     next: ['Next: npx prisma migrate deploy, then npx fenced-lock add-fence <Model>.'],
     data: { version, ...(roles.length > 0 && { roles }) },
   });

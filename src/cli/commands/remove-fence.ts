@@ -2,13 +2,14 @@ import type { Context } from '../context.js';
 import { removeFences } from '../migrations/fence-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { choose } from '../schema/choose.js';
-import { fenceOf, withoutFence } from '../schema/fence-field.js';
+import { fenceNameOf, fenceOf, withoutFence } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 import { migrationName } from './names.js';
 
 export interface RemoveFenceOptions extends FileOptions {
-  readonly field: string;
+  /** Default: what the guard of the model looks at. */
+  readonly field?: string;
 }
 
 /** Takes the fence away: the guard, the column and the field. */
@@ -20,11 +21,11 @@ export async function removeFence(
   const { project, history } = await open(context, options);
   const guards = history.guards();
   const fenced = choose(readModels(project.schema), names)
-    .map((model) => ({
-      model,
-      field: fenceOf(model, options.field),
-      table: { name: model.table, schema: model.schema },
-    }))
+    .map((model) => {
+      const table = { name: model.table, schema: model.schema };
+      const name = fenceNameOf(model, options.field, guards.get(tableName(table)));
+      return { model, table, field: fenceOf(model, name) };
+    })
     .filter(({ field, table }) => field !== undefined || guards.has(tableName(table)));
   if (fenced.length === 0) {
     nothingToDo(context, 'remove-fence', `${names.join(', ')}: there is neither a fence nor a guard.`);

@@ -33,6 +33,7 @@ export async function upgrade(
     schema: [],
     // It keeps the rights as they are: those who may lock may also call what is new.
     migration: { name: `fenced_lock_${current}`, sql },
+    brief: 'the objects of the schema fenced_lock; --print shows the SQL',
     next: ['Next: npx prisma migrate deploy.'],
     data: { from: installed, to: current },
   });

@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../../options.js';
 import { Problem } from '../problem.js';
 import type { Field, Model } from './models.js';
 
@@ -18,6 +19,12 @@ export function fenceOf(model: Model, name: string): Field | undefined {
       `${field.type === 'BigInt' && field.modifier === '' ? ' without @default(0)' : ''}, and a fence is ` +
       `\`${name} BigInt @default(0)\`. Change it, or choose another name with --field.`,
   );
+}
+
+/** The name of the model's fence field: as given, else of the column that its guard looks at, else as it is by default. */
+export function fenceNameOf(model: Model, given: string | undefined, guard: { column: string } | undefined): string {
+  const guarded = guard && model.fields.find(({ name, map }) => (map ?? name) === guard.column);
+  return given ?? guarded?.name ?? DEFAULTS.fenceField;
 }
 
 /** The file with the one line more, below the model's last field and aligned as its neighbours are. */

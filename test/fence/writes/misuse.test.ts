@@ -106,10 +106,12 @@ describeWithShop('misuse is noticed', () => {
     expect((await shop.row(id))?.quantity).toBe(7);
   });
 
-  test('a promise that is awaited after the end, and tx after the end', async () => {
+  test('a write that is awaited after the end, and tx after the end', async () => {
     const { id, key } = await shop.product(10);
-    const left = await prisma.$withLock(key, (tx) => ({ tx, late: tx.stock.update(set(id)) }));
-    await expect(left.late).rejects.toBeInstanceOf(ClosedError);
+    const unsent = prisma.$withLock(key, (tx) => ({ late: tx.stock.update(set(id)) }));
+    await expect(unsent).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    const left = await prisma.$withLock(key, (tx) => ({ tx, update: tx.stock.update }));
+    await expect(left.update(set(id))).rejects.toBeInstanceOf(ClosedError);
     await expect(left.tx.stock.updateMany(set(id))).rejects.toBeInstanceOf(ClosedError);
     await expect(left.tx.$executeRaw`SELECT 1`).rejects.toBeInstanceOf(ClosedError);
     expect((await shop.row(id))?.quantity).toBe(10);

@@ -1,0 +1,130 @@
+/** What answers with the first operation that was called and not sent. */
+export const UNSENT = Symbol('prisma-extension-fenced-lock.unsent');
+
+const RAW: ReadonlySet<unknown> = new Set([
+  '$executeRaw',
+  '$executeRawUnsafe',
+  '$queryRaw',
+  '$queryRawUnsafe',
+  '$queryRawTyped',
+]);
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+
+/** What is known of the client that a transaction belongs to. */
+export interface Operations {
+  isModel(name: string): boolean;
+  isWrite(name: string): boolean;
+}
+
+/**
+ * Notices writes and raw SQL that were called on a transaction's client and that nobody looked at again. Prisma sends an
+ * operation when its `then` is called, so such a one is never sent. To read any property of it counts as a look: `then`,
+ * `catch`, or a relation of a fluent call, which makes another operation of it. Reads are left alone: one that is not sent
+ * changes nothing.
+ */
+export class Unsent {
+  readonly operations: Operations;
+  readonly #waiting = new Set<Watched>();
+  /** The models that were used, by their name on the client; seldom more than a few. */
+  readonly #delegates: Delegate[] = [];
+
+  constructor(operations: Operations) {
+    this.operations = operations;
+  }
+
+  get first(): string | undefined {
+    for (const { name } of this.#waiting) return name;
+    return undefined;
+  }
+
+  /** What stands on the client under a name, watched where it may write. */
+  watched(name: string | symbol, value: unknown): unknown {
+    if (typeof name !== 'string') return value;
+    if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method) : value;
+    if (typeof value !== 'object' || value === null || !this.operations.isModel(name)) return value;
+    for (const { model, proxy } of this.#delegates) if (model === name) return proxy;
+    const delegate = new Delegate(name, value, this);
+    this.#delegates.push(delegate);
+    return delegate.proxy;
+  }
+
+  method(name: string, method: Method): Method {
+    const unsent = this;
+    return function (...args) {
+      return unsent.#watch(name, Reflect.apply(method, this, args));
+    };
+  }
+
+  /** An extension may have a method of its own in the place of an operation, whose promise is an ordinary one. */
+  #watch(name: string, operation: unknown): unknown {
+    if (operation instanceof Promise || typeof (operation as Partial<Lazy> | null)?.requestTransaction !== 'function') {
+      return operation;
+    }
+    const handler = new Watched(name, this.#waiting);
+    this.#waiting.add(handler);
+    return new Proxy(operation as object, handler);
+  }
+}
+
+/** What tells an operation of Prisma from another promise. */
+interface Lazy {
+  requestTransaction(): unknown;
+}
+
+/** A model of the client. Its proxy stands over an object of its own, for the reason that `fencedTx` has. */
+class Delegate implements ProxyHandler<object> {
+  readonly model: string;
+  readonly proxy: object = new Proxy({}, this);
+  readonly #delegate: object;
+  readonly #unsent: Unsent;
+
+  constructor(model: string, delegate: object, unsent: Unsent) {
+    this.model = model;
+    this.#delegate = delegate;
+    this.#unsent = unsent;
+  }
+
+  get(_: object, name: string | symbol): unknown {
+    const value: unknown = Reflect.get(this.#delegate, name);
+    const writes = typeof name === 'string' && this.#unsent.operations.isWrite(name) && typeof value === 'function';
+    return writes ? this.#unsent.method(`${this.model}.${name}`, value as Method) : value;
+  }
+
+  has(_: object, name: string | symbol): boolean {
+    return Reflect.has(this.#delegate, name);
+  }
+
+  set(_: object, name: string | symbol, value: unknown): boolean {
+    return Reflect.set(this.#delegate, name, value);
+  }
+
+  ownKeys(): Array<string | symbol> {
+    return Reflect.ownKeys(this.#delegate);
+  }
+
+  getOwnPropertyDescriptor(_: object, name: string | symbol): PropertyDescriptor | undefined {
+    const descriptor = Reflect.getOwnPropertyDescriptor(this.#delegate, name);
+    return descriptor && { ...descriptor, configurable: true };
+  }
+
+  getPrototypeOf(): object | null {
+    return Reflect.getPrototypeOf(this.#delegate);
+  }
+}
+
+/** One operation, until somebody looks at it. */
+class Watched implements ProxyHandler<object> {
+  readonly name: string;
+  readonly #waiting: Set<Watched>;
+
+  constructor(name: string, waiting: Set<Watched>) {
+    this.name = name;
+    this.#waiting = waiting;
+  }
+
+  get(operation: object, property: string | symbol): unknown {
+    if (typeof property === 'string') this.#waiting.delete(this);
+    return Reflect.get(operation, property);
+  }
+}
