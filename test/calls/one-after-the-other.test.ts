@@ -36,7 +36,8 @@ describeWithShop('calls of one process, one right after the other', () => {
     const { prisma } = shop.client({ maxLocalHandovers: 1_000 });
     const { id, sent } = await calls(prisma);
     expect((await shop.row(id))?.quantity).toBe(0);
-    const { acquire = 0, release = 0, ...others } = sent;
+    // A turn that lasts, as on a busy machine, asks whether somebody has come to wait.
+    const { acquire = 0, release = 0, hint: _, ...others } = sent;
     // Two of the first two calls; more only where the event loop stood still for longer than a call may come behind another.
     expect(acquire).toBeLessThan(CALLS / 3);
     expect(release).toBe(acquire);

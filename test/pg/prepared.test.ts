@@ -10,7 +10,7 @@ describeWithShop('an admission that is prepared under a name', () => {
 
   /** A client with one connection, and how many admissions that one knows by name. */
   function narrow() {
-    const { prisma, plain } = shop.client({ pool: { max: 1 } });
+    const { prisma, plain } = shop.client({ pool: { max: 1 }, unsetKeyParts: 'allow' });
     const known = async () => {
       const [{ known }] = await plain.$queryRaw<[{ known: number }]>`
         SELECT count(*)::int AS known FROM pg_prepared_statements WHERE statement LIKE 'SELECT fenced_lock.admit(%'`;

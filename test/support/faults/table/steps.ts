@@ -18,6 +18,8 @@ interface Step {
 }
 
 const containing = (text: string) => (data: Buffer) => data.includes(text);
+/** Its text, or the name that it is prepared under. */
+const ADMISSION = /fenced_lock(?:\.admit| [0-9a-f]{16})/;
 
 /** The steps of one call, as they come over its lines: each is held back until it is dealt with. */
 const STEPS: readonly Step[] = [
@@ -25,7 +27,7 @@ const STEPS: readonly Step[] = [
   { name: 'extend', line: 'commands', late: true, matches: containing(scripts.extend.sha1) },
   { name: 'release', line: 'commands', matches: containing(scripts.release.sha1) },
   { name: 'BEGIN', line: 'postgres', matches: containing('BEGIN') },
-  { name: 'the admission', line: 'postgres', matches: containing('fenced_lock.admit') },
+  { name: 'the admission', line: 'postgres', matches: (data) => ADMISSION.test(data.toString('latin1')) },
   { name: 'the read', line: 'postgres', matches: containing('."Stock"."quantity"') },
   { name: 'the write', line: 'postgres', matches: containing('UPDATE "public"."Stock"') },
   { name: 'the last write', line: 'postgres', matches: containing('INSERT INTO "public"."Ledger"') },
