@@ -7,7 +7,9 @@ import { fencedLock, type LockOptions, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
+import { withDatabase, withUser } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { setUpShop } from '../support/shop-database.js';
 import { slowCommit } from './slow-commit.js';
 
 describeWithShop('turns that follow each other on one connection', () => {
@@ -41,6 +43,20 @@ describeWithShop('turns that follow each other on one connection', () => {
     held.catch(() => {});
     await begun.opened;
     return { held, end: ends.open };
+  }
+
+  // For what would be in the way of every lock of the database.
+  const ownUrl = withDatabase(inject('postgres').admin, `chain_${randomUUID().replaceAll('-', '')}`);
+  const ownApp = withUser(ownUrl, 'shop_app', 'shop_app');
+  const own = new Shop(() => ({ postgres: ownApp, admin: ownUrl, redis: inject('redis').url as string }));
+  async function ownDatabase() {
+    const name = new URL(ownUrl).pathname.slice(1);
+    await shop.admin.query(`CREATE DATABASE ${name}`);
+    shop.closeLater(async () => {
+      await own.close();
+      await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    });
+    await setUpShop({ url: ownUrl, urlFor: (user, password) => withUser(ownUrl, user, password) });
   }
 
   const LEVELS = [undefined, 'RepeatableRead', 'Serializable'] as const;
@@ -115,19 +131,20 @@ describeWithShop('turns that follow each other on one connection', () => {
   });
 
   test('a connection that is cut between the answers to COMMIT and to the admission: the next one begins by itself', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    await ownDatabase();
+    const { id, key } = await own.product(10);
+    const { prisma, proxy } = await proxied(own, ownApp);
     const first = await atWork(prisma, key, async (tx) => {
       await tx.stock.update({ where: { id }, data: { quantity: 5 } });
       return 'sold';
     });
     const next = sale(prisma, key, id);
     // What an admission reads before it takes the key's row.
-    const blocker = await shop.admin.connect();
+    const blocker = await own.admin.connect();
     await blocker.query('BEGIN');
     // It gets the table when the first transaction ends, and before the next one.
     const locked = blocker.query('LOCK TABLE fenced_lock.epoch IN ACCESS EXCLUSIVE MODE');
-    await shop.blocked('LOCK TABLE');
+    await own.blocked('LOCK TABLE');
     first.end();
     expect(await first.held).toBe('sold');
     await locked;
@@ -135,7 +152,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     await blocker.query('ROLLBACK');
     blocker.release();
     expect(await next).toBe(5);
-    expect((await shop.row(id))?.quantity).toBe(4);
+    expect((await own.row(id))?.quantity).toBe(4);
   });
 
   test('a connection that is cut once the next one is at work: that one is rolled back, and the one behind it goes on', async () => {

@@ -6,7 +6,7 @@ export { groupOfOne } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { type PgBouncer, pgBouncerFollowsPrepared, pgBouncerUnavailable, startPgBouncer } from './pgbouncer.js';
 export { startPostgres } from './postgres.js';
-export { type PostgresServer, withUser } from './postgres-server.js';
+export { type PostgresServer, withDatabase, withUser } from './postgres-server.js';
 export { startQuorum } from './quorum.js';
 export { redisUnavailable, startRedis } from './redis.js';
 export { type FailoverGroup, groupsUnavailable, type RedisGroup } from './redis-group.js';
