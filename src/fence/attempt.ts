@@ -30,6 +30,8 @@ const REFUSALS: ReadonlyMap<string, StaleReason> = new Map([
   ['FL003', 'superseded'],
   ['FL005', 'forgotten'],
 ]);
+/** How long the answer to that is waited for once the row is had; ms. */
+const HELP_TIME = 500;
 const SILENT = 'Postgres did not answer its first statement.';
 /** How long Postgres may take to answer, beyond what it was asked to wait. */
 const ANSWER_TIME = 2_000;
@@ -90,6 +92,8 @@ export class Attempt<Tx, R> implements Conductor {
   /** Why the body has not resolved. */
   #refused: { readonly error: unknown } | undefined;
   #hasSuccessor = false;
+  /** Those in the way of the admission are being ended. */
+  #helping: Promise<void> | undefined;
   /** Whether COMMIT had no answer, and its outcome is being looked for. */
   #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
@@ -172,6 +176,8 @@ export class Attempt<Tx, R> implements Conductor {
     const help = this.#blocked ? this.#askForHelp() : undefined;
     try {
       const admission = await this.#entry.admission.promise;
+      // Whom it has ended is known before the work begins: an operator is told.
+      if (this.#helping) await within(this.#helping, HELP_TIME);
       // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
       if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
       strike.throwIfStruck();
@@ -212,7 +218,9 @@ export class Attempt<Tx, R> implements Conductor {
   #askForHelp() {
     return after(BLOCKED_FOR, () => {
       this.#entry.before.at(-1)?.listen(
-        ({ rows: [row] }) => endBlockers(this.#call, row),
+        ({ rows: [row] }) => {
+          this.#helping = endBlockers(this.#call, row);
+        },
         () => {},
       );
     });
