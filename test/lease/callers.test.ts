@@ -123,7 +123,9 @@ describeWithShop('the callers of one process', () => {
     expect(actor.room.waiting(key)).toBe(300);
     // What polls gives no event: it needs some time in which to be seen.
     await new Promise((resolve) => setTimeout(resolve, 700));
-    expect((await sentAbout(stage(), key)).slice(before)).toEqual(['acquire', 'subscribe', 'acquire']);
+    // A file that runs beside this one may list what is there, and looks at each key for that.
+    const sent = (await sentAbout(stage(), key)).slice(before).filter((name) => name !== 'inspect');
+    expect(sent).toEqual(['acquire', 'subscribe', 'acquire']);
     expect(called.count).toBe(0);
     await holder.release(first);
     await Promise.all(callers);
