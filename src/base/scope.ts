@@ -22,6 +22,7 @@ export class Scope {
 
   constructor(inside: Partial<Inside>) {
     this.#outer = shared.storage.getStore();
+    // Each `outer` drops those that have ended, further out as well.
     let around = this.outer;
     while (around !== undefined) around = around.outer;
     this.inside = inside;
