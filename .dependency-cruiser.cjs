@@ -6,45 +6,24 @@ const layer = (name, from, ...to) => ({
   to: { path: '^src/', pathNot: to },
 });
 
-/** The files at the top of src/, and what each of them may import beside base/. */
-const TOP = {
-  index: ['extension', 'handle', 'lock', 'operators', 'options', 'with-lock'],
-  extension: [
-    'arguments',
-    'assemble',
-    'context',
-    'handle',
-    'lock',
-    'operators',
-    'options',
-    'resolve',
-    'with-lock',
-    'prisma/',
-  ],
-  assemble: ['open-handles', 'options', 'parts', 'fence/', 'lease/', 'prisma/', 'redis/'],
-  handle: [
-    'arguments',
-    'context',
-    'lock',
-    'options',
-    'parts',
-    'resolve',
-    'under-grant',
-    'with-lock',
-    'fence/',
-    'lease/',
-  ],
-  operators: ['options', 'parts', 'under-grant', 'fence/', 'lease/'],
-  'with-lock': ['context', 'join', 'lock', 'options', 'parts', 'under-grant', 'fence/', 'lease/'],
-  'under-grant': ['options', 'parts', 'fence/', 'lease/'],
-  parts: ['open-handles', 'fence/', 'lease/'],
-  join: ['lock', 'options'],
-  lock: [],
-  context: [],
-  'open-handles': ['options', 'fence/'],
-  arguments: ['options', 'resolve'],
-  resolve: ['options'],
+/** Each room of src/, and the rooms and ports that it may import; base/ is for all. */
+const ROOMS = {
+  call: ['options/', 'lease/', 'transaction/', 'fencing/', 'database/'],
   options: [],
+  lease: [],
+  redis: ['lease/store'],
+  database: [],
+  fencing: ['database/'],
+  transaction: ['database/', 'fencing/'],
+  connection: ['database/'],
+  prisma: ['connection/', 'database/', 'fencing/writes'],
+  base: [],
+};
+/** The three files at the top. */
+const TOP = {
+  index: ['extension', 'call/', 'options/'],
+  extension: ['assemble', 'call/', 'options/', 'prisma/'],
+  assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
 const file = (name) => `^src/${name}[.]ts$`;
 const place = (name) => (name.endsWith('/') ? `^src/${name}` : file(name));
@@ -52,33 +31,35 @@ const place = (name) => (name.endsWith('/') ? `^src/${name}` : file(name));
 module.exports = {
   forbidden: [
     { name: 'no-circles', severity: 'error', from: {}, to: { circular: true } },
-    layer('base-imports-nothing', '^src/base/', '^src/base/'),
-    layer('lease-imports-base', '^src/lease/', '^src/lease/', '^src/base/'),
-    layer('fence-imports-base', '^src/fence/', '^src/fence/', '^src/base/'),
-    layer('redis-implements-the-port-of-lease', '^src/redis/', '^src/redis/', '^src/lease/store[.]ts$', '^src/base/'),
-    layer(
-      'connection-implements-the-port-of-fence',
-      '^src/connection/',
-      '^src/connection/',
-      '^src/fence/(database|sql)[.]ts$',
-      '^src/base/',
+    ...Object.entries(ROOMS).map(([room, allowed]) =>
+      layer(
+        `${room}-imports-what-it-is-allowed`,
+        `^src/${room}/`,
+        `^src/${room}/`,
+        ...allowed.map(place),
+        '^src/base/',
+      ),
     ),
+    ...Object.entries(TOP).map(([name, allowed]) =>
+      layer(`${name}-imports-what-it-is-allowed`, file(name), ...allowed.map(place), '^src/base/'),
+    ),
+    layer('stores-know-the-port-alone', '^src/lease/stores/', '^src/lease/stores/', file('lease/store'), '^src/base/'),
+    {
+      name: 'every-file-is-in-a-room',
+      severity: 'error',
+      from: {
+        path: '^src/',
+        pathNot: [...Object.keys(ROOMS).map((room) => `^src/${room}/`), ...Object.keys(TOP).map(file), '^src/cli/'],
+      },
+      to: {},
+    },
     {
       name: 'the-core-knows-no-prisma',
       comment: 'The fence serves plain pg as well; test/connection/plain.test.ts runs it there.',
       severity: 'error',
-      from: { path: '^src/(connection|fence)/' },
+      from: { path: '^src/(connection|database|transaction|fencing|lease)/' },
       to: { path: ['^src/prisma/', 'node_modules/@prisma/'] },
     },
-    layer(
-      'prisma-implements-the-port-of-fence',
-      '^src/prisma/',
-      '^src/prisma/',
-      '^src/connection/',
-      '^src/fence/(database|writes)[.]ts$',
-      file('context'),
-      '^src/base/',
-    ),
     {
       name: 'pg-by-its-shape',
       comment: 'The pool is had from the driver adapter; the package does not depend on pg.',
@@ -86,29 +67,25 @@ module.exports = {
       from: { path: '^src/', pathNot: '^src/cli/' },
       to: { path: 'node_modules/(pg|@types/pg)/' },
     },
-    ...Object.entries(TOP).map(([name, allowed]) =>
-      layer(`${name}-imports-what-it-is-allowed`, file(name), ...allowed.map(place), '^src/base/'),
+    layer(
+      'cli-stands-on-the-ground-floor',
+      '^src/cli/(?!(commands|locks|servers)/)',
+      '^src/cli/',
+      file('options/options'),
     ),
-    {
-      name: 'every-file-at-the-top-is-listed',
-      severity: 'error',
-      from: { path: '^src/[^/]+$', pathNot: Object.keys(TOP).map(file) },
-      to: {},
-    },
-    layer('cli-stands-on-the-ground-floor', '^src/cli/(?!(commands|locks|servers)/)', '^src/cli/', file('options')),
     layer(
       'commands-check-arguments',
       '^src/cli/commands/',
       '^src/cli/',
-      file('options'),
-      file('arguments'),
+      file('options/options'),
+      file('options/validate-arguments'),
       '^src/base/',
     ),
     layer(
       'only-what-looks-at-locks-knows-the-fence',
       '^src/cli/locks/',
       '^src/cli/',
-      '^src/fence/(admission|sql)[.]ts$',
+      '^src/(database/sql|transaction/admission)[.]ts$',
       '^src/lease/store[.]ts$',
       '^src/base/',
     ),
@@ -116,9 +93,9 @@ module.exports = {
       'only-the-way-to-the-servers-knows-redis',
       '^src/cli/servers/',
       '^src/cli/',
-      file('options'),
-      '^src/redis/(client|keys|slot|store)[.]ts$',
-      '^src/lease/(quorum|store)[.]ts$',
+      file('options/options'),
+      '^src/redis/(client|keys|topology/slot|store)[.]ts$',
+      '^src/lease/(stores/quorum|store)[.]ts$',
     ),
     {
       name: 'nothing-imports-the-cli',

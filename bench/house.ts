@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { PrismaClient } from '../test/generated/prisma/client.js';
-import type { Contestant, Seller } from './contestants/contestant.js';
+import type { Contestant, Seller, Surroundings } from './contestants/contestant.js';
 
 /** Connections of all contestants, the same for each. */
 const POOL = 10;
@@ -14,7 +14,7 @@ export interface Site {
 }
 
 /** What one process has: one client and one pool for each database, one connection to Redis. Opened when asked for. */
-export class House {
+export class House implements Surroundings {
   readonly site: Site;
   /** As its sessions are called in Postgres. */
   readonly name = `bench ${process.pid}`;

@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
-import type { Database } from './fence/database.js';
-import { Fencing } from './fence/fencing.js';
-import { Outage } from './fence/outage.js';
-import { FallbackStore } from './lease/fallback.js';
-import { QuorumStore } from './lease/quorum.js';
+import { OpenHandles } from './call/open-handles.js';
+import type { Parts } from './call/parts.js';
+import type { Database } from './database/database.js';
+import { Fencing } from './fencing/fencing.js';
+import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
+import { WaitingRoom } from './lease/queue/waiting-room.js';
 import { Renewal } from './lease/renewal.js';
-import { fixed, jittered, type Rest } from './lease/rest.js';
 import type { LeaseStore } from './lease/store.js';
-import { WaitingRoom } from './lease/waiting-room.js';
-import { OpenHandles } from './open-handles.js';
-import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options.js';
-import type { Parts } from './parts.js';
+import { FallbackStore } from './lease/stores/fallback.js';
+import { QuorumStore } from './lease/stores/quorum.js';
+import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
 import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
@@ -20,6 +19,7 @@ import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabase } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
+import { Outage } from './transaction/outage.js';
 
 /** Puts together what the calls of one extended client share. Nothing here opens a connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
@@ -82,7 +82,7 @@ function roomIdOf({ redis, keyPrefix }: ResolvedOptions): number {
     .readInt32BE(0);
 }
 
-function restOf({ wake, pollInterval }: ResolvedOptions): { rest?: Rest } {
+function restOf({ wake, pollInterval }: ResolvedOptions): { rest?: PollDelay } {
   if (wake === 'pubsub') return {};
   return { rest: wake === 'poll' ? jittered(pollInterval) : fixed(pollInterval) };
 }

@@ -1,20 +1,20 @@
 import { Prisma } from '@prisma/client/extension';
-import { checkKey, checkKeys, checkParts, checkState, checkWork } from './arguments.js';
 import { assemble } from './assemble.js';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
-import { heldKey, holds } from './context.js';
-import { type LockHandle, lock, resume } from './handle.js';
-import type { Lock, Work } from './lock.js';
-import { forceRelease, inspect, type LockState, list } from './operators.js';
-import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options.js';
-
+import { heldKey, holds } from './base/held-keys.js';
+import { type LockHandle, lock, resume } from './call/handle.js';
+import type { Lock, Work } from './call/lock.js';
+import type { LockCall } from './call/lock-request.js';
+import { forceRelease, inspect, type LockState, list } from './call/operators.js';
+import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
+import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options/options.js';
+import { checkKey, checkKeys, checkParts, checkState, checkWork } from './options/validate-arguments.js';
+import { resolveLockOptions, resolveOptions } from './options/validate-options.js';
 import { isTransactionClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { noticingWrites } from './prisma/outside.js';
 import { standsInTransaction } from './prisma/plain-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
-import { resolveLockOptions, resolveOptions } from './resolve.js';
-import { type LockCall, type TryResult, tryWithLock, withLock } from './with-lock.js';
 
 /** The client of a lock's transaction: the caller's own, extensions included, without what would leave it. */
 export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;

@@ -18,10 +18,11 @@ export {
   toFencedLockError,
 } from './base/errors.js';
 export type { FencedLockEvent } from './base/events.js';
+export type { LockHandle } from './call/handle.js';
+export type { Lock } from './call/lock.js';
+export type { LockState } from './call/operators.js';
+export type { TryResult } from './call/with-lock.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
-export type { LockHandle } from './handle.js';
-export type { Lock } from './lock.js';
-export type { LockState } from './operators.js';
 export type {
   AdapterLike,
   FencedLockOptions,
@@ -29,5 +30,4 @@ export type {
   LockOptions,
   RedisLike,
   TransactionOptions,
-} from './options.js';
-export type { TryResult } from './with-lock.js';
+} from './options/options.js';

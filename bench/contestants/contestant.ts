@@ -1,5 +1,5 @@
+import type { Redis } from 'ioredis';
 import type { PrismaClient } from '../../test/generated/prisma/client.js';
-import type { House } from '../house.js';
 
 /** How long every contestant may wait for its turn; ms. The default of `$withLock`. */
 export const WAIT_TIME = 10_000;
@@ -18,6 +18,14 @@ export interface Sale {
   releases?(): void;
 }
 
+/** What a contestant finds in its process. */
+export interface Surroundings {
+  readonly prisma: PrismaClient;
+  readonly redis: Redis;
+  readonly site: { readonly redis: string };
+  shop(name: Contestant['shop']): PrismaClient;
+}
+
 /** A way to do it. Opened once in each process. */
 export interface Contestant {
   readonly name: string;
@@ -26,8 +34,8 @@ export interface Contestant {
   /** In `guarded` the table has the guard. */
   readonly shop: 'plain' | 'guarded';
   /** The client that it works through, where that is not its shop's. */
-  prisma?(house: House): PrismaClient;
-  open(house: House): Promise<Seller> | Seller;
+  prisma?(house: Surroundings): PrismaClient;
+  open(house: Surroundings): Promise<Seller> | Seller;
 }
 
 export interface Seller {

@@ -59,7 +59,7 @@ const verbs = {
         ...request,
         signal: undefined,
         mayShare: false,
-        ahead: {
+        preopen: {
           open: () => {
             offered = stamp();
           },
@@ -82,7 +82,7 @@ const verbs = {
       await redis.publish(`bare ${1 - me}`, message);
       await sleep(pause);
       const left = stamp();
-      held.leave();
+      held.end();
       const began = Number.isNaN(offered) ? confirmed : offered;
       turns.push({ began, confirmed, left, roundTrip, said, message });
       // It comes again when the other one is at work: a look at the same moment would be in that one's way.

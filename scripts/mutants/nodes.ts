@@ -1,14 +1,14 @@
 import type { Mutant } from './mutant.js';
 
-const revival = 'src/redis/revival.ts';
-const refusal = 'src/redis/refusal.ts';
+const revival = 'src/redis/topology/revival.ts';
+const refusal = 'src/redis/topology/refusal.ts';
 
 export const NODES: readonly Mutant[] = [
   {
     name: 'store: an answer that comes late opens again what was closed',
     file: 'src/redis/store.ts',
     change: [['if (nodes.resends &&', 'if (this.#nodes.resends &&']],
-    tests: ['test/redis/refused'],
+    tests: ['test/redis/topology/refused'],
     only: 'leaves nothing with the client',
     why: 'Listeners of ours would stay with the client.',
   },
@@ -16,7 +16,7 @@ export const NODES: readonly Mutant[] = [
     name: 'store: what was closed does not listen to its client again',
     file: 'src/redis/store.ts',
     change: [['    this.#open = undefined;\n', '']],
-    tests: ['test/redis/refused'],
+    tests: ['test/redis/topology/refused'],
     only: 'also after the store was closed',
     why: 'A dead node of a quorum would have a vote, and a client of Sentinel would not be revived.',
   },
@@ -24,7 +24,7 @@ export const NODES: readonly Mutant[] = [
     name: 'nodes: a client that was cut short stays ended',
     file: revival,
     change: [["    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});\n", '']],
-    tests: ['test/redis/sentinel.slow'],
+    tests: ['test/redis/topology/sentinel.slow'],
     only: 'ends for good',
     why: 'After a failover that process would never get a lock again.',
   },
@@ -32,7 +32,7 @@ export const NODES: readonly Mutant[] = [
     name: 'nodes: a client that its owner has ended is connected again',
     file: revival,
     change: [['this.#onItsWay && manuallyClosing !== true', 'this.#onItsWay']],
-    tests: ['test/redis/sentinel.slow'],
+    tests: ['test/redis/topology/sentinel.slow'],
     only: 'stays so',
     why: 'The process would not end.',
   },
@@ -40,7 +40,7 @@ export const NODES: readonly Mutant[] = [
     name: 'nodes: a silent node is a dead one',
     file: refusal,
     change: [['isRefusal(redis.stream?.errored) ? REFUSAL_TIME : 0', 'REFUSAL_TIME']],
-    tests: ['test/redis/refused', 'test/lease/quorum-faults.slow'],
+    tests: ['test/redis/topology/refused', 'test/lease/stores/quorum-faults.slow'],
     only: 'one whose machine answers|one address that refuses',
     why: 'It may keep a lease for somebody who still reaches it.',
   },
@@ -48,14 +48,14 @@ export const NODES: readonly Mutant[] = [
     name: 'nodes: who was dead stays so',
     file: refusal,
     change: [["      listen(redis, 'connect', () => believe(0)),\n", '']],
-    tests: ['test/redis/refused'],
+    tests: ['test/redis/topology/refused'],
     why: 'It would have no vote, and give leases.',
   },
   {
     name: 'nodes: a refusal is believed for ever',
     file: refusal,
     change: [['const REFUSAL_TIME = 3_000;', 'const REFUSAL_TIME = 3_000_000;']],
-    tests: ['test/redis/refused'],
+    tests: ['test/redis/topology/refused'],
     why: 'A client that has given up does not hear that the server is back.',
   },
 ];

@@ -1,41 +1,41 @@
 import type { Mutant } from './mutant.js';
 
-const file = 'src/fence/outcome.ts';
+const file = 'src/transaction/outcome.ts';
 
 export const OUTCOME: readonly Mutant[] = [
   {
     name: 'epochs not compared',
     file,
     change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
-    tests: ['test/fence/outcome'],
+    tests: ['test/transaction/outcome'],
     why: 'After a crash an xid may be another transaction’s.',
   },
   {
     name: 'a history that was cut off, taken as whole',
     file,
     change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],
-    tests: ['test/fence/outcome'],
+    tests: ['test/transaction/outcome'],
     why: 'Sixteen turns later the attempt is not in it any more.',
   },
   {
     name: 'the history of a younger row',
     file,
     change: [['born === undefined || born >= admission.token', 'born === undefined']],
-    tests: ['test/fence/outcome'],
+    tests: ['test/transaction/outcome'],
     why: 'The row may have been deleted since, as idle.',
   },
   {
     name: 'born not read',
     file,
     change: [["born: row['born'] === null ? undefined : BigInt(row['born'] as string)", 'born: 0n']],
-    tests: ['test/fence/evidence'],
+    tests: ['test/transaction/evidence'],
     why: 'The rule is worth what it is given.',
   },
   {
     name: 'turns not read',
     file,
     change: [["BigInt((row['turns'] as string | null) ?? 0)", '0n']],
-    tests: ['test/fence/evidence'],
+    tests: ['test/transaction/evidence'],
     why: 'The rule is worth what it is given.',
   },
   {

@@ -1,16 +1,16 @@
 import type { Mutant } from './mutant.js';
 
-const quorum = 'src/lease/quorum.ts';
-const node = 'src/lease/quorum-node.ts';
-const majority = 'src/lease/majority.ts';
-const faults = ['test/lease/quorum-faults.slow', 'test/lease/quorum-votes.slow'];
+const quorum = 'src/lease/stores/quorum.ts';
+const node = 'src/lease/stores/quorum-node.ts';
+const majority = 'src/lease/stores/majority.ts';
+const faults = ['test/lease/stores/quorum-faults.slow', 'test/lease/stores/quorum-votes.slow'];
 
 export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: half of the nodes are enough',
     file: majority,
     change: [['Math.floor(count / 2) + 1', 'Math.max(1, Math.floor(count / 2))']],
-    tests: ['test/lease/quorum-rounds.slow', 'test/lease/quorum.slow'],
+    tests: ['test/lease/stores/quorum-rounds.slow', 'test/lease/stores/quorum.slow'],
     why: 'Two would have the key.',
   },
   {
@@ -129,7 +129,7 @@ export const QUORUM: readonly Mutant[] = [
   },
   {
     name: 'quorum: one message of a release is enough',
-    file: 'src/lease/quorum-watch.ts',
+    file: 'src/lease/stores/quorum-watch.ts',
     change: [['      if (!this.#rung) this.#ring();\n      this.#end();', '      this.#end();']],
     tests: faults,
     only: 'one node alone',
@@ -137,7 +137,7 @@ export const QUORUM: readonly Mutant[] = [
   },
   {
     name: 'quorum: a node is listened to only if it can be at once',
-    file: 'src/lease/quorum-watch.ts',
+    file: 'src/lease/stores/quorum-watch.ts',
     change: [['      this.#listenLater(node);\n', '']],
     tests: faults,
     only: 'is back is listened to',
@@ -145,7 +145,7 @@ export const QUORUM: readonly Mutant[] = [
   },
   {
     name: 'quorum: a node is listened to for who has ended',
-    file: 'src/lease/quorum-watch.ts',
+    file: 'src/lease/stores/quorum-watch.ts',
     change: [
       ['      if (this.#closed) watch.close();\n      else this', '      this'],
       ['    for (const timer of this.#trying) timer.stop();\n', ''],
@@ -166,7 +166,7 @@ export const QUORUM: readonly Mutant[] = [
     name: 'poll: offers only to those who listen',
     file: 'lua/shared/wake.lua',
     change: [["  if wake == '' then return true end\n", '']],
-    tests: ['test/lease/poll'],
+    tests: ['test/lease/queue/poll'],
     why: 'Nobody listens, so there would be no order, and a user without pub/sub is refused.',
   },
   {
@@ -179,14 +179,14 @@ export const QUORUM: readonly Mutant[] = [
   },
   {
     name: 'poll: rests on beside a lease that has ended',
-    file: 'src/lease/contention.ts',
+    file: 'src/lease/queue/acquire-loop.ts',
     change: [
       [
         'if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#means.rest());',
         'if (this.#watch?.hears === false) nextLook = this.#means.rest();',
       ],
     ],
-    tests: ['test/lease/poll'],
+    tests: ['test/lease/queue/poll'],
     only: 'beyond the end',
     why: 'A crash would cost more than the rest of the lease.',
   },
@@ -194,7 +194,7 @@ export const QUORUM: readonly Mutant[] = [
     name: 'quorum: filled up for one that has gone',
     file: quorum,
     change: [['    if (!this.#nodes.some((each) => each.mayHave(claim.holder))) return;\n', '']],
-    tests: ['test/lease/quorum-votes.slow'],
+    tests: ['test/lease/stores/quorum-votes.slow'],
     only: 'given the key back',
     why: 'The node would be nobody’s for a lease.',
   },

@@ -3,6 +3,10 @@ import { defineConfig } from 'vitest/config';
 /** The tests of what StrykerJS changes: they need no server, and so no global setup. */
 export default defineConfig({
   test: {
-    include: ['test/fence/{outcome,raw-sql}.test.ts', 'test/redis/{keys,slot}.test.ts'],
+    include: [
+      'test/transaction/{outcome,raw-sql}.test.ts',
+      'test/redis/keys.test.ts',
+      'test/redis/topology/slot.test.ts',
+    ],
   },
 });

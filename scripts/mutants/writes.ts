@@ -1,7 +1,7 @@
 import type { Mutant } from './mutant.js';
 
-const fence = 'src/fence/fence.ts';
-const writes = 'src/fence/writes.ts';
+const fence = 'src/fencing/fence.ts';
+const writes = 'src/fencing/writes.ts';
 
 export const WRITES: readonly Mutant[] = [
   {
@@ -41,21 +41,21 @@ export const WRITES: readonly Mutant[] = [
     name: 'claimed row by its old fence',
     file: writes,
     change: [['send(heldBy(where, fence))', 'send(where)']],
-    tests: ['test/fence/writes/claimed'],
+    tests: ['test/fencing/writes/claimed'],
     why: 'The claim has changed the fence that the caller asked for: the row would not be found.',
   },
   {
     name: 'claimed row of an upsert by its old fence',
     file: writes,
     change: [['where: heldBy(where, fence), data', 'where, data']],
-    tests: ['test/fence/writes/claimed'],
+    tests: ['test/fencing/writes/claimed'],
     why: 'The claim has changed the fence that the caller asked for: the row would not be found.',
   },
   {
     name: 'claimed row without its condition',
     file: writes,
     change: [['  return also(rest, claimed(fence));\n', '  return rest;\n']],
-    tests: ['test/fence/writes/behind-the-claim'],
+    tests: ['test/fencing/writes/behind-the-claim'],
     why: 'Where the claim has met no row, one may come before the write.',
   },
   {
@@ -77,14 +77,14 @@ export const WRITES: readonly Mutant[] = [
     name: 'token given by the caller',
     file: fence,
     change: [['  if (row?.[fence.field] !== undefined) {', '  if (row?.[fence.field] === null) {']],
-    tests: ['test/fence/writes/misuse'],
+    tests: ['test/fencing/writes/misuse'],
     why: 'A fence that somebody chose orders nothing.',
   },
   {
     name: 'nested writes let through',
     file: fence,
     change: [['if (unguarded !== undefined) {', 'if (unguarded === null) {']],
-    tests: ['test/fence/writes/cells'],
+    tests: ['test/fencing/writes/cells'],
     only: 'nothing of it is written',
     why: 'Prisma writes the rows that it finds, by statements without the condition.',
   },
@@ -92,7 +92,7 @@ export const WRITES: readonly Mutant[] = [
     name: 'nested writes behind guarded rows let through',
     file: fence,
     change: [['    for (const nested of nestedData(value as Args)) refuseNested(other, nested, fence);\n', '']],
-    tests: ['test/fence/writes/nested'],
+    tests: ['test/fencing/writes/nested'],
     why: 'The guard of the rows between says nothing of those behind them.',
   },
 ];

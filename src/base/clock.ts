@@ -1,4 +1,4 @@
-import { offAbort, onAbort } from './abort.js';
+import { offAbort, onAbort } from './abort-listeners.js';
 
 // Taken once, at import: users run fake timers, and a wall clock can be set back. Every deadline here is
 // monotonic; none is ever compared with another machine's.

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { DEFAULTS } from '../options.js';
+import { DEFAULTS } from '../options/options.js';
 import { addFence } from './commands/add-fence.js';
 import { doctor } from './commands/doctor.js';
 import { gc } from './commands/gc.js';

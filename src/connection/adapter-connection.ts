@@ -1,8 +1,16 @@
 import { InvalidOptionError } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
-import type { Answer, Beginning, Committing, Conductor, Connection, Row, Statement } from '../fence/database.js';
-import { NotRun } from '../fence/database.js';
-import { OWN_XID } from '../fence/sql.js';
+import type {
+  Beginning,
+  Committing,
+  Conductor,
+  Connection,
+  Row,
+  Statement,
+  StatementResult,
+} from '../database/database.js';
+import { NotRun } from '../database/database.js';
+import { OWN_XID } from '../database/sql.js';
 
 interface AdapterQuery {
   sql: string;
@@ -34,7 +42,7 @@ export class AdapterConnection implements Connection {
   readonly isBehind = false;
   readonly isOver = false;
   readonly canChain = false;
-  answers: readonly Reply<Answer>[] = [];
+  answers: readonly Reply<StatementResult>[] = [];
   readonly facade: AdapterTransaction;
   readonly #transaction: AdapterTransaction;
   #failed = false;
@@ -51,7 +59,7 @@ export class AdapterConnection implements Connection {
     });
   }
 
-  begin({ statements }: Beginning): readonly Reply<Answer>[] {
+  begin({ statements }: Beginning): readonly Reply<StatementResult>[] {
     let before: Promise<unknown> = Promise.resolve();
     this.answers = statements.map((statement) => {
       const answer = before.then(() => this.#text(statement));
@@ -130,7 +138,7 @@ export class AdapterConnection implements Connection {
     return 'COMMIT';
   }
 
-  async #text({ text, values }: Statement): Promise<Answer> {
+  async #text({ text, values }: Statement): Promise<StatementResult> {
     const { rows } = await this.#transaction.queryRaw(queryOf(text, values));
     return { rows: rows.map((row) => row.map((value) => (value === null ? null : String(value)))), tag: '' };
   }

@@ -1,5 +1,5 @@
 import { Reply } from '../base/reply.js';
-import { type Answer, NotRun, type Statement, type TextRow } from '../fence/database.js';
+import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
 import { FLUSH, messagesOf, type Parsing, SYNC } from './messages.js';
 
 /** The part of pg's connection that a flight writes to. */
@@ -24,7 +24,7 @@ export interface Departure {
 /** What pg calls on a query that it was given as an object. */
 interface Flight {
   /** One for each statement. */
-  readonly replies: readonly Reply<Answer>[];
+  readonly replies: readonly Reply<StatementResult>[];
 }
 
 export type FlightClass = new (statements: readonly Statement[], from: Departure) => Flight;
@@ -47,7 +47,7 @@ export function flightClass(Query: QueryClass): FlightClass {
 
 function makeFlightClass(Query: QueryClass): FlightClass {
   return class extends Query implements Flight {
-    readonly replies: readonly Reply<Answer>[];
+    readonly replies: readonly Reply<StatementResult>[];
     readonly #statements: readonly Statement[];
     readonly #from: Departure;
     #named: boolean[] = [];
@@ -59,7 +59,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       super({ text: '' });
       this.#from = from;
       this.#statements = statements;
-      this.replies = statements.map(() => new Reply<Answer>());
+      this.replies = statements.map(() => new Reply<StatementResult>());
     }
 
     submit({ stream }: Wire): null {

@@ -1,4 +1,4 @@
-import type { Statement } from '../fence/database.js';
+import type { Statement } from '../database/database.js';
 
 // The messages of the extended query protocol that a flight is made of, in one buffer: each write to a socket is a call of
 // the kernel. https://www.postgresql.org/docs/current/protocol-message-formats.html

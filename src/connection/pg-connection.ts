@@ -1,6 +1,5 @@
 import type { Reply } from '../base/reply.js';
 import {
-  type Answer,
   type Beginning,
   type Committing,
   type Conductor,
@@ -8,7 +7,8 @@ import {
   NotRun,
   type Row,
   type Statement,
-} from '../fence/database.js';
+  type StatementResult,
+} from '../database/database.js';
 import type { PgClient, PgLine, PgResult } from './pg-line.js';
 
 const LEVELS: Readonly<Record<string, string>> = {
@@ -24,7 +24,7 @@ const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
 const NOTHING: PgResult = { command: '', rows: [] };
 const ANSWERED = Promise.resolve(NOTHING);
 
-type Answers = readonly Reply<Answer>[];
+type Answers = readonly Reply<StatementResult>[];
 
 /** One transaction on a connection of pg; `facade` is what the database client sees of it. */
 export class PgConnection implements Connection {
@@ -77,7 +77,7 @@ export class PgConnection implements Connection {
   commit(next: Beginning | undefined): Committing {
     const line = this.#sent();
     const statements = next === undefined ? [COMMIT] : [COMMIT, ...beginningOf(next)];
-    const [answer, , ...begun] = line.fly(statements) as [Reply<Answer>, ...Reply<Answer>[]];
+    const [answer, , ...begun] = line.fly(statements) as [Reply<StatementResult>, ...Reply<StatementResult>[]];
     if (next === undefined) return { answer, next };
     this.#line = undefined;
     this.#passed = line;

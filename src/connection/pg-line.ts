@@ -1,5 +1,5 @@
 import type { Reply } from '../base/reply.js';
-import type { Answer, Statement } from '../fence/database.js';
+import type { Statement, StatementResult } from '../database/database.js';
 import { type Departure, type FlightClass, flightClass, type QueryClass } from './flight.js';
 import type { Parsing } from './messages.js';
 import { Prepared } from './prepared.js';
@@ -69,7 +69,7 @@ export class PgLine implements Departure {
   }
 
   /** Sends the statements in one write. */
-  fly(statements: readonly Statement[]): readonly Reply<Answer>[] {
+  fly(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
     this.#inFlight++;
     const flight = new this.#Flight(statements, this);
     this.#client.query(flight);

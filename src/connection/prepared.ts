@@ -1,4 +1,4 @@
-import { NotRun, type Statement } from '../fence/database.js';
+import { NotRun, type Statement } from '../database/database.js';
 import type { Parsing } from './messages.js';
 
 /** No such prepared statement; one of that name is there already. */

@@ -1,5 +1,5 @@
 import { scopeWith } from '../base/scope.js';
-import { type Connection, NotRun, type OpeningOptions } from '../fence/database.js';
+import { type Connection, NotRun, type OpeningOptions } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { refusalOfWrite, refusingWrites } from './outside.js';
 import { PgConnection } from './pg-connection.js';

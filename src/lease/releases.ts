@@ -11,7 +11,7 @@ const REMEMBERED = 1_000;
 /** How many are sent at once: renewals are to come in between. */
 const TOGETHER = 100;
 
-interface Hooks {
+interface ReleaseHooks {
   /** Whether what fails now is to be sent again. */
   mayTryAgain(): boolean;
   /** No command is under way any more. */
@@ -25,17 +25,17 @@ interface Hooks {
 export class Releases {
   readonly #store: LeaseStore;
   readonly #emit: Emit;
-  readonly #hooks: Hooks;
+  readonly #hooks: ReleaseHooks;
   /** What has failed, and for how long it matters; the oldest first. */
   readonly #owed = new Map<Claim, Deadline>();
   /** What holders lately had, and have no more, and for how long it matters. */
   readonly #done = new Map<string, { readonly claim: Claim; readonly matters: Deadline }>();
-  #deaf: (() => void) | undefined;
+  #stopListening: (() => void) | undefined;
   #underWay = 0;
   #pause = FIRST_PAUSE;
   #timer: Timer | undefined;
 
-  constructor(store: LeaseStore, emit: Emit, hooks: Hooks) {
+  constructor(store: LeaseStore, emit: Emit, hooks: ReleaseHooks) {
     this.#store = store;
     this.#emit = emit;
     this.#hooks = hooks;
@@ -63,7 +63,7 @@ export class Releases {
     if (!this.#hooks.mayTryAgain()) return;
     const { key, holder, leaseTime } = claim;
     this.#done.set(holder, { claim: { key, holder, leaseTime }, matters: new Deadline(leaseTime) });
-    this.#deaf ??= this.#store.onReturn(() => this.#sendAllAgain());
+    this.#stopListening ??= this.#store.onReturn(() => this.#sendAllAgain());
     if (this.#done.size > REMEMBERED) dropOldest(this.#done);
   }
 
@@ -89,8 +89,8 @@ export class Releases {
   flush(): void {
     this.#timer?.stop();
     this.#timer = undefined;
-    this.#deaf?.();
-    this.#deaf = undefined;
+    this.#stopListening?.();
+    this.#stopListening = undefined;
     this.#done.clear();
     for (const claim of this.#owed.keys()) void this.#release(claim);
     this.#owed.clear();

@@ -1,5 +1,5 @@
 /** What an acquire found. */
-export type Answer =
+export type AcquireResult =
   /**
    * `shared`: why others may have it too; only Postgres keeps order at the moment. `contended`: whether other processes
    * wait for it; `undefined` where the store does not say.
@@ -97,7 +97,7 @@ export interface LeaseStore {
    * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
    * Rejects if the answer is not known; with `NotAsked` if there can be none.
    */
-  acquire(claim: Claim, look?: Look): Promise<Answer>;
+  acquire(claim: Claim, look?: Look): Promise<AcquireResult>;
   /** One answer a claim, in order. Never rejects. */
   extend(claims: readonly Claim[]): Promise<Extension[]>;
   /** Passes the key on if another process waits for it (`false`), and gives the lease its full time again if not. */

@@ -1,12 +1,12 @@
+import { heldKey } from '../base/held-keys.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import { refusalOfWrite } from '../connection/outside.js';
 import type { PgPool } from '../connection/pg-line.js';
 import { fencePool, openTicket } from '../connection/ticket.js';
-import { heldKey } from '../context.js';
 import type { AdapterFactory } from './internals.js';
 
 /** What a driver adapter's factory connects. */
-interface Adapter {
+interface ClientAdapter {
   queryRaw(query: unknown): Promise<unknown>;
   executeRaw(query: unknown): Promise<unknown>;
   startTransaction(isolationLevel?: string): Promise<AdapterTransaction>;
@@ -21,7 +21,7 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
   const connect = factory.connect;
   Object.defineProperty(factory, FENCED, { value: true });
   factory.connect = async function (this: AdapterFactory) {
-    const adapter = (await connect.call(this)) as Adapter;
+    const adapter = (await connect.call(this)) as ClientAdapter;
     if (!fenceDriver(adapter)) fenceAdapter(adapter);
     return adapter;
   };
@@ -40,12 +40,12 @@ export const fencedClasses = (): number => slots[CLASSES] ?? 0;
  */
 export async function fenceConnected(factory: AdapterFactory): Promise<void> {
   // It opens no connection before its first query. It is not disposed of: a pool of the caller's would end by that.
-  const adapter = (await factory.connect()) as Adapter;
-  const type = Object.getPrototypeOf(adapter) as Partial<Adapter> & { [FENCED]?: true };
+  const adapter = (await factory.connect()) as ClientAdapter;
+  const type = Object.getPrototypeOf(adapter) as Partial<ClientAdapter> & { [FENCED]?: true };
   const start = type.startTransaction;
   if (type[FENCED] || start === undefined || !isPool(adapter.underlyingDriver?.())) return;
   Object.defineProperty(type, FENCED, { value: true });
-  type.startTransaction = async function (this: Adapter, isolationLevel) {
+  type.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     if (openTicket()) fenceDriver(this);
     return await start.call(this, isolationLevel);
   };
@@ -53,7 +53,7 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
 }
 
 /** Whether the adapter has a pool of pg, which is fenced then. */
-function fenceDriver(adapter: Adapter): boolean {
+function fenceDriver(adapter: ClientAdapter): boolean {
   const driver = adapter.underlyingDriver?.();
   if (!isPool(driver)) return false;
   fencePool(driver, () => heldKey() !== undefined);
@@ -65,20 +65,20 @@ function isPool(driver: unknown): driver is PgPool {
   return typeof connect === 'function' && typeof Client?.Query === 'function' && typeof waitingCount === 'number';
 }
 
-function fenceAdapter(adapter: Adapter): void {
+function fenceAdapter(adapter: ClientAdapter): void {
   // A factory may connect the same one each time. Its class says nothing of it.
   if (Object.hasOwn(adapter, FENCED)) return;
   Object.defineProperty(adapter, FENCED, { value: true });
   for (const verb of ['queryRaw', 'executeRaw'] as const) {
     const send = adapter[verb];
-    adapter[verb] = async function (this: Adapter, query) {
+    adapter[verb] = async function (this: ClientAdapter, query) {
       const refusal = refusalOfWrite();
       if (refusal) throw refusal;
       return await send.call(this, query);
     };
   }
   const start = adapter.startTransaction;
-  adapter.startTransaction = async function (this: Adapter, isolationLevel) {
+  adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();
     if (ticket === undefined) return await start.call(this, isolationLevel);
     return ticket.takeOther(await start.call(this, isolationLevel));

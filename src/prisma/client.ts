@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '../base/errors.js';
-import type { Model } from '../fence/database.js';
+import type { Model } from '../database/database.js';
 import type { AdapterFactory, PrismaInternals } from './internals.js';
-import { type Field, readModels } from './schema.js';
+import { type ModelField, readModels } from './schema.js';
 
 /** Refuses what cannot work: another database, a shared connection that loses its place. */
 export function checkClient(client: PrismaInternals): AdapterFactory {
@@ -33,7 +33,7 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
 }
 
 /** The fields of each model, by its name. */
-export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly Field[]> {
+export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly ModelField[]> {
   return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
 }
 

@@ -1,6 +1,6 @@
 import { InsideTransactionError } from '../base/errors.js';
+import { heldKey } from '../base/held-keys.js';
 import { writing } from '../connection/outside.js';
-import { heldKey } from '../context.js';
 import type { HookParams } from './internals.js';
 import { saysThatItWrites } from './raw-writes.js';
 import { WRITE_NAMES } from './transactions.js';

@@ -1,5 +1,5 @@
 import { after, OVERDUE, type Timer, within } from '../base/clock.js';
-import type { Query, Row } from '../fence/database.js';
+import type { Query, Row } from '../database/database.js';
 import type { AdapterFactory } from './internals.js';
 
 /** How long one statement may take, the connection included; a hung one is given up and another opened. */
@@ -7,7 +7,7 @@ const ANSWER_TIME = 3_000;
 /** An unused connection is closed after this time: it is seldom needed, and must not keep the process alive. */
 const LINGER = 1_000;
 
-interface Adapter {
+interface RescueAdapter {
   queryRaw(query: { sql: string; args: unknown[]; argTypes: unknown[] }): Promise<{
     columnNames: string[];
     rows: unknown[][];
@@ -21,7 +21,7 @@ interface Adapter {
  */
 export class Rescue {
   readonly #factory: AdapterFactory;
-  #adapter: Promise<Adapter> | undefined;
+  #adapter: Promise<RescueAdapter> | undefined;
   #closing: Timer | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -46,7 +46,7 @@ export class Rescue {
   async #ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     this.#closing?.stop();
     try {
-      this.#adapter ??= this.#factory.connect() as Promise<Adapter>;
+      this.#adapter ??= this.#factory.connect() as Promise<RescueAdapter>;
       const answer = await within(this.#send(this.#adapter, text, values), ANSWER_TIME);
       if (answer === OVERDUE) throw new Error(`Postgres did not answer the rescue connection within ${ANSWER_TIME} ms`);
       return answer;
@@ -58,7 +58,7 @@ export class Rescue {
     }
   }
 
-  async #send(adapter: Promise<Adapter>, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+  async #send(adapter: Promise<RescueAdapter>, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     const argTypes = values.map(() => ({ scalarType: 'unknown', arity: 'scalar' }));
     const result = await (await adapter).queryRaw({ sql: text, args: [...values], argTypes });
     return result.rows.map((row) => Object.fromEntries(result.columnNames.map((name, index) => [name, row[index]])));

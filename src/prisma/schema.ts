@@ -1,7 +1,7 @@
-import type { Model } from '../fence/database.js';
+import type { Model } from '../database/database.js';
 
 /** A field of the run-time data model of a Prisma 7 client. */
-export interface Field {
+export interface ModelField {
   readonly name: string;
   readonly kind: string;
   readonly type: string;
@@ -13,7 +13,7 @@ export interface DataModel {
   readonly models: Readonly<
     Record<
       string,
-      { readonly fields: readonly Field[]; readonly dbName: string | null; readonly schema?: string | null }
+      { readonly fields: readonly ModelField[]; readonly dbName: string | null; readonly schema?: string | null }
     >
   >;
 }

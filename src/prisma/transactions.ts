@@ -4,20 +4,20 @@ import { Reply } from '../base/reply.js';
 import { runInside, Scope, scopeWith } from '../base/scope.js';
 import { Ticket } from '../connection/ticket.js';
 import {
+  type BeginOptions,
   type Database,
   type Hook,
   NotRun,
   type Opening,
   type OpeningOptions,
   type Query,
-  type TransactionOptions,
-} from '../fence/database.js';
-import { isWrite } from '../fence/writes.js';
+} from '../database/database.js';
+import { isWrite } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { fencedTx } from './tx.js';
-import { type Operations, UNSENT, Unsent } from './unsent.js';
+import { type OperationNames, UNSENT, Unsent } from './unsent.js';
 
 /** The transactions of `client`, as the fence needs them. `concerned`: models whose writes can reach fenced rows. */
 export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
@@ -41,7 +41,7 @@ function begin(
   client: PrismaInternals,
   options: OpeningOptions,
   concerned: readonly string[],
-  operations: Operations,
+  operations: OperationNames,
 ): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(options);
@@ -98,7 +98,7 @@ function anotherClient(): InvalidOptionError {
 /** What only a client with our hook has. */
 const HOOKED = '$fencedLockHook';
 
-function prismaOptions({ maxWait, isolationLevel }: TransactionOptions): Record<string, unknown> {
+function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string, unknown> {
   return {
     // Prisma's own time limit must never fire: it lets the rest of a running operation go on outside the
     // transaction (prisma/orm#29762). Ours shuts the gate and ends the backend.

@@ -12,7 +12,7 @@ const RAW: ReadonlySet<unknown> = new Set([
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /** What is known of the client that a transaction belongs to. */
-export interface Operations {
+export interface OperationNames {
   isModel(name: string): boolean;
   isWrite(name: string): boolean;
 }
@@ -24,12 +24,12 @@ export interface Operations {
  * changes nothing.
  */
 export class Unsent {
-  readonly operations: Operations;
+  readonly operations: OperationNames;
   readonly #waiting = new Set<Watched>();
   /** The models that were used, by their name on the client; seldom more than a few. */
   readonly #delegates: Delegate[] = [];
 
-  constructor(operations: Operations) {
+  constructor(operations: OperationNames) {
     this.operations = operations;
   }
 

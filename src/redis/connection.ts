@@ -10,7 +10,7 @@ interface Connecting {
 }
 
 /** The connection of a client, for those who wait for it: on one listener, however many they are. */
-export class Connection {
+export class RedisConnection {
   readonly #redis: Connecting;
   #awaited: Promise<void> | undefined;
   #settle = () => {};

@@ -1,16 +1,16 @@
-type Listener = (error?: Error) => void;
+type EventListener = (error?: Error) => void;
 
 interface Emitter<Event extends string> {
-  on(event: Event, listener: Listener): unknown;
-  off(event: Event, listener: Listener): unknown;
+  on(event: Event, listener: EventListener): unknown;
+  off(event: Event, listener: EventListener): unknown;
 }
 
 /** Of each client, by the event. */
-const hubs = new WeakMap<object, Map<string, Hub>>();
+const hubs = new WeakMap<object, Map<string, EventListeners>>();
 
-class Hub {
-  readonly listeners = new Set<Listener>();
-  readonly tell: Listener = (error) => {
+class EventListeners {
+  readonly listeners = new Set<EventListener>();
+  readonly tell: EventListener = (error) => {
     for (const listener of this.listeners) listener(error);
   };
 }
@@ -19,20 +19,24 @@ class Hub {
  * Calls the listener at each such event; the function that it gives ends that. However many stores share a client, it has one
  * listener of ours for an event, because Node warns of more than ten.
  */
-export function listen<Event extends string>(emitter: Emitter<Event>, event: Event, listener: Listener): () => void {
+export function listen<Event extends string>(
+  emitter: Emitter<Event>,
+  event: Event,
+  listener: EventListener,
+): () => void {
   const hub = hubOf(emitter, event);
   if (hub.listeners.size === 0) emitter.on(event, hub.tell);
-  const own: Listener = (error) => listener(error);
+  const own: EventListener = (error) => listener(error);
   hub.listeners.add(own);
   return () => {
     if (hub.listeners.delete(own) && hub.listeners.size === 0) emitter.off(event, hub.tell);
   };
 }
 
-function hubOf(emitter: object, event: string): Hub {
-  const ofClient = hubs.get(emitter) ?? new Map<string, Hub>();
+function hubOf(emitter: object, event: string): EventListeners {
+  const ofClient = hubs.get(emitter) ?? new Map<string, EventListeners>();
   hubs.set(emitter, ofClient);
-  const hub = ofClient.get(event) ?? new Hub();
+  const hub = ofClient.get(event) ?? new EventListeners();
   ofClient.set(event, hub);
   return hub;
 }

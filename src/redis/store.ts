@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Emit } from '../base/events.js';
 import {
-  type Answer,
+  type AcquireResult,
   type Claim,
   type Extension,
   isInUse,
@@ -12,15 +12,15 @@ import {
   type WakeUp,
   type Watch,
 } from '../lease/store.js';
-import { Asking } from './asking.js';
 import type { ClusterClient, RedisClient } from './client.js';
+import { CommandSender } from './command-sender.js';
 import { isRedirection, isReply, presentable } from './errors.js';
 import { keyOf, type Names, namesOf } from './keys.js';
-import { type Nodes, nodesOf } from './nodes.js';
+import { Subscriber } from './pubsub/subscriber.js';
+import type { PubSub } from './pubsub/subscriber-connection.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
-import { Subscriber } from './subscriber.js';
-import type { PubSub } from './subscriber-connection.js';
+import { type Nodes, nodesOf } from './topology/nodes.js';
 import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
@@ -45,10 +45,10 @@ const DEAF: Watch = { close: () => {}, hears: false };
 const SCAN_STEP = '1000';
 
 /** What listens on the client, and to its servers. */
-interface Opened {
+interface OpenedStore {
   readonly nodes: Nodes;
   readonly pubsub: PubSub;
-  readonly asking: Asking;
+  readonly asking: CommandSender;
   readonly subscriber: Subscriber;
 }
 
@@ -60,7 +60,7 @@ export class RedisStore implements LeaseStore {
   /** What this process is known by where it waits. */
   readonly #receiver = randomUUID();
   readonly #unanswered = new Unanswered();
-  #open: Opened | undefined;
+  #open: OpenedStore | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
@@ -71,15 +71,15 @@ export class RedisStore implements LeaseStore {
   }
 
   /** After `close` it begins anew. */
-  get #opened(): Opened {
+  get #opened(): OpenedStore {
     this.#open ??= this.#begin();
     return this.#open;
   }
 
-  #begin(): Opened {
+  #begin(): OpenedStore {
     const nodes = nodesOf(this.#redis);
     const pubsub = this.#options.pubsub ?? nodes.pubsub;
-    const asking = new Asking(this.#redis, nodes, this.#options.commandTimeout);
+    const asking = new CommandSender(this.#redis, nodes, this.#options.commandTimeout);
     return { nodes, pubsub, asking, subscriber: new Subscriber(nodes, pubsub, this.#receiver, this.#emit) };
   }
 
@@ -91,7 +91,7 @@ export class RedisStore implements LeaseStore {
     return this.#opened.pubsub;
   }
 
-  get #asking(): Asking {
+  get #asking(): CommandSender {
     return this.#opened.asking;
   }
 
@@ -99,7 +99,7 @@ export class RedisStore implements LeaseStore {
     return this.#asking.reach;
   }
 
-  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<Answer> {
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
     // Kept: the answer may come when all this is closed, and must not open it again.
     const { asking, nodes, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
@@ -107,7 +107,7 @@ export class RedisStore implements LeaseStore {
     const time = connection ? await asking.connected(connection, atMost) : atMost;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
     const [reply, present] = await asking
-      .run(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub], time)
+      .runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub], time)
       .catch((error: unknown) => {
         if (nodes.resends && !isReply(error)) this.#unanswered.add(holder);
         throw error;
@@ -162,7 +162,7 @@ export class RedisStore implements LeaseStore {
 
   async hint({ key, holder }: Claim): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    if (wake !== '') await this.#asking.run(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
+    if (wake !== '') await this.#asking.runScript(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -173,7 +173,7 @@ export class RedisStore implements LeaseStore {
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting, alien] = await this.#asking.run(scripts.inspect, [lease, queue], []);
+    const [holder, expiresIn, waiting, alien] = await this.#asking.runScript(scripts.inspect, [lease, queue], []);
     const name = [undefined, lease, queue][Number(alien)];
     return {
       key,
@@ -228,7 +228,7 @@ export class RedisStore implements LeaseStore {
   async #giveBack({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
-    await this.#asking.run(scripts.release, [lease, queue], [...args]);
+    await this.#asking.runScript(scripts.release, [lease, queue], [...args]);
   }
 
   /** No channel: the scripts publish nothing. */
@@ -274,7 +274,7 @@ export class RedisStore implements LeaseStore {
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
-    if (!isReply(error)) this.#open?.nodes.doubt();
+    if (!isReply(error)) this.#open?.nodes.refreshTopology();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
       const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));
@@ -291,7 +291,7 @@ export class RedisStore implements LeaseStore {
     args: NoInfer<Args>,
     atMost?: number,
   ): Promise<number> {
-    return Number(await this.#asking.run(script, keys, args, atMost));
+    return Number(await this.#asking.runScript(script, keys, args, atMost));
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { ADMIT } from '../../src/fence/sql.js';
+import { ADMIT } from '../../src/database/sql.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { findings, notOk, Patient } from './patient.js';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applicationFunctions, packagedScript } from '../../src/cli/migrations/packaged.js';
-import * as statements from '../../src/fence/sql.js';
+import * as statements from '../../src/database/sql.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase, type OwnDatabase } from './database.js';
 import { type Project, project } from './project.js';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
 import { PgLine, type PgPool } from '../../src/connection/pg-line.js';
-import { NotRun, type Statement } from '../../src/fence/database.js';
+import { NotRun, type Statement } from '../../src/database/database.js';
 import { eventually } from '../support/eventually.js';
 
 const statement = (text: string) => ({ text, values: [] });

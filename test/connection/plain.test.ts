@@ -3,15 +3,15 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
-import { Strike } from '../../src/base/strike.js';
-import type { Admission } from '../../src/fence/admission.js';
-import { requestOf } from '../../src/fence/attempt.js';
-import type { Call } from '../../src/fence/call.js';
-import { type Connection, type Database, NotRun } from '../../src/fence/database.js';
-import { askFor, Entry, type EntryOptions } from '../../src/fence/entry.js';
-import { Fencing } from '../../src/fence/fencing.js';
-import { Outage } from '../../src/fence/outage.js';
-import { fencedTransaction } from '../../src/fence/transaction.js';
+import { LazyAbort } from '../../src/base/lazy-abort.js';
+import { type Connection, type Database, NotRun } from '../../src/database/database.js';
+import { Fencing } from '../../src/fencing/fencing.js';
+import type { Admission } from '../../src/transaction/admission.js';
+import { requestOf } from '../../src/transaction/attempt.js';
+import type { Call } from '../../src/transaction/call.js';
+import { askFor, Entry, type EntryOptions } from '../../src/transaction/entry.js';
+import { Outage } from '../../src/transaction/outage.js';
+import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
 import { type PlainTx, plainDatabase } from '../support/plain-database.js';
@@ -35,7 +35,7 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
 
   /** A call that has the lease of `key`. */
   function callOf<R>(key: string, work: Work<R>, more: Partial<Call<PlainTx, R>> = {}): Call<PlainTx, R> {
-    const grant = {
+    const leases = {
       keys: [key],
       key,
       holders: [randomUUID()],
@@ -48,8 +48,8 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
     const wait = { deadline: new Deadline(5_000), waitTime: 5_000 };
     const limits = { timeout: 5_000, retries: 0, wait, maxWait: undefined, isolationLevel: undefined };
     const fencing = new Fencing('fence', new Set(), new Map());
-    const rest = { entry: undefined, room: undefined, strike: new Strike(), onBeat: () => {}, emit: () => {} };
-    return { database, grant, limits, fencing, outage: new Outage(), work, ...rest, ...more };
+    const rest = { entry: undefined, room: undefined, abort: new LazyAbort(), onBeat: () => {}, emit: () => {} };
+    return { database, leases, limits, fencing, outage: new Outage(), work, ...rest, ...more };
   }
 
   async function tag(): Promise<string> {

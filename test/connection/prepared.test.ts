@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { PgLine, type PgPool } from '../../src/connection/pg-line.js';
-import { type Answer, NotRun, type Statement } from '../../src/fence/database.js';
+import { NotRun, type Statement, type StatementResult } from '../../src/database/database.js';
 
 /** Fails in the server once it has been parsed. */
 const divide = (by: string): Statement => ({ text: 'SELECT 12 / $1::int', name: 'divide', values: [by] });
@@ -25,7 +25,7 @@ describe('a statement with a name', () => {
     const from = pool as unknown as PgPool;
     const line = async () => new PgLine(await from.connect(), from);
     /** In a flight of its own, on a connection that goes back behind it. */
-    async function ask(statement: Statement): Promise<Answer | undefined> {
+    async function ask(statement: Statement): Promise<StatementResult | undefined> {
       const own = await line();
       const [reply] = own.fly([statement]);
       own.giveBack();

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import * as everything from '../../src/index.js';
-import { DEFAULTS } from '../../src/options.js';
+import { DEFAULTS } from '../../src/options/options.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 

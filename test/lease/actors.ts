@@ -3,16 +3,16 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { Emit, FencedLockEvent } from '../../src/base/events.js';
+import type { LeaseRequest } from '../../src/lease/queue/request.js';
+import type { Turn } from '../../src/lease/queue/turn.js';
+import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
 import { Renewal } from '../../src/lease/renewal.js';
-import type { Request } from '../../src/lease/request.js';
 import type { LeaseStore } from '../../src/lease/store.js';
-import type { Turn } from '../../src/lease/turn.js';
-import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/waiting-room.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { ObservedStore } from './observed-store.js';
+import { ObservedStore } from './queue/observed-store.js';
 
-export { Tally, turnOfLoop } from './tally.js';
+export { Tally, turnOfLoop } from './queue/tally.js';
 
 export const PREFIX = 'fenced-lock:';
 
@@ -31,7 +31,7 @@ export interface ActorOptions extends Partial<WaitingRoomOptions> {
 }
 
 /** What a caller asks for; what is not given suits a test that is not about it. */
-export type Asked = Partial<Omit<Request, 'deadline'>>;
+export type Asked = Partial<Omit<LeaseRequest, 'deadline'>>;
 
 /** As if it were another process: its own store, its own waiting room. Closed after the test. */
 export abstract class Party {
@@ -63,7 +63,7 @@ export abstract class Party {
 
   /** Resolves when the lease, if it was given back by that, is. */
   async release(turn: Turn): Promise<void> {
-    turn.leave();
+    turn.end();
     await this.store.released.settled();
   }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { Answer, Claim, LeaseStore } from '../../src/lease/store.js';
+import type { AcquireResult, Claim, LeaseStore } from '../../src/lease/store.js';
 
 /** One client of the leases, as if it were a process of its own. */
 export interface StoreActor {
@@ -27,7 +27,7 @@ export function atMost(leaseTime: number): number {
   return Math.ceil(leaseTime * 1.01) + 2;
 }
 
-export function expectLeft(answer: Answer, above: number, upTo: number): void {
+export function expectLeft(answer: AcquireResult, above: number, upTo: number): void {
   expect(answer).toMatchObject({ taken: false });
   const { expiresIn } = answer as { expiresIn: number };
   expect(expiresIn).toBeGreaterThan(above);

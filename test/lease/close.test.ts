@@ -47,7 +47,7 @@ describeWithShop('closing the waiting room', () => {
     const closing = actor.room.close();
     expect(await isSettled(closing)).toBe(false);
     expect(turn.lease.loss).toBeUndefined();
-    turn.leave();
+    turn.end();
     await closing;
     expect(await stage().admin.exists(leaseName(key))).toBe(0);
   });
@@ -97,7 +97,7 @@ describeWithShop('closing the waiting room', () => {
     await expect(actor.room.takeOver(claimOf(key), 'successor', true, new Deadline(60_000))).rejects.toBeInstanceOf(
       ClosedError,
     );
-    turn.leave();
+    turn.end();
     await closing;
     await actor.release(await actor.acquire(key));
   });
@@ -107,7 +107,7 @@ describeWithShop('closing the waiting room', () => {
     await actor.room.close();
     const turn = await actor.acquire(key);
     const closing = [actor.room.close(), actor.room.close()];
-    turn.leave();
+    turn.end();
     await Promise.all(closing);
   });
 
@@ -115,7 +115,7 @@ describeWithShop('closing the waiting room', () => {
     const [actor, key] = [direct(), someKey()];
     const turn = await actor.acquire(key);
     actor.redis.disconnect();
-    turn.leave();
+    turn.end();
     await actor.room.close();
     expect(actor.events).toEqual([{ type: 'release-failed', key, error: expect.any(Error) }]);
     await stage().admin.del(leaseName(key));
@@ -141,7 +141,7 @@ describeWithShop('taking over a lease', () => {
     await holder.release(first);
     expect(await holderOf(stage().admin, key)).toBe('successor');
     await successor.release(turn);
-    turn.leave();
+    turn.end();
     await successor.room.close();
     expect(successor.store.released.count).toBe(1);
     await expectFree(stage(), key);
@@ -176,7 +176,7 @@ describeWithShop('taking over a lease', () => {
     const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', true, new Deadline(60_000));
     const closing = successor.room.close();
     expect(await isSettled(closing)).toBe(false);
-    turn.leave();
+    turn.end();
     await closing;
     await expectFree(stage(), key);
   });

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../src/base/clock.js';
 import type { Lease } from '../../src/lease/lease.js';
-import type { Turn } from '../../src/lease/turn.js';
+import type { Turn } from '../../src/lease/queue/turn.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
 import { Actor, type ActorOptions, FOR_EVER, holderOf, someKey } from './actors.js';
 
@@ -185,7 +185,7 @@ export class World {
     if (turn === undefined) return;
     process.turns.delete(turn);
     this.#turns.delete(turn);
-    turn.leave();
+    turn.end();
   }
 
   /** Whether it was asked for after the last FLUSHALL. */

@@ -30,9 +30,9 @@ describeWithShop('many keys', () => {
       const turn = contender.acquire(key, { signal });
       // A second caller behind it, whose time is over soon enough.
       const last = contender.acquire(key, { signal, waitTime: 20_000 });
-      first.leave();
-      (await turn).leave();
-      (await last).leave();
+      first.end();
+      (await turn).end();
+      (await last).end();
       done++;
     };
     for (let from = 0; from < LOCKS; from += AT_ONCE) {

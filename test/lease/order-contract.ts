@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { claimOf, expectLeft, LONG, type MakeActor, SHORT, type StoreActor } from './claims.js';
-import { queued as queuedWith, Waiter } from './waiter.js';
+import { queued as queuedWith, Waiter } from './queue/waiter.js';
 
 /** For how long a key is kept for the one whose turn it is. */
 const OFFER = 1_000;

@@ -4,7 +4,7 @@ import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
-import { ObservedStore } from './observed-store.js';
+import { ObservedStore } from './queue/observed-store.js';
 import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
 
 /** Gives back nothing for the keys that it is told. */
@@ -87,7 +87,7 @@ describeWithShop('a release', () => {
     const holder = direct({ wrap: (store) => new Refusing(store, () => away) });
     const keys = Array.from({ length: 1_010 }, someKey);
     const turns = await Promise.all(keys.map((key) => holder.acquire(key)));
-    for (const turn of turns) turn.leave();
+    for (const turn of turns) turn.end();
     await holder.store.released.settled();
     away = false;
     // It sends all that is owed.
@@ -115,7 +115,7 @@ describeWithShop('a release', () => {
     const own = holder.acquire(key, { leaseTime: 50_000 });
     const { turn: next } = await asleep(contender, key);
     const looks = holder.store.answers.count;
-    turn.leave();
+    turn.end();
     const other = await next;
     await holder.store.answers.reach(looks + 2);
     await stage().admin.set(leaseName(key), id, 'PX', 60_000);

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest';
-import type { Turn } from '../../src/lease/turn.js';
+import type { Turn } from '../../src/lease/queue/turn.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { Monitor } from '../redis/monitor.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';

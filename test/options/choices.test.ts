@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { checkWork } from '../../src/arguments.js';
 import { InvalidOptionError } from '../../src/base/errors.js';
-import type { FencedLockOptions, LockOptions } from '../../src/options.js';
-import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/resolve.js';
+import type { FencedLockOptions, LockOptions } from '../../src/options/options.js';
+import { checkWork } from '../../src/options/validate-arguments.js';
+import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/options/validate-options.js';
 
 const client = { status: 'ready', duplicate: () => {}, evalsha: () => {} };
 const extension = (options: object) => resolveOptions({ redis: client, ...options } as FencedLockOptions);

@@ -1,9 +1,9 @@
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, test } from 'vitest';
-import { checkKey, checkWork } from '../../src/arguments.js';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
-import { DEFAULTS, type FencedLockOptions, type LockOptions, type RedisLike } from '../../src/options.js';
-import { resolveLockOptions, resolveOptions } from '../../src/resolve.js';
+import { DEFAULTS, type FencedLockOptions, type LockOptions, type RedisLike } from '../../src/options/options.js';
+import { checkKey, checkWork } from '../../src/options/validate-arguments.js';
+import { resolveLockOptions, resolveOptions } from '../../src/options/validate-options.js';
 import { describeWithShop } from '../support/shop.js';
 
 /** What is given is of the wrong type on purpose: JavaScript has no compiler in the way. */

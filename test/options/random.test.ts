@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { checkKey, checkKeys, checkState, checkWork } from '../../src/arguments.js';
 import { FencedLockError } from '../../src/base/errors.js';
+import { checkKey, checkKeys, checkState, checkWork } from '../../src/options/validate-arguments.js';
+import { resolveLockOptions, resolveOptions } from '../../src/options/validate-options.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { resolveLockOptions, resolveOptions } from '../../src/resolve.js';
 import { describeWithShop } from '../support/shop.js';
 import { seed } from './seed.js';
 

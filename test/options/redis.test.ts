@@ -1,8 +1,8 @@
 import { type RedisOptions as AnyOptions, Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
-import type { FencedLockOptions } from '../../src/options.js';
-import { resolveOptions } from '../../src/resolve.js';
+import type { FencedLockOptions } from '../../src/options/options.js';
+import { resolveOptions } from '../../src/options/validate-options.js';
 
 type RedisOptions = Omit<AnyOptions, 'replyMapping'>;
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { forget } from '../calls/handle-work.js';
+import { forget } from '../call/handle-work.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 

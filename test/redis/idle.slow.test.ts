@@ -19,7 +19,7 @@ describeWithShop('behind what cuts idle connections', () => {
     const { proxy, make } = await way(150, 'reset');
     const [holder, contender] = [make(), make()];
     const key = someKey();
-    const { lease, leave } = await holder.acquire(key, { leaseTime: 1_500 });
+    const { lease, end } = await holder.acquire(key, { leaseTime: 1_500 });
     holder.renewal.add(lease, true);
     const waiting = contender.acquire(key);
     await holder.store.extended.reach(4);
@@ -27,7 +27,7 @@ describeWithShop('behind what cuts idle connections', () => {
     expect(lease.loss).toBeUndefined();
     expect(proxy.ended).toBeGreaterThan(4);
     holder.renewal.remove(lease);
-    leave();
+    end();
     await waiting;
     expect([...seen(holder), ...seen(contender)]).not.toContain('look-failed');
   });

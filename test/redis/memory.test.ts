@@ -4,7 +4,7 @@ import { LockUnavailableError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { Actor, leaseName, PREFIX, someKey } from '../lease/actors.js';
 import { claimOf, type StoreActor } from '../lease/claims.js';
-import { queued } from '../lease/waiter.js';
+import { queued } from '../lease/queue/waiter.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 
 describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redis) => {

@@ -11,7 +11,7 @@ import type { RedisSite } from '../support/redis-site.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { freePort, type RedisServer, startRedis, startSentinelGroup } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { type ClientOptions, ClusterActor } from './cluster-actor.js';
+import { type ClientOptions, ClusterActor } from './topology/cluster-actor.js';
 
 type Options = Omit<RedisOptions, 'replyMapping'>;
 

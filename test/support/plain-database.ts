@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { PgConnection } from '../../src/connection/pg-connection.js';
 import { PgLine, type PgPool, type PgResult } from '../../src/connection/pg-line.js';
-import type { Database, OpeningOptions } from '../../src/fence/database.js';
+import type { Database, OpeningOptions } from '../../src/database/database.js';
 
 /** What the work does to the database: statements over its one connection. */
 export interface PlainTx {

@@ -1,12 +1,12 @@
 import type { Context } from '../context.js';
-import { addFences, type Fence, type Policy } from '../migrations/fence-sql.js';
+import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
 import type { Guarded, History } from '../project/history.js';
 import { choose, omitLine } from '../schema/choose.js';
 import { fenceOf, withFence } from '../schema/fence-field.js';
-import { type Model, readModels } from '../schema/models.js';
+import { readModels, type SchemaModel } from '../schema/models.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 import { migrationName } from './names.js';
 
@@ -55,7 +55,7 @@ export async function addFence(context: Context, names: readonly string[], optio
   });
 }
 
-function fenceFor(model: Model, guards: Map<string, Guarded>, { field, guard }: AddFenceOptions): Fence {
+function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, guard }: AddFenceOptions): FencedTable {
   const table = { name: model.table, schema: model.schema };
   const existing = fenceOf(model, field);
   const column = existing?.map ?? field;
@@ -83,7 +83,7 @@ function refuseWithoutObjects(history: History): void {
 }
 
 /** The changed files. A file's models are edited from the last to the first, so that their places stay true. */
-function edited(schema: ReadonlyMap<string, string>, models: readonly Model[], field: string): Change[] {
+function edited(schema: ReadonlyMap<string, string>, models: readonly SchemaModel[], field: string): Change[] {
   return [...schema].flatMap(([path, before]) => {
     const here = models.filter(({ file }) => file === path);
     const backwards = here.toSorted((a, b) => (b.fields.at(-1)?.end ?? 0) - (a.fields.at(-1)?.end ?? 0));

@@ -1,6 +1,6 @@
 import type { Context } from '../context.js';
 import { codeOf, Misuse, Problem } from '../problem.js';
-import { connectPostgres, type Database, notInstalled } from '../servers/postgres.js';
+import { connectPostgres, notInstalled, type PostgresServer } from '../servers/postgres.js';
 import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
 
 export interface GcOptions extends DatabaseOptions {
@@ -57,11 +57,11 @@ function age(text: string): number {
   throw new Misuse(`--older-than must be a time such as 1d, 36h or 2w, and at least 1d; it is ${text}.`);
 }
 
-async function count(database: Database, seconds: number): Promise<number> {
+async function count(database: PostgresServer, seconds: number): Promise<number> {
   return (await database.query<{ rows: number }>(COUNT, [seconds]))[0]?.rows ?? 0;
 }
 
-async function collect(database: Database, seconds: number): Promise<number> {
+async function collect(database: PostgresServer, seconds: number): Promise<number> {
   let total = 0;
   let last: string | null = '';
   while (last !== null) {
@@ -72,7 +72,7 @@ async function collect(database: Database, seconds: number): Promise<number> {
   return total;
 }
 
-function refused(error: unknown, database: Database): unknown {
+function refused(error: unknown, database: PostgresServer): unknown {
   switch (codeOf(error)) {
     case '42P01':
     case '3F000':

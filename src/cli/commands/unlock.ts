@@ -1,5 +1,5 @@
-import { checkKey } from '../../arguments.js';
 import { InvalidOptionError } from '../../base/errors.js';
+import { checkKey } from '../../options/validate-arguments.js';
 import type { Context } from '../context.js';
 import { type Raised, raiseToken } from '../locks/raise-token.js';
 import { describe } from '../locks/state.js';

@@ -21,7 +21,7 @@ interface Relation {
 }
 
 /** One trigger of a relation, or a relation that has none. */
-interface Row extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'args'> {
+interface GuardRow extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'args'> {
   readonly name: string | null;
   readonly args: Buffer;
 }
@@ -30,7 +30,7 @@ const DEPLOY = 'npx prisma migrate deploy';
 
 /** The table first, then those below it. */
 export async function familyOf(ask: PostgresSubject['ask'], table: string): Promise<Relation[]> {
-  const rows = await ask<Row>(
+  const rows = await ask<GuardRow>(
     `WITH RECURSIVE family(id) AS (
        SELECT to_regclass($1)::oid
        UNION

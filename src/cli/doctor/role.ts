@@ -1,4 +1,4 @@
-import { DEFAULTS } from '../../options.js';
+import { DEFAULTS } from '../../options/options.js';
 import { type Check, type Finding, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
 

@@ -1,6 +1,6 @@
 import type { Problem } from '../problem.js';
 import type { Guarded } from '../project/history.js';
-import type { Database } from '../servers/postgres.js';
+import type { PostgresServer } from '../servers/postgres.js';
 
 /** A fence that schema.prisma says there is. */
 export interface ExpectedFence {
@@ -14,7 +14,7 @@ export interface ExpectedFence {
 
 /** What the checks of the database look at. */
 export interface PostgresSubject {
-  readonly database: Database;
+  readonly database: PostgresServer;
   /** The application's role; `undefined`: the one that is connected. */
   readonly role: string | undefined;
   readonly fix: boolean;
@@ -36,7 +36,7 @@ export interface PostgresSubject {
 
 const ASK_WITHIN = '30s';
 
-export function asking(database: Database): PostgresSubject['ask'] {
+export function asking(database: PostgresServer): PostgresSubject['ask'] {
   return (sql, values) =>
     database.transaction('BEGIN READ ONLY', async (query) => {
       await query(`SET LOCAL statement_timeout = '${ASK_WITHIN}'`);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
-import { admit } from '../../fence/admission.js';
-import { END_BLOCKERS, OWN_TRANSACTION } from '../../fence/sql.js';
+import { END_BLOCKERS, OWN_TRANSACTION } from '../../database/sql.js';
+import { admit } from '../../transaction/admission.js';
 import { codeOf, Problem } from '../problem.js';
-import type { Database, Query } from '../servers/postgres.js';
+import type { PostgresServer, ServerQuery } from '../servers/postgres.js';
 import { visible } from '../visible.js';
 import { lastToken } from './state.js';
 
@@ -41,7 +41,7 @@ WHERE a.usename IS NOT NULL AND a.state IS NULL`;
  *
  * @throws Problem where they may not be ended, or do not end
  */
-export async function raiseToken(database: Database, aside: Database, key: string): Promise<Raised> {
+export async function raiseToken(database: PostgresServer, aside: PostgresServer, key: string): Promise<Raised> {
   const deadline = new Deadline(WAIT_TIME);
   const ended = new Set<number>();
   for (;;) {
@@ -65,7 +65,7 @@ export async function raiseToken(database: Database, aside: Database, key: strin
   }
 }
 
-async function admission(query: Query, aside: Database, key: string, ended: Set<number>) {
+async function admission(query: ServerQuery, aside: PostgresServer, key: string, ended: Set<number>) {
   const [own] = await query<OwnTransaction>(OWN_TRANSACTION);
   const admitted = admit(query, {
     keys: [key],
@@ -82,7 +82,7 @@ async function admission(query: Query, aside: Database, key: string, ended: Set<
   return answer;
 }
 
-async function endBlockers(aside: Database, own: OwnTransaction | undefined, ended: Set<number>): Promise<void> {
+async function endBlockers(aside: PostgresServer, own: OwnTransaction | undefined, ended: Set<number>): Promise<void> {
   try {
     // Older than nothing: whoever is at work now is to be ended.
     const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, 0, own?.began, null]);

@@ -1,9 +1,9 @@
-import { LAST_ADMISSIONS } from '../../fence/sql.js';
+import { LAST_ADMISSIONS } from '../../database/sql.js';
 import type { KeyState } from '../../lease/store.js';
-import type { Database } from '../servers/postgres.js';
+import type { PostgresServer } from '../servers/postgres.js';
 
 /** A key as both servers know it; as `$locks.inspect` shows it, in JSON. */
-export interface LockState {
+export interface LockRow {
   readonly key: string;
   readonly holder: string | null;
   /** Milliseconds. */
@@ -32,8 +32,8 @@ interface Admitted {
 const PAGE = 1_000;
 
 /** Adds what Postgres knows of them to what Redis does. */
-export async function describe(keys: readonly KeyState[], database: Database): Promise<LockState[]> {
-  const states: LockState[] = [];
+export async function describe(keys: readonly KeyState[], database: PostgresServer): Promise<LockRow[]> {
+  const states: LockRow[] = [];
   for (let from = 0; from < keys.length; from += PAGE) {
     const page = keys.slice(from, from + PAGE);
     const rows = await database.query<Admitted>(LAST_ADMISSIONS, [JSON.stringify(page.map(({ key }) => key))]);
@@ -43,11 +43,11 @@ export async function describe(keys: readonly KeyState[], database: Database): P
 }
 
 /** The last token that was committed for a key. */
-export async function lastToken(key: string, database: Database): Promise<string | null> {
+export async function lastToken(key: string, database: PostgresServer): Promise<string | null> {
   return (await database.query<Admitted>(LAST_ADMISSIONS, [JSON.stringify([key])]))[0]?.token ?? null;
 }
 
-function joined({ key, holder, expiresIn, waiting, problem }: KeyState, row: Admitted | undefined): LockState {
+function joined({ key, holder, expiresIn, waiting, problem }: KeyState, row: Admitted | undefined): LockRow {
   const { token = null, turns, admitted_at = null, pid = null, working_since = null } = row ?? {};
   const transaction = pid === null || working_since === null ? null : { pid, since: new Date(working_since) };
   return {

@@ -1,10 +1,10 @@
 import { visible } from '../visible.js';
-import type { LockState } from './state.js';
+import type { LockRow } from './state.js';
 
 export const HEADINGS = ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'] as const;
 
 /** What stands under the headings. */
-export function cells(state: LockState): string[] {
+export function cells(state: LockRow): string[] {
   const { key, holder, expiresIn, waiting, problem, token, admittedAt, transaction } = state;
   const nobody = problem === undefined ? '-' : '(a value that is no lease)';
   return [

@@ -6,7 +6,7 @@ export const POLICIES = ['allow', 'require', 'prove', 'none'] as const;
 export type Policy = (typeof POLICIES)[number];
 
 /** A table that gets a fence. */
-export interface Fence {
+export interface FencedTable {
   readonly table: Table;
   /** The fence's column; added where `add` says so. */
   readonly column: string;
@@ -26,7 +26,7 @@ SET LOCAL statement_timeout = '1min';
 `;
 
 /** The migration that adds fences. A constant default: the rows are not rewritten, and need no backfill. */
-export function addFences(fences: readonly Fence[]): string {
+export function addFences(fences: readonly FencedTable[]): string {
   const columns = fences
     .filter(({ add }) => add)
     .map(

@@ -1,8 +1,8 @@
 import { Problem } from '../problem.js';
-import type { Model } from './models.js';
+import type { SchemaModel } from './models.js';
 
 /** The models of these names, each once, in the order given. @throws Problem */
-export function choose(models: readonly Model[], names: readonly string[]): Model[] {
+export function choose(models: readonly SchemaModel[], names: readonly string[]): SchemaModel[] {
   return [...new Set(names)].map((name) => {
     const model = models.find((model) => model.name === name);
     if (model === undefined) throw new Problem(`There is no model ${name} in the schema.${alike(models, name)}`);
@@ -11,7 +11,7 @@ export function choose(models: readonly Model[], names: readonly string[]): Mode
   });
 }
 
-function alike(models: readonly Model[], name: string): string {
+function alike(models: readonly SchemaModel[], name: string): string {
   const plain = (text: string) => text.toLowerCase().replaceAll('_', '').replace(/s$/, '');
   const meant = models.find((model) => plain(model.name) === plain(name) || plain(model.table) === plain(name));
   if (meant !== undefined) return ` Did you mean ${meant.name}?`;
@@ -19,7 +19,7 @@ function alike(models: readonly Model[], name: string): string {
 }
 
 /** The line for the client that keeps these fields out of rows, which JSON.stringify cannot take with a bigint. */
-export function omitLine(models: readonly Model[], field: string): string {
-  const client = ({ name }: Model) => name.charAt(0).toLowerCase() + name.slice(1);
+export function omitLine(models: readonly SchemaModel[], field: string): string {
+  const client = ({ name }: SchemaModel) => name.charAt(0).toLowerCase() + name.slice(1);
   return `omit: { ${models.map((model) => `${client(model)}: { ${field}: true }`).join(', ')} }`;
 }

@@ -1,9 +1,9 @@
-import { DEFAULTS } from '../../options.js';
+import { DEFAULTS } from '../../options/options.js';
 import { Problem } from '../problem.js';
-import type { Field, Model } from './models.js';
+import type { SchemaField, SchemaModel } from './models.js';
 
 /** Whether the model has the fence field. @throws Problem where it has another field of that name or column */
-export function fenceOf(model: Model, name: string): Field | undefined {
+export function fenceOf(model: SchemaModel, name: string): SchemaField | undefined {
   const field = model.fields.find((field) => field.name === name);
   if (field === undefined) {
     const taken = model.fields.find(({ map }) => map === name);
@@ -22,13 +22,17 @@ export function fenceOf(model: Model, name: string): Field | undefined {
 }
 
 /** The name of the model's fence field: as given, else of the column that its guard looks at, else as it is by default. */
-export function fenceNameOf(model: Model, given: string | undefined, guard: { column: string } | undefined): string {
+export function fenceNameOf(
+  model: SchemaModel,
+  given: string | undefined,
+  guard: { column: string } | undefined,
+): string {
   const guarded = guard && model.fields.find(({ name, map }) => (map ?? name) === guard.column);
   return given ?? guarded?.name ?? DEFAULTS.fenceField;
 }
 
 /** The file with the one line more, below the model's last field and aligned as its neighbours are. */
-export function withFence(text: string, model: Model, name: string): string {
+export function withFence(text: string, model: SchemaModel, name: string): string {
   const last = model.fields.at(-1);
   if (last === undefined || !text.slice(last.start, last.end).endsWith('\n')) {
     throw new Problem(`Model ${model.name} has no line of its own for each field: format the schema first.`);
@@ -37,7 +41,7 @@ export function withFence(text: string, model: Model, name: string): string {
   return text.slice(0, last.end) + line(text, model, last, name) + ending + text.slice(last.end);
 }
 
-function line(text: string, model: Model, last: Field, name: string): string {
+function line(text: string, model: SchemaModel, last: SchemaField, name: string): string {
   const indent = /^[ \t]*/.exec(text.slice(last.start, last.end))?.[0] ?? '';
   // A column is a column only if more than one line keeps it; a lone neighbour's is followed all the same.
   const type = `${(indent + name).padEnd(last.typeColumn - 1)} BigInt`;
@@ -46,7 +50,7 @@ function line(text: string, model: Model, last: Field, name: string): string {
 }
 
 /** The fields that stand together with the last one, without a blank line or a comment between them. */
-function neighbours({ fields }: Model, last: Field): Field[] {
+function neighbours({ fields }: SchemaModel, last: SchemaField): SchemaField[] {
   const group = [last];
   for (const field of fields.toReversed().slice(1)) {
     if (field.end !== group[0]?.start) break;
@@ -56,7 +60,7 @@ function neighbours({ fields }: Model, last: Field): Field[] {
 }
 
 /** The file without the field: its line, and the documentation that stands directly above it. */
-export function withoutFence(text: string, model: Model, field: Field): string {
+export function withoutFence(text: string, model: SchemaModel, field: SchemaField): string {
   const user = new RegExp(`^.*(?<![\\w.@])${field.name}(?!\\w).*$`, 'm').exec(model.attributes)?.[0];
   if (user !== undefined) {
     throw new Problem(

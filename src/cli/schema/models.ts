@@ -1,7 +1,7 @@
 import { masked } from './mask.js';
 
 /** A field of a model. Offsets are those of the file's text; `end` is behind the end of its line. */
-export interface Field {
+export interface SchemaField {
   readonly name: string;
   readonly type: string;
   readonly modifier: '' | '?' | '[]';
@@ -16,14 +16,14 @@ export interface Field {
   readonly attributeColumn: number | undefined;
 }
 
-export interface Model {
+export interface SchemaModel {
   readonly kind: 'model' | 'view';
   readonly name: string;
   readonly file: string;
   /** Its table, and the schema of it where `@@schema` names one. */
   readonly table: string;
   readonly schema: string | undefined;
-  readonly fields: readonly Field[];
+  readonly fields: readonly SchemaField[];
   /** Its block attributes, comments and strings blanked. */
   readonly attributes: string;
 }
@@ -32,7 +32,7 @@ const BLOCK = /^[ \t]*(model|view)[ \t]+(\w+)[ \t]*\{/gm;
 const FIELD = /^([ \t]*([A-Za-z]\w*)[ \t]+)([A-Za-z]\w*(?:\("[^"\n]*"\))?)[ \t]*(\[\]|\?)?/;
 
 /** All models and views of a schema, in the order of its files. */
-export function readModels(schema: ReadonlyMap<string, string>): Model[] {
+export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
   return [...schema].flatMap(([file, text]) => {
     const code = masked(text);
     return [...code.matchAll(BLOCK)].map((block) => {
@@ -58,8 +58,8 @@ interface Stretch {
   readonly code: string;
 }
 
-function readBody(text: string, code: string, body: number): { fields: Field[]; attributes: Stretch[] } {
-  const fields: Field[] = [];
+function readBody(text: string, code: string, body: number): { fields: SchemaField[]; attributes: Stretch[] } {
+  const fields: SchemaField[] = [];
   const attributes: Stretch[] = [];
   let start = body;
   while (start < code.length) {
@@ -75,7 +75,7 @@ function readBody(text: string, code: string, body: number): { fields: Field[]; 
   return { fields, attributes };
 }
 
-function readField(stretch: Stretch, start: number, end: number): Field | undefined {
+function readField(stretch: Stretch, start: number, end: number): SchemaField | undefined {
   const match = FIELD.exec(stretch.code);
   if (match === null) return undefined;
   const [whole, before = '', name = '', type = '', modifier = ''] = match;

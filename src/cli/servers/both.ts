@@ -1,8 +1,8 @@
-import { DEFAULTS } from '../../options.js';
+import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
 import { connectNodes } from './independent.js';
-import { connectPostgres, type Database, notInstalled } from './postgres.js';
+import { connectPostgres, notInstalled, type PostgresServer } from './postgres.js';
 import { checkKeepsLocks, connectRedis } from './redis.js';
 import type { Locks, RedisServer } from './redis-server.js';
 import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
@@ -13,10 +13,10 @@ export interface ServerOptions extends DatabaseOptions, RedisOptions {
 
 /** Where locks are kept. */
 export interface Servers {
-  readonly database: Database;
+  readonly database: PostgresServer;
   readonly locks: Locks;
   /** Another connection to the same database. */
-  aside(): Promise<Database>;
+  aside(): Promise<PostgresServer>;
 }
 
 /** Works with both servers, of which each must be there, and closes what it opened. */
@@ -27,7 +27,7 @@ export async function withServers<T>(
 ): Promise<T> {
   const url = await databaseUrl(context, options);
   const redis = await connect(context, redisUrls(context, options));
-  const databases: Database[] = [];
+  const databases: PostgresServer[] = [];
   const another = async () => {
     const database = await connectPostgres(context, url);
     databases.push(database);
@@ -60,7 +60,7 @@ async function connect(
   }
 }
 
-function refused(error: unknown, database: Database): unknown {
+function refused(error: unknown, database: PostgresServer): unknown {
   const { shown } = database;
   switch (codeOf(error)) {
     case '3F000':

@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { ClusterClient } from '../../redis/client.js';
 import { namesOf } from '../../redis/keys.js';
-import { slotOf } from '../../redis/slot.js';
 import { RedisStore } from '../../redis/store.js';
+import { slotOf } from '../../redis/topology/slot.js';
 import { messageOf, Problem } from '../problem.js';
 import { connected, infoOf, refusedAt, WITHIN } from './ioredis.js';
 import type { Listing, RedisNode } from './redis-server.js';

@@ -1,10 +1,10 @@
 import type { Context } from '../context.js';
 import { identifier } from '../migrations/identifiers.js';
 import { codeOf, Problem } from '../problem.js';
-import { connectPostgres, type Database } from './postgres.js';
+import { connectPostgres, type PostgresServer } from './postgres.js';
 
 /** Migrations that began and neither finished nor were rolled back. `undefined`: Prisma has no history here. */
-export async function failedMigrations(database: Database): Promise<string[] | undefined> {
+export async function failedMigrations(database: PostgresServer): Promise<string[] | undefined> {
   const sql = `SELECT migration_name AS name FROM ${identifier(database.schema)}._prisma_migrations
     WHERE finished_at IS NULL AND rolled_back_at IS NULL ORDER BY started_at`;
   try {

@@ -1,7 +1,7 @@
-import { QuorumStore } from '../../lease/quorum.js';
+import { QuorumStore } from '../../lease/stores/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
-import { checkKeepsLocks, locksOn, type Opened, openRedis } from './redis.js';
+import { checkKeepsLocks, locksOn, openRedis, type RedisServerClient } from './redis.js';
 import type { Locks, RedisServer } from './redis-server.js';
 
 /**
@@ -14,7 +14,7 @@ export async function connectNodes(
   context: Context,
   urls: readonly string[],
 ): Promise<Pick<RedisServer, 'locks' | 'close'>> {
-  const nodes: Opened[] = [];
+  const nodes: RedisServerClient[] = [];
   const close = () => {
     for (const node of nodes) node.close();
   };

@@ -3,19 +3,19 @@ import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 
 /** What the commands need of a database. */
-export interface Database {
+export interface PostgresServer {
   /** `user@host:port/database`, as messages may show it. */
   readonly shown: string;
   /** The Postgres schema of tables whose model names none. */
   readonly schema: string;
   /** One statement in a transaction of its own. */
-  readonly query: Query;
+  readonly query: ServerQuery;
   /** Several in one. Settings made in it end with it, also behind a pooler. */
-  transaction<T>(begin: string, work: (query: Query) => Promise<T>): Promise<T>;
+  transaction<T>(begin: string, work: (query: ServerQuery) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-export type Query = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
+export type ServerQuery = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 const CONNECT_WITHIN = 10_000;
 
@@ -27,7 +27,7 @@ const CONNECT_WITHIN = 10_000;
 const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`;
 
 /** @throws Problem where it cannot be reached */
-export async function connectPostgres(context: Context, url: string): Promise<Database> {
+export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
   context.hide(url);
   if (!/^postgres(ql)?:\/\//.test(url)) {
     throw new Problem(
@@ -53,9 +53,9 @@ export async function connectPostgres(context: Context, url: string): Promise<Da
     const reason = messageOf(error) || codeOf(error);
     throw new Problem(`PostgreSQL at ${shown} cannot be reached: ${reason}.`, { cause: error });
   });
-  const query: Query = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
+  const query: ServerQuery = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
     (await client.query<Row>(sql, [...values])).rows;
-  const transaction: Database['transaction'] = async (begin, work) => {
+  const transaction: PostgresServer['transaction'] = async (begin, work) => {
     await query(begin);
     try {
       await query(CATALOG_ALONE);
@@ -77,7 +77,7 @@ export async function connectPostgres(context: Context, url: string): Promise<Da
   };
 }
 
-export function notInstalled({ shown }: Database): Problem {
+export function notInstalled({ shown }: PostgresServer): Problem {
   return new Problem(`${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`);
 }
 

@@ -9,7 +9,7 @@ import { addressOf, clientFor, connected, infoOf, loadClient, refusedAt, WITHIN 
 import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
 
 /** One that was tried to connect to. */
-export interface Opened extends RedisServer {
+export interface RedisServerClient extends RedisServer {
   /** Why it cannot be used. */
   readonly failure: Problem | undefined;
 }
@@ -22,7 +22,7 @@ export async function connectRedis(context: Context, url: string): Promise<Redis
 }
 
 /** What cannot be reached refuses whatever it is asked. @throws Problem where the URL is none */
-export async function openRedis(context: Context, url: string): Promise<Opened> {
+export async function openRedis(context: Context, url: string): Promise<RedisServerClient> {
   context.hide(url);
   const { Cluster, Redis } = await loadClient();
   const redis = clientFor(Redis, url);

@@ -1,0 +1,75 @@
+import { NestedError, ReentryError } from './errors.js';
+import { runInside, type Scope, scopeWith } from './scope.js';
+
+/** What one async context holds; it ends with the lock's function, though what that left behind may go on. */
+interface Held {
+  readonly keys: readonly string[];
+  /** What an inner call of these keys may join; nothing joins a handle. */
+  readonly joinable: object | undefined;
+}
+
+/** What the present async context holds, the innermost first. */
+function* allHeld(): Iterable<Held> {
+  for (let scope: Scope | undefined = scopeWith('held'); scope !== undefined; scope = scope.outer) {
+    const held = scope.inside.held as Held | undefined;
+    if (held !== undefined) yield held;
+  }
+}
+
+/**
+ * What a call of these keys joins, if its context holds them all and `mayJoin` says so. Refuses one that would wait for
+ * itself, or for others while it keeps them waiting: the outer lock holds a connection meanwhile, and as many such calls
+ * as the pool has connections hang it.
+ *
+ * @throws ReentryError, NestedError
+ */
+export function findJoinable(
+  keys: readonly string[],
+  nested: 'throw' | 'allow',
+  mayJoin: (joinable: object) => boolean,
+): object | undefined {
+  let enclosing: Held | undefined;
+  for (const held of allHeld()) {
+    enclosing ??= held;
+    const same = keys.filter((key) => held.keys.includes(key));
+    if (same[0] === undefined) continue;
+    if (same.length === keys.length && held.joinable !== undefined && mayJoin(held.joinable)) return held.joinable;
+    throw new ReentryError(same[0]);
+  }
+  if (enclosing && nested === 'throw') throw new NestedError(keys[0] as string, enclosing.keys[0] as string);
+  return undefined;
+}
+
+/** A key that the present async context holds, if it holds one. */
+export function heldKey(): string | undefined {
+  for (const held of allHeld()) return held.keys[0];
+  return undefined;
+}
+
+/** Whether the present async context holds this key. */
+export function holds(key: string): boolean {
+  for (const held of allHeld()) if (held.keys.includes(key)) return true;
+  return false;
+}
+
+/** Runs the lock's function as one that holds `keys`. */
+export function holding<R>(
+  keys: readonly string[],
+  joinable: object | undefined,
+  work: () => R | Promise<R>,
+): Promise<R> {
+  const held: Held = { keys, joinable };
+  // The transaction of a database client stands in a scope of its own, which is as good.
+  const around = scopeWith('ticket');
+  if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());
+  return holdingIn(around, held, work);
+}
+
+async function holdingIn<R>(scope: Scope, held: Held, work: () => R | Promise<R>): Promise<R> {
+  scope.inside.held = held;
+  try {
+    return await work();
+  } finally {
+    scope.inside.held = undefined;
+  }
+}

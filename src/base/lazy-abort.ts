@@ -1,0 +1,63 @@
+/**
+ * What ends a lock's work before its time: its lease is lost, its timeout is over, or the caller's own signal. The
+ * first abort counts. The `AbortSignal` that the work may watch is made when it is asked for: most works never do.
+ */
+export class LazyAbort {
+  #reason: { readonly value: unknown } | undefined;
+  #listeners: Array<() => void> = [];
+  #controller: AbortController | undefined;
+
+  get aborted(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  get reason(): unknown {
+    return this.#reason?.value;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason) this.#controller.abort(this.#reason.value);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    if (this.#reason) return;
+    this.#reason = { value: reason };
+    for (const listener of this.#listeners.splice(0)) listener();
+    this.#controller?.abort(reason);
+  }
+
+  throwIfAborted(): void {
+    if (this.#reason) throw this.#reason.value;
+  }
+
+  /** Calls `listener` at the abort; at once, if it has been. Returns the function that takes it back. */
+  onAbort(listener: () => void): () => void {
+    if (this.#reason) listener();
+    else this.#listeners.push(listener);
+    return () => {
+      const at = this.#listeners.indexOf(listener);
+      if (at !== -1) this.#listeners.splice(at, 1);
+    };
+  }
+
+  /** The promise's result, or a rejection with the reason as soon as the abort comes. */
+  race<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.onAbort(() => reject(this.reason));
+      promise.then(
+        (value) => {
+          cancel();
+          resolve(value);
+        },
+        (error: unknown) => {
+          cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { Deadline } from '../base/clock.js';
+import { LockUnavailableError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import { LazyAbort } from '../base/lazy-abort.js';
+import type { Database, Query, Row } from '../database/database.js';
+import { LAST_ADMISSIONS } from '../database/sql.js';
+import type { KeyState, LeaseStore } from '../lease/store.js';
+import type { ResolvedLockOptions } from '../options/options.js';
+import type { Parts } from './parts.js';
+import { runUnderLeases } from './run-under-leases.js';
+
+/** A key, as an operator sees it. */
+export interface LockState {
+  readonly key: string;
+  /** The random id of the one that has the lease; `undefined` where nobody has. */
+  readonly holder: string | undefined;
+  /** Milliseconds after which that lease ends by itself, unless it is renewed. */
+  readonly expiresIn: number;
+  /** Processes that wait for it. */
+  readonly waiting: number;
+  /** What Redis has in the place of the lease or the queue, so that nobody can have the key; `forceRelease` deletes it. */
+  readonly problem?: string;
+  /** The last token that was admitted and committed; `undefined` where there was none, or it was collected as idle. */
+  readonly token: bigint | undefined;
+  /** Admissions since the key was first used, or last collected. */
+  readonly turns: bigint;
+  readonly admittedAt: Date | undefined;
+  /**
+   * The transaction that is at work under the key; seen only by a role that it belongs to, and not while it is the very
+   * first under this key.
+   */
+  readonly transaction: { readonly pid: number; readonly since: Date } | undefined;
+}
+
+/** Keys that Postgres is asked about at once. */
+const PAGE = 1_000;
+
+export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
+  const [state] = await describe([await store.inspect(key).catch(unavailable(key))], query);
+  return state as LockState;
+}
+
+/** The keys that somebody has or waits for. */
+export async function list(store: LeaseStore, query: Query): Promise<readonly LockState[]> {
+  return await describe(await store.list().catch(unavailable()), query);
+}
+
+/**
+ * Takes a key from whoever has it: ends the transaction that is at work under it, raises its token, so that what its
+ * holder still has in hand is stale, and passes the lease on.
+ */
+export async function forceRelease<Tx>(
+  parts: Parts,
+  store: LeaseStore,
+  database: Database<Tx>,
+  key: string,
+  options: ResolvedLockOptions,
+): Promise<boolean> {
+  const leases = {
+    keys: [key],
+    key,
+    holders: [randomUUID()],
+    leaseTime: options.leaseTime,
+    shared: false,
+    // Whoever is at work began before this, and is ended for that.
+    age: 0,
+    loss: undefined,
+    look: async () => {},
+    attach: () => () => {},
+  };
+  const request = {
+    database,
+    leases,
+    options: { ...options, retries: 0, isolationLevel: undefined },
+    deadline: new Deadline(options.waitTime),
+    registered: { durable: true },
+    endsAnyBlocker: true,
+  };
+  let ended = false;
+  const emit: Emit = (event) => {
+    ended ||= event.type === 'backend-ended';
+    parts.emit(event);
+  };
+  const { holder, problem } = await store.inspect(key).catch(unavailable(key));
+  await runUnderLeases({ ...parts, emit }, request, new LazyAbort(), async () => {});
+  const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
+  if (holder === undefined && problem === undefined) return ended;
+  // From that holder alone: who has it since was admitted after us, and is well.
+  const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, done));
+  if (holder !== undefined) parts.room.markLost(key, holder);
+  return wasHeld || ended;
+}
+
+function unavailable(key?: string, done?: string): (error: unknown) => never {
+  return (error) => {
+    throw new LockUnavailableError(key, error, 'Redis', done);
+  };
+}
+
+async function describe(keys: readonly KeyState[], query: Query): Promise<readonly LockState[]> {
+  const states: LockState[] = [];
+  for (let from = 0; from < keys.length; from += PAGE) {
+    const page = keys.slice(from, from + PAGE);
+    const rows = await query(LAST_ADMISSIONS, [JSON.stringify(page.map(({ key }) => key))]);
+    states.push(...page.map((state, index) => joined(state, rows[index] ?? {})));
+  }
+  return states;
+}
+
+function joined(state: KeyState, row: Row): LockState {
+  const { token, turns, admitted_at, pid, working_since } = row as Record<string, string | number | null>;
+  return {
+    ...state,
+    token: token == null ? undefined : BigInt(token),
+    turns: BigInt(turns ?? 0),
+    admittedAt: admitted_at == null ? undefined : new Date(admitted_at),
+    transaction: pid == null ? undefined : { pid: Number(pid), since: new Date(working_since as string) },
+  };
+}

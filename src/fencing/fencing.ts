@@ -1,0 +1,125 @@
+import { now } from '../base/clock.js';
+import type { Model, Query, Row } from '../database/database.js';
+import { GUARDS } from '../database/sql.js';
+
+/** How old an answer may be before it is asked for again, beside the work; and before the work waits for a new one; ms. */
+const FRESH_FOR = 30_000;
+const GOOD_FOR = 60_000;
+
+/** Which models are fenced, by which field, and which of them the database guards. */
+export class Fencing {
+  readonly field: string;
+  readonly models: ReadonlyMap<string, Model>;
+  readonly #fenced: ReadonlySet<string>;
+  readonly #concerned: ReadonlySet<string>;
+  #guarded: ReadonlySet<string> | undefined;
+  #isAllGuarded = false;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking = false;
+
+  constructor(field: string, fenced: ReadonlySet<string>, models: ReadonlyMap<string, Model>) {
+    this.field = field;
+    this.models = models;
+    this.#fenced = fenced;
+    const isFenced = (model: string) => fenced.has(model);
+    this.#concerned = new Set([...models.keys()].filter((model) => leadsTo(model, models, isFenced)));
+  }
+
+  /**
+   * Whether there may be a fenced model without a guard, so that its writes need a condition: also where the last answer is
+   * too old to go by.
+   */
+  needsHook(aside: Query): boolean {
+    if (this.#fenced.size === 0) return false;
+    this.#refresh(aside);
+    return !this.#isAllGuarded || now() - this.#askedAt > GOOD_FOR;
+  }
+
+  isFenced(model: string): boolean {
+    return this.#fenced.has(model);
+  }
+
+  /** Whether a write of this model can reach rows of a fenced one. */
+  concerns(model: string): boolean {
+    return this.#concerned.has(model);
+  }
+
+  /**
+   * A guard may be taken away, and what it did alone has to be done here then: no answer is gone by for longer than a minute.
+   * A busy client asks `aside`, which costs its work nothing; one that had nothing to do asks in its transaction, by `query`.
+   */
+  async guarded(query: Query, aside: Query): Promise<ReadonlySet<string>> {
+    const age = now() - this.#askedAt;
+    if (this.#guarded === undefined || age > GOOD_FOR) return await this.#ask(query);
+    this.#refresh(aside);
+    return this.#guarded;
+  }
+
+  #refresh(aside: Query): void {
+    const age = now() - this.#askedAt;
+    if (this.#asking || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
+    this.#asking = true;
+    // Without an answer the transactions ask for themselves, in a while.
+    void this.#ask(aside)
+      .catch(() => {})
+      .finally(() => {
+        this.#asking = false;
+      });
+  }
+
+  /** The model of a table. */
+  modelOf(schema: unknown, table: unknown): string | undefined {
+    for (const [name, model] of this.models) if (model.schema === schema && model.table === table) return name;
+    return undefined;
+  }
+
+  /** The columns of a row, by the names of their fields. */
+  toFields(model: string | undefined, row: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    const columns = [...(this.models.get(model ?? '')?.columns ?? [])];
+    const fieldOf = (column: string) => columns.find(([, name]) => name === column)?.[0] ?? column;
+    return Object.fromEntries(Object.entries(row).map(([column, value]) => [fieldOf(column), value]));
+  }
+
+  /** The table and the columns that a condition names one row by, if it is as plain as that. */
+  rowOf(model: string, where: unknown): readonly [schema: string, table: string, key: string] | undefined {
+    const { schema, table, columns } = this.models.get(model) ?? {};
+    const fields = Object.entries((where ?? {}) as Record<string, unknown>);
+    const isPlain = ([name, value]: [string, unknown]) =>
+      columns?.has(name) && (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint');
+    if (schema === undefined || table === undefined || fields.length === 0 || !fields.every(isPlain)) return undefined;
+    const key = Object.fromEntries(fields.map(([name, value]) => [columns?.get(name), String(value)]));
+    return [schema, table, JSON.stringify(key)];
+  }
+
+  async #ask(query: Query): Promise<ReadonlySet<string>> {
+    const askedAt = now();
+    const guarded = this.#match(await query(GUARDS, []));
+    // The answer to a later question may have come before.
+    if (askedAt > this.#askedAt) {
+      this.#askedAt = askedAt;
+      this.#guarded = guarded;
+      this.#isAllGuarded = [...this.#fenced].every((model) => guarded.has(model));
+    }
+    return guarded;
+  }
+
+  #match(rows: readonly Row[]): ReadonlySet<string> {
+    const guarded = new Set<string>();
+    for (const { schema_name, table_name, fence_column } of rows) {
+      const name = this.modelOf(schema_name, table_name);
+      if (name !== undefined && this.models.get(name)?.columns.get(this.field) === fence_column) guarded.add(name);
+    }
+    return guarded;
+  }
+}
+
+/** Whether rows of such a model can be reached from a row of this one. */
+function leadsTo(model: string, models: ReadonlyMap<string, Model>, isSuch: (model: string) => boolean): boolean {
+  // A set grows while it is gone through, and so leads to everything that can be reached.
+  const seen = new Set([model]);
+  for (const name of seen) {
+    if (isSuch(name)) return true;
+    for (const related of models.get(name)?.relations.values() ?? []) seen.add(related);
+  }
+  return false;
+}

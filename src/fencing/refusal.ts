@@ -1,0 +1,42 @@
+import { StaleTokenError } from '../base/errors.js';
+import type { Database } from '../database/database.js';
+import type { Fencing } from './fencing.js';
+
+const STALE = 'FL001';
+const WITHOUT_TOKEN = 'FL002';
+
+/** What the guard says of a row that it refused. */
+interface Detail {
+  readonly schema?: string;
+  readonly table?: string;
+  readonly fence?: string | null;
+  /** The columns of its primary key. */
+  readonly key?: Readonly<Record<string, unknown>> | null;
+}
+
+/** What the guard refused, as the error that it is; whatever else went wrong, as it was. */
+export function fromGuard(
+  error: unknown,
+  database: Pick<Database<unknown>, 'sqlState' | 'sqlDetail'>,
+  by: { readonly key: string; readonly token: bigint; readonly fencing: Fencing },
+): unknown {
+  const state = database.sqlState(error);
+  if (state !== STALE && state !== WITHOUT_TOKEN) return error;
+  const { schema, table = '', fence, key } = parse(database.sqlDetail(error));
+  const model = by.fencing.modelOf(schema, table);
+  return new StaleTokenError(by.key, by.token, model ?? table, {
+    // Our transaction has its token from the admission: one that the guard does not know is no longer the key's.
+    reason: state === STALE ? 'other-key' : 'superseded',
+    fence: fence ? BigInt(fence) : undefined,
+    where: key ? by.fencing.toFields(model, key) : undefined,
+    cause: error,
+  });
+}
+
+function parse(detail: string | undefined): Detail {
+  try {
+    return JSON.parse(detail ?? '{}') as Detail;
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,237 @@
+import { expect, test, vi } from 'vitest';
+import { now } from '../../../src/base/clock.js';
+import type { Turn } from '../../../src/lease/queue/turn.js';
+import type { AcquireResult, LeaseStore } from '../../../src/lease/store.js';
+import { eventually } from '../../support/eventually.js';
+import { describeWithShop } from '../../support/shop.js';
+import { type Actor, type Asked, holderOf, leaseName, queueName, someKey, turnOfLoop } from '../actors.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../stage.js';
+
+vi.mock('../../../src/base/clock.js', async (original) => {
+  const { counted } = await import('../counted-clock.js');
+  return counted(await original());
+});
+
+describeWithShop('a lease behind callers that come one right after the other', () => {
+  const stage = setStage();
+
+  /** Whether the process still has something for this key. */
+  const isKept = (actor: Actor, key: string) => !actor.room.isFree(key);
+
+  /** Callers come until the lease of the last one, which has left, is kept. */
+  async function kept(actor: Actor, key: string, asked: Asked = {}): Promise<Turn> {
+    for (let callers = 0; callers < 100; callers++) {
+      const turn = await actor.acquire(key, asked);
+      turn.end();
+      if (isKept(actor, key)) return turn;
+    }
+    throw new Error('no lease was kept');
+  }
+
+  test('is kept for the next one, and Redis is sent nothing in between', async () => {
+    const [actor, key] = [direct({ maxLocalHandovers: 1_000 }), someKey()];
+    const { holder } = (await kept(actor, key)).lease;
+    const looks = actor.store.looks.count;
+    for (let turns = 0; turns < 100; turns++) {
+      const turn = await actor.acquire(key);
+      expect(turn.lease.holder).toBe(holder);
+      turn.end();
+    }
+    await turnOfLoop();
+    await actor.store.released.settled();
+    const pairs = Array.from({ length: looks }, () => ['acquire', 'release']);
+    expect(await sentAbout(stage(), key)).toEqual(pairs.flat());
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+
+  test('is given back by the end of the turn of the event loop, if nobody comes', async () => {
+    const [actor, key] = [direct(), someKey()];
+    await kept(actor, key);
+    const before = actor.store.released.count;
+    await turnOfLoop();
+    expect(isKept(actor, key)).toBe(false);
+    await actor.store.released.reach(before + 1);
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+
+  test('is not kept behind a caller that was the only one for a while', async () => {
+    const [actor, key] = [direct(), someKey()];
+    for (let callers = 0; callers < 3; callers++) {
+      const turn = await actor.acquire(key);
+      turn.end();
+      expect(isKept(actor, key)).toBe(false);
+      const since = now();
+      while (now() - since < 2) await turnOfLoop();
+    }
+  });
+
+  test('goes to another process that waits after as many turns as are allowed', async () => {
+    const [actor, other, key] = [direct({ maxLocalHandovers: 3 }), direct(), someKey()];
+    // The first turn of this lease, behind which there are three more.
+    await kept(actor, key);
+    const order: string[] = [];
+    const own = await actor.acquire(key);
+    const { turn: waiting } = await asleep(other, key);
+    void waiting.then((turn) => {
+      order.push('other');
+      turn.end();
+    });
+    order.push('own');
+    own.end();
+    for (let turns = 0; turns < 6; turns++) {
+      const turn = await actor.acquire(key);
+      order.push('own');
+      turn.end();
+    }
+    await waiting;
+    expect(order).toEqual(['own', 'own', 'own', 'other', 'own', 'own', 'own', 'own']);
+  });
+
+  test('goes to another process as soon as it is known to wait, which is asked before the last turns', async () => {
+    const [actor, other, key] = [direct({ maxLocalHandovers: 8 }), direct(), someKey()];
+    const { holder } = (await kept(actor, key)).lease;
+    let turn = await actor.acquire(key);
+    const { turn: waiting } = await asleep(other, key);
+    let turns = 1;
+    for (turn.end(); isKept(actor, key); turn.end()) {
+      turn = await actor.acquire(key);
+      turns++;
+      expect(turn.lease.holder).toBe(holder);
+      // The fourth of eight hand-overs is the one at which it is asked.
+      if (turns === 4) await eventually('it is known', async () => turn.lease.contended);
+    }
+    expect(turns).toBe(4);
+    (await waiting).end();
+    expect((await sentAbout(stage(), key)).filter((name) => name === 'inspect')).toHaveLength(1);
+  });
+
+  /** A store that says what it is told to of other processes that wait. */
+  function saying(contended: () => boolean | undefined) {
+    return (store: LeaseStore): LeaseStore =>
+      new Proxy(store, {
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          if (typeof value !== 'function') return value;
+          if (name !== 'acquire') return value.bind(target) as unknown;
+          return async (...given: Parameters<LeaseStore['acquire']>): Promise<AcquireResult> => {
+            const answer = await target.acquire(...given);
+            if (!answer.taken) return answer;
+            const { contended: _, ...rest } = answer;
+            const says = contended();
+            return says === undefined ? rest : { ...rest, contended: says };
+          };
+        },
+      });
+  }
+
+  test.each([true, undefined])('is given back at once where others were known to wait, or may: %s', async (says) => {
+    let contended: boolean | undefined = says;
+    const [actor, key] = [direct({ wrap: saying(() => contended) }), someKey()];
+    for (let callers = 0; callers < 20; callers++) {
+      const turn = await actor.acquire(key);
+      turn.end();
+      expect(isKept(actor, key)).toBe(false);
+    }
+    contended = false;
+    await kept(actor, key);
+  });
+
+  test('that was taken while another process waited is known to be waited for, and one that was not is known not to', async () => {
+    const [holder, first, second, key] = [direct(), direct(), direct(), someKey()];
+    const held = await holder.acquire(key);
+    expect(held.lease.contended).toBe(false);
+    const { turn: next } = await asleep(first, key);
+    const { turn: last } = await asleep(second, key);
+    held.end();
+    expect((await next).lease.contended).toBe(true);
+    (await next).end();
+    expect((await last).lease.contended).toBe(false);
+    (await last).end();
+  });
+
+  test("is given back at once where fairness is 'strict'", async () => {
+    const [actor, key] = [direct({ fairness: 'strict' }), someKey()];
+    for (let callers = 0; callers < 20; callers++) {
+      const turn = await actor.acquire(key);
+      turn.end();
+      expect(isKept(actor, key)).toBe(false);
+    }
+  });
+
+  test('is given back at once where it is not renewed, or no hand-over is allowed', async () => {
+    const [actor, none, key] = [direct(), direct({ maxLocalHandovers: 0 }), someKey()];
+    for (let callers = 0; callers < 20; callers++) {
+      const turn = await actor.acquire(key, { renew: false });
+      turn.end();
+      expect(isKept(actor, key)).toBe(false);
+    }
+    await actor.store.released.settled();
+    for (let callers = 0; callers < 20; callers++) {
+      const turn = await none.acquire(key);
+      turn.end();
+      expect(isKept(none, key)).toBe(false);
+    }
+  });
+
+  test.each([{ leaseTime: 5_000 }, { leaseTime: 5_000, renew: false }])(
+    'is not good enough for a caller that asks for another: %o',
+    async (asked) => {
+      const [actor, key] = [direct(), someKey()];
+      await kept(actor, key);
+      const turn = await actor.acquire(key, asked);
+      expect(turn.lease.leaseTime).toBe(5_000);
+      expect(await stage().admin.pttl(leaseName(key))).toBeLessThanOrEqual(5_000);
+      await actor.release(turn);
+      await expectNothingLeft(stage(), actor, key);
+      await expectFree(stage(), key);
+    },
+  );
+
+  test.each<[string, (actor: Actor, turn: Turn, key: string) => void]>([
+    ['was lost', (_, { lease }) => lease.lose('gone')],
+    ['an operator took', (actor, { lease }, key) => actor.room.markLost(key, lease.holder)],
+    [
+      'has ended while the process stood still',
+      (_, { lease }) => {
+        while (now() < lease.expiresAt);
+      },
+    ],
+  ])('that %s meanwhile is not handed on', async (_, lose) => {
+    const [actor, key] = [direct(), someKey()];
+    const last = await kept(actor, key, { leaseTime: 300 });
+    lose(actor, last, key);
+    const turn = await actor.acquire(key, { leaseTime: 300 });
+    expect(turn.lease.holder).not.toBe(last.lease.holder);
+    expect(turn.lease.loss).toBeUndefined();
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
+    await actor.release(turn);
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+
+  test('is given back before the end of who closes the room', async () => {
+    const [actor, key] = [direct(), someKey()];
+    await kept(actor, key);
+    const closed = actor.room.close();
+    expect(isKept(actor, key)).toBe(false);
+    await closed;
+    await expectFree(stage(), key);
+  });
+
+  test('of each key is kept by itself, and several callers that come together share what was kept', async () => {
+    const [actor, one, other] = [direct(), someKey(), someKey()];
+    const { lease } = await kept(actor, one);
+    const turns = [actor.acquire(one), actor.acquire(other), actor.acquire(one)] as const;
+    expect((await turns[0]).lease.holder).toBe(lease.holder);
+    (await turns[0]).end();
+    expect((await turns[2]).lease.holder).toBe(lease.holder);
+    (await turns[2]).end();
+    await actor.release(await turns[1]);
+    await turnOfLoop();
+    await actor.store.released.settled();
+    await eventually('both are free', async () => (await stage().admin.exists(leaseName(one), leaseName(other))) === 0);
+    expect(await stage().admin.exists(queueName(one))).toBe(0);
+  });
+});

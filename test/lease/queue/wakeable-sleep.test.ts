@@ -1,0 +1,104 @@
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { now } from '../../../src/base/clock.js';
+import { WakeableSleep } from '../../../src/lease/queue/wakeable-sleep.js';
+import { timers } from '../counted-clock.js';
+
+vi.mock('../../../src/base/clock.js', async (original) => {
+  const { counted } = await import('../counted-clock.js');
+  return counted(await original());
+});
+
+const LONG = 60_000;
+const SHORT = 40;
+
+/** A timer may be a millisecond early. */
+const atLeast = (ms: number) => ms - 1.5;
+
+async function timed(sleep: Promise<void>): Promise<number> {
+  const from = now();
+  await sleep;
+  return now() - from;
+}
+
+describe('the bell', () => {
+  beforeEach(() => timers.clear());
+
+  test('a sleep ends by itself', async () => {
+    expect(await timed(new WakeableSleep().sleep(SHORT))).toBeGreaterThanOrEqual(atLeast(SHORT));
+    expect(timers.size).toBe(0);
+  });
+
+  test('a ring ends a sleep, and leaves no timer', async () => {
+    const bell = new WakeableSleep();
+    const sleep = bell.sleep(LONG);
+    bell.wake();
+    await sleep;
+    expect(timers.size).toBe(0);
+  });
+
+  test('a ring that came before the sleep ends it at once', async () => {
+    const bell = new WakeableSleep();
+    bell.wake();
+    await bell.sleep(LONG);
+    expect(timers.size).toBe(0);
+  });
+
+  test('a ring that was forgotten ends nothing', async () => {
+    const bell = new WakeableSleep();
+    bell.wake();
+    bell.reset();
+    expect(await timed(bell.sleep(SHORT))).toBeGreaterThanOrEqual(atLeast(SHORT));
+  });
+
+  test('a ring later brings a long sleep forward', async () => {
+    const bell = new WakeableSleep();
+    const sleep = timed(bell.sleep(LONG));
+    bell.wakeIn(SHORT);
+    expect(await sleep).toBeGreaterThanOrEqual(atLeast(SHORT));
+    expect(timers.size).toBe(0);
+  });
+
+  test('a ring later puts off the end of a short sleep: what it was to end at is out of date', async () => {
+    const bell = new WakeableSleep();
+    const sleep = timed(bell.sleep(1));
+    bell.wakeIn(SHORT);
+    expect(await sleep).toBeGreaterThanOrEqual(atLeast(SHORT));
+  });
+
+  test('of two rings in a sleep the last one counts, and a ring at once ends it all the same', async () => {
+    const bell = new WakeableSleep();
+    const sleep = timed(bell.sleep(LONG));
+    bell.wakeIn(1);
+    bell.wakeIn(SHORT);
+    expect(await sleep).toBeGreaterThanOrEqual(atLeast(SHORT));
+    const next = bell.sleep(LONG);
+    bell.wakeIn(LONG);
+    bell.wake();
+    await next;
+    expect(timers.size).toBe(0);
+  });
+
+  test.each([[[LONG, SHORT]], [[SHORT, LONG]]])('before a sleep the earlier of two rings counts: %j', async (rings) => {
+    const bell = new WakeableSleep();
+    for (const ring of rings) bell.wakeIn(ring);
+    const slept = await timed(bell.sleep(LONG));
+    // It counts from the ring, which was a moment before the sleep.
+    expect(slept).toBeGreaterThanOrEqual(atLeast(SHORT) - 5);
+    expect(slept).toBeLessThan(LONG / 2);
+  });
+
+  test('a ring before a sleep does not make it longer', async () => {
+    const bell = new WakeableSleep();
+    bell.wakeIn(LONG);
+    expect(await timed(bell.sleep(SHORT))).toBeLessThan(LONG / 2);
+  });
+
+  test('a ring is for one sleep: the next one, after a reset, is not ended by it', async () => {
+    const bell = new WakeableSleep();
+    const first = bell.sleep(LONG);
+    bell.wake();
+    await first;
+    bell.reset();
+    expect(await timed(bell.sleep(SHORT))).toBeGreaterThanOrEqual(atLeast(SHORT));
+  });
+});

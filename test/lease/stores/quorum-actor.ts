@@ -1,0 +1,47 @@
+import type { Redis } from 'ioredis';
+import { emitOf } from '../../../src/base/events.js';
+import { fixed, type PollDelay } from '../../../src/lease/queue/poll-delay.js';
+import type { LeaseStore } from '../../../src/lease/store.js';
+import { QuorumStore } from '../../../src/lease/stores/quorum.js';
+import { RedisStore } from '../../../src/redis/store.js';
+import type { RedisGroup } from '../../support/servers/index.js';
+import { connect, Party, PREFIX } from '../actors.js';
+
+/** How long one command may take. */
+const COMMAND_TIME = 2_000;
+/** How long those who wait may take to come for a key that is passed on. */
+const HEARD = 50;
+
+export interface QuorumOptions {
+  /** Default: through no proxy. */
+  readonly urls?: readonly string[];
+  /** Without it wake-ups are heard. */
+  readonly rest?: PollDelay;
+  readonly wrap?: (nodes: LeaseStore[]) => LeaseStore[];
+}
+
+/** A client of several nodes, put together as the extension does. */
+export class QuorumActor extends Party {
+  readonly clients: readonly Redis[];
+
+  constructor({ nodes }: Pick<RedisGroup, 'nodes'>, { urls, rest, wrap = (stores) => stores }: QuorumOptions = {}) {
+    const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url));
+    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: rest === undefined, offerTime: 0 };
+    super(
+      (emit) =>
+        new QuorumStore(
+          wrap(clients.map((client, node) => new RedisStore(client, options, emitOf(node, emit)))),
+          HEARD,
+          emit,
+        ),
+      rest ? { rest } : {},
+    );
+    this.clients = clients;
+  }
+
+  disconnect(): void {
+    for (const client of this.clients) client.disconnect();
+  }
+}
+
+export const polled = { rest: fixed(20) };

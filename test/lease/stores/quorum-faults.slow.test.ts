@@ -1,0 +1,287 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { now } from '../../../src/base/clock.js';
+import { LockUnavailableError } from '../../../src/base/errors.js';
+import type { KeyState, LeaseStore, Reach } from '../../../src/lease/store.js';
+import { release } from '../../../src/redis/scripts.generated.js';
+import { startQuorum } from '../../support/servers/index.js';
+import { describeWithGroup } from '../../support/site-suite.js';
+import { FOR_EVER, someKey } from '../actors.js';
+import { ObservedStore } from '../queue/observed-store.js';
+import { QuorumActor } from './quorum-actor.js';
+import { holders, LEASE, PATIENT, quorumStage } from './quorum-stage.js';
+
+/** Stands where a node should, and closes every connection: what comes back is no refusal. */
+async function hangingUp(): Promise<string> {
+  const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A busy machine may make a healthy node late once. */
+const ofNode = ({ events }: QuorumActor, index: number) =>
+  events.filter((event) => 'node' in event && event.node === index);
+
+describeWithGroup(
+  'five nodes, some of which fail',
+  () => startQuorum(5),
+  (group) => {
+    const { freeze, thaw, kill, restart, connected, newcomer } = quorumStage(group);
+
+    async function worksBetween(holder: QuorumActor, contender: QuorumActor): Promise<void> {
+      const key = someKey();
+      const turn = await holder.acquire(key, { leaseTime: LEASE });
+      const before = contender.store.answers.count;
+      const waiting = contender.acquire(key, { leaseTime: LEASE });
+      await contender.store.answers.reach(before + 2);
+      const renewals = holder.store.extended.count;
+      await holder.store.extended.reach(renewals + 2);
+      expect(turn.lease.loss).toBeUndefined();
+      turn.end();
+      (await waiting).end();
+    }
+
+    test.each([
+      ['dead', 'dead'],
+      ['dead', 'frozen'],
+      ['frozen', 'frozen'],
+    ])('two of them %s and %s: leases are taken, renewed and handed over', async (...hows) => {
+      const [holder, contender] = [await connected(), await connected()];
+      for (const [index, how] of hows.entries()) {
+        if (how === 'dead') await kill(index * 2);
+        else freeze(index * 2);
+      }
+      await worksBetween(holder, contender);
+      await worksBetween(newcomer(), contender);
+    });
+
+    test('two dead and one frozen: the dead have no vote, so two of three are enough; also when they come back', async () => {
+      const [holder, contender] = [await connected(), await connected()];
+      const held = await holder.acquire(someKey(), { leaseTime: LEASE });
+      await kill(0, 3);
+      freeze(1);
+      await worksBetween(holder, contender);
+      await worksBetween(newcomer(), contender);
+      const key = someKey();
+      const turn = await holder.acquire(key, { leaseTime: LEASE });
+      expect(held.lease.loss).toBeUndefined();
+      // They know of nothing, and have a vote again: both leases are on two of five until the next renewal.
+      await restart(0, 3);
+      await vi.waitFor(
+        async () => expect(await holders(holder, key, [0, 2, 3, 4])).toEqual(Array(4).fill(turn.lease.holder)),
+        PATIENT,
+      );
+      const waiting = contender.acquire(key, { leaseTime: LEASE });
+      thaw(1);
+      const renewals = holder.store.extended.count;
+      await holder.store.extended.reach(renewals + 3);
+      expect([turn.lease.loss, held.lease.loss]).toEqual([undefined, undefined]);
+      turn.end();
+      (await waiting).end();
+      held.end();
+    });
+
+    test('one whose machine answers is not dead: with two that hang up and one frozen two are not enough', async () => {
+      const [first, second] = [await hangingUp(), await hangingUp()];
+      const urls = [
+        first,
+        second,
+        ...group()
+          .nodes.slice(2)
+          .map(({ url }) => url),
+      ];
+      const actor = new QuorumActor(group(), { urls });
+      await Promise.all(actor.clients.slice(2).map((client) => client.ping()));
+      freeze(3);
+      const refused = actor.acquire(someKey(), { waitTime: 600 });
+      await expect(refused).rejects.toBeInstanceOf(LockUnavailableError);
+      // Each of those that did not by its number.
+      const cause = ['2 of 5 nodes answered', 'node 0: ', 'node 1: ', 'node 3: it '].join('.*');
+      await expect(refused).rejects.toMatchObject({ cause: { message: expect.stringMatching(new RegExp(cause)) } });
+      await expect(refused).rejects.toMatchObject({
+        cause: {
+          message: expect.stringMatching(/node 3: it did not answer within \d+ ms; the client's status is "ready"/),
+        },
+      });
+      const patient = actor.acquire(someKey(), { waitTime: FOR_EVER });
+      await actor.store.looks.reach(actor.store.looks.count + 2);
+      thaw(3);
+      (await patient).end();
+    });
+
+    test('three dead: refused within the wait time, with the reason; and they come back by themselves', async () => {
+      const actor = await connected();
+      await kill(0, 2, 4);
+      const since = now();
+      const refused = actor.acquire(someKey(), { waitTime: 500 });
+      await expect(refused).rejects.toBeInstanceOf(LockUnavailableError);
+      // A node's own time, were it waited for, would be three seconds.
+      expect(now() - since).toBeLessThan(2_000);
+      const patient = actor.acquire(someKey());
+      await restart(2);
+      (await patient).end();
+    });
+
+    test('a lease outlives two nodes, and is lost only where no majority can keep it any more', async () => {
+      const actor = await connected();
+      const turn = await actor.acquire(someKey(), { leaseTime: LEASE });
+      await kill(0, 1);
+      const renewals = actor.store.extended.count;
+      await actor.store.extended.reach(renewals + 3);
+      expect(turn.lease.loss).toBeUndefined();
+      await kill(2);
+      await vi.waitFor(() => expect(turn.lease.loss).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' }), PATIENT);
+      turn.end();
+    });
+
+    test('a frozen node is not waited for where the others agree', async () => {
+      const actor = await connected();
+      freeze(2);
+      // Its time would be longer than this test; so would be what all of them cost that were waited for a little.
+      for (let each = 0; each < 40; each++) (await actor.acquire(someKey(), { leaseTime: 1_000_000 })).end();
+      // Its silence is not even known yet.
+      expect(actor.events).toEqual([]);
+      await actor.store.released.settled();
+    });
+
+    test('a node that failed is left out, is asked now and then, and comes back', async () => {
+      const observed: ObservedStore[] = [];
+      const wrap = (stores: LeaseStore[]) => {
+        observed.push(...stores.map((store) => new ObservedStore(store)));
+        return [...observed];
+      };
+      const actor = await connected({ wrap });
+      const types = () => ofNode(actor, 2).map(({ type }) => type);
+      freeze(2);
+      const turn = await actor.acquire(someKey(), { leaseTime: LEASE });
+      await vi.waitFor(() => expect(types()).toEqual(['node-down']), PATIENT);
+      expect(ofNode(actor, 2)[0]).toMatchObject({ error: { message: expect.stringContaining('did not answer') } });
+      const before = observed[2]?.looks.count;
+      for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
+      expect(observed[2]?.looks.count).toBe(before);
+      // What it may have is given back all the same, nothing else is sent.
+      expect(observed[2]?.released.count).toBe(0);
+      thaw(2);
+      await vi.waitFor(async () => {
+        await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
+        expect(types()).toEqual(['node-down', 'node-back']);
+      }, PATIENT);
+      // Its renewal brings the lease to the node, if the freeze has not.
+      turn.end();
+    });
+
+    test('a node whose client is not connected is not asked, because that would be kept back; and it comes back', async () => {
+      let inspected = 0;
+      class Inspected extends ObservedStore {
+        readonly #inner: LeaseStore;
+
+        constructor(inner: LeaseStore) {
+          super(inner);
+          this.#inner = inner;
+        }
+
+        get reach() {
+          return this.#inner.reach as Reach;
+        }
+
+        override inspect(key: string): Promise<KeyState> {
+          inspected += 1;
+          return super.inspect(key);
+        }
+      }
+      const actor = await connected({ wrap: (stores) => stores.map((store) => new Inspected(store)) });
+      await kill(2);
+      await vi.waitFor(() => expect(actor.clients[2]?.status).toBe('reconnecting'), PATIENT);
+      for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey()));
+      expect(inspected).toBe(0);
+      await restart(2);
+      await vi.waitFor(async () => {
+        await actor.release(await actor.acquire(someKey()));
+        expect(ofNode(actor, 2).map(({ type }) => type)).toEqual(['node-down', 'node-back']);
+      }, PATIENT);
+      expect(inspected).toBe(1);
+    });
+
+    test('a node that lost its memory gets the lease again at the next renewal', async () => {
+      const actor = await connected();
+      const key = someKey();
+      const turn = await actor.acquire(key, { leaseTime: LEASE });
+      const mine = Array(5).fill(turn.lease.holder);
+      await vi.waitFor(async () => expect(await holders(actor, key)).toEqual(mine), PATIENT);
+      await kill(1, 4);
+      await restart(1, 4);
+      await vi.waitFor(async () => expect(await holders(actor, key)).toEqual(mine), PATIENT);
+      // So another two may fail.
+      await kill(0, 2);
+      const renewals = actor.store.extended.count;
+      await actor.store.extended.reach(renewals + 2);
+      expect(turn.lease.loss).toBeUndefined();
+      await actor.release(turn);
+    });
+
+    test('what most nodes have forgotten is lost, and not taken again behind the back of its holder', async () => {
+      const actor = await connected();
+      const key = someKey();
+      const turn = await actor.acquire(key, { leaseTime: LEASE });
+      await vi.waitFor(async () => expect(await holders(actor, key)).not.toContain(null), PATIENT);
+      await Promise.all(actor.clients.slice(0, 3).map((client) => client.flushall()));
+      await vi.waitFor(() => expect(turn.lease.loss).toBeDefined(), PATIENT);
+      expect((await holders(actor, key)).slice(0, 3)).toEqual([null, null, null]);
+      await actor.release(turn);
+      expect(await holders(actor, key)).toEqual(Array(5).fill(null));
+    });
+
+    test('nobody else has the key while two nodes crash, come back empty, and the other two crash', async () => {
+      const [holder, contender] = [await connected(), await connected()];
+      const key = someKey();
+      const turn = await holder.acquire(key, { leaseTime: LEASE });
+      let taken = false;
+      const waiting = contender.acquire(key, { leaseTime: LEASE }).then((next) => {
+        taken = true;
+        return next;
+      });
+      for (const two of [
+        [0, 1],
+        [2, 3],
+        [4, 0],
+      ] as const) {
+        await kill(...two);
+        await restart(...two);
+        const mine = Array(5).fill(turn.lease.holder);
+        await vi.waitFor(async () => expect(await holders(holder, key)).toEqual(mine), PATIENT);
+      }
+      expect([taken, turn.lease.loss]).toEqual([false, undefined]);
+      turn.end();
+      (await waiting).end();
+    });
+
+    test('a node whose script is gone and whose answer comes late is not left with a lease that was released', async () => {
+      const actor = await connected();
+      const key = someKey();
+      for (const client of actor.clients) await client.script('FLUSH');
+      // So that only the acquire is sent once more, behind the release that should undo it.
+      await actor.clients[3]?.script('LOAD', release.lua);
+      freeze(3);
+      const turn = await actor.acquire(key, { leaseTime: LEASE });
+      await actor.release(turn);
+      thaw(3);
+      // Behind everything that was on its way, and behind what its answers have caused.
+      for (let each = 0; each < 5; each++) await actor.clients[3]?.ping();
+      expect(await holders(actor, key)).toEqual(Array(5).fill(null));
+    });
+
+    test('a node that was left out before the release has nothing left either, once it thaws', async () => {
+      const actor = await connected();
+      const key = someKey();
+      freeze(3);
+      const turn = await actor.acquire(key, { leaseTime: LEASE, renew: false });
+      await vi.waitFor(() => expect(ofNode(actor, 3)).toMatchObject([{ type: 'node-down' }]), PATIENT);
+      await actor.release(turn);
+      thaw(3);
+      await actor.clients[3]?.ping();
+      expect(await holders(actor, key)).toEqual(Array(5).fill(null));
+    });
+  },
+);

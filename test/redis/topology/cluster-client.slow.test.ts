@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { namesOf } from '../../../src/redis/keys.js';
+import * as scripts from '../../../src/redis/scripts.generated.js';
+import { slotOf } from '../../../src/redis/topology/slot.js';
+import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
+import { claimOf } from '../../lease/claims.js';
+import { namesOfScripts } from '../../lease/stage.js';
+import { eventually } from '../../support/eventually.js';
+import { startCluster } from '../../support/servers/index.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
+import { describeWithGroup } from '../../support/site-suite.js';
+import { Monitor } from '../monitor.js';
+import { ClusterActor, type ClusterActorOptions } from './cluster-actor.js';
+
+describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
+  const actor = (options?: ClusterActorOptions) => new ClusterActor(cluster(), options);
+
+  test('a slot is the one that the server says', async () => {
+    const { redis } = actor();
+    for (const name of ['', 'a', '{}a', 'a{}{b}', '{a}b', '{{a}}b', 'a{b', '}{a}', '🔒', `{${'x'.repeat(300)}}`]) {
+      expect(slotOf(name), name).toBe(await redis.cluster('KEYSLOT', name));
+    }
+    const { lease, queue, wake } = namesOf(PREFIX, 'a}{b');
+    expect(new Set([lease, queue, wake, `${wake}:receiver`].map(slotOf)).size).toBe(1);
+  });
+
+  test.for(['sharded', 'classic'] as const)('two hand a key over 200 times (%s pub/sub)', async (pubsub) => {
+    const actors = [actor({ store: { pubsub } }), actor({ store: { pubsub } })] as const;
+    const key = someKey();
+    let turn = await actors[0].acquire(key);
+    for (let index = 1; index <= 200; index++) {
+      const [before, next] = index % 2 === 0 ? [actors[1], actors[0]] : [actors[0], actors[1]];
+      const looks = next.store.answers.count;
+      const waiting = await next.asleep(key);
+      turn.end();
+      turn = await waiting.turn;
+      await before.store.released.settled();
+      // One that was not woken would have looked at the end of some time.
+      expect(next.store.answers.count - looks).toBe(3);
+    }
+    turn.end();
+  });
+
+  test('it costs the commands that it costs on one server', async () => {
+    const { nodes } = cluster();
+    for (const { url } of nodes) await loadScripts(url);
+    const monitors = await Promise.all(nodes.map(({ url }) => Monitor.start(url)));
+    const sent = async (key: string) => {
+      const lines = await Promise.all(monitors.map((monitor) => monitor.about(key)));
+      // A replica is told of what has changed in the words of the change, and not in those of the script.
+      return namesOfScripts(lines.flat().filter(([verb]) => !WRITTEN.has(verb ?? '')));
+    };
+    const [holder, contender] = [actor(), actor()];
+    const calm = someKey();
+    // Before the first command a client asks for the slots; that is not about a key.
+    (await holder.acquire(calm)).end();
+    await holder.store.released.settled();
+    expect(await sent(calm)).toEqual(['acquire', 'release']);
+
+    const busy = someKey();
+    const held = await holder.acquire(busy);
+    const { turn } = await contender.asleep(busy);
+    held.end();
+    (await turn).end();
+    await contender.store.released.settled();
+    await eventually('it listens no more', async () => (await sent(busy)).includes('sunsubscribe'));
+    const subscription = ['ssubscribe', 'sunsubscribe'];
+    const [about, own] = [await sent(busy), subscription];
+    expect(about.filter((name) => !own.includes(name))).toEqual([
+      ...['acquire', 'acquire', 'acquire', 'release', 'acquire', 'release'],
+    ]);
+    expect(about.filter((name) => own.includes(name))).toEqual(subscription);
+    for (const monitor of monitors) monitor.stop();
+  });
+
+  test.for(['released', 'passed on'])(
+    'a look that was given up, and carried out after the key was %s, is undone',
+    async (how) => {
+      const [holder, contender, key] = [actor(), actor(), someKey()];
+      const [claim, other] = [claimOf(key), claimOf(key)];
+      await contender.store.watch(key, () => {});
+      await holder.store.inspect(key);
+      const owner = await cluster().ownerOf(leaseName(key));
+      owner.freeze();
+      await expect(holder.store.acquire(claim, { atMost: 50 })).rejects.toThrow('did not answer');
+      owner.thaw();
+      expect(await holder.store.acquire(claim)).toMatchObject({ taken: true });
+      expect(await contender.store.acquire(other, { enter: 60_000 })).toMatchObject({ taken: false });
+      if (how === 'passed on') expect(await holder.store.yield(claim)).toBe(false);
+      else await holder.store.release(claim);
+      await contender.store.release(other);
+      // As the client of a Cluster may do it, which sends again what has failed.
+      expect(await contender.store.acquire(claim)).toMatchObject({ taken: true });
+      await eventually('it is undone', async () => (await contender.store.inspect(key)).holder === undefined);
+    },
+  );
+
+  describe('renewal', () => {
+    test('leases of many slots are extended in a pipeline for each node, in the order of the claims', async () => {
+      const { store, redis } = actor();
+      const claims = Array.from({ length: 60 }, () => claimOf(someKey()));
+      for (const claim of claims.filter((_, index) => index % 3 !== 0)) await store.acquire(claim);
+      const pipelines: number[] = [];
+      const { pipeline } = redis;
+      redis.pipeline = (...args) => {
+        pipelines.push(1);
+        return pipeline.apply(redis, args);
+      };
+      const expected = claims.map((_, index) => (index % 3 === 0 ? 'gone' : 'extended'));
+      expect(await store.extend(claims)).toEqual(expected);
+      expect(pipelines).toHaveLength(3);
+    });
+
+    test('one whose slot has moved is extended where it is now', async () => {
+      const { store } = actor();
+      const claims = Array.from({ length: 12 }, () => claimOf(someKey()));
+      for (const claim of claims) await store.acquire(claim);
+      await cluster().reshard(leaseName((claims[0] as { key: string }).key));
+      expect(await store.extend(claims)).toEqual(claims.map(() => 'extended'));
+    });
+
+    test('a node that does not answer fails its own claims only', async () => {
+      const { store } = actor({ store: { commandTimeout: 200 } });
+      const claims = Array.from({ length: 12 }, () => claimOf(someKey()));
+      for (const claim of claims) await store.acquire(claim);
+      const frozen = await cluster().ownerOf(leaseName((claims[0] as { key: string }).key));
+      const owners = await Promise.all(claims.map(({ key }) => cluster().ownerOf(leaseName(key))));
+      frozen.freeze();
+      const answers = await store.extend(claims);
+      frozen.thaw();
+      expect(answers).toEqual(owners.map(({ port }) => (port === frozen.port ? expect.any(Error) : 'extended')));
+      await eventually('it is whole', cluster().isWhole, { within: 30_000, every: 50 });
+    });
+  });
+
+  test('list finds the keys of every master, each once, also before the client is connected', async () => {
+    const [holder, operator] = [actor(), actor({ client: { lazyConnect: true } })];
+    const claims = Array.from({ length: 30 }, () => claimOf(someKey()));
+    for (const claim of claims) await holder.store.acquire(claim);
+    const held = new Set(claims.map(({ key }) => key));
+    const listed = (await operator.store.list()).filter(({ key }) => held.has(key));
+    expect(listed.map(({ key, holder: by }) => `${key} ${by}`).toSorted()).toEqual(
+      claims.map(({ key, holder: by }) => `${key} ${by}`).toSorted(),
+    );
+  });
+
+  describe('connections', () => {
+    test('one for wake-ups to each master that has an awaited key; none is left when nobody waits', async () => {
+      const connectionName = randomUUID();
+      const contender = actor({ client: { redisOptions: { connectionName } } });
+      const names = Array.from({ length: 30 }, () => someKey());
+      const before = contender.redis.listenerCount('refresh');
+      const watches = await Promise.all(names.map((key) => contender.store.watch(key, () => {})));
+      const listening = () => subscribersOf(cluster().nodes, connectionName);
+      expect(await listening()).toBe(3);
+      expect(contender.redis.listenerCount('refresh')).toBe(before + 1);
+      for (const watch of watches) watch.close();
+      expect(contender.redis.listenerCount('refresh')).toBe(before);
+      await eventually('they are closed', async () => (await listening()) === 0);
+      expect(contender.redis.status).toBe('ready');
+    });
+
+    test('close leaves none, whoever listens', async () => {
+      const connectionName = randomUUID();
+      const contender = actor({ client: { redisOptions: { connectionName } } });
+      const before = contender.redis.listenerCount('refresh');
+      for (let index = 0; index < 30; index++) await contender.store.watch(someKey(), () => {});
+      await contender.store.close();
+      await eventually('they are closed', async () => (await subscribersOf(cluster().nodes, connectionName)) === 0);
+      expect(contender.redis.listenerCount('refresh')).toBe(before);
+    });
+
+    test('a watch says that it hears nothing while its master is away, and looks again when it is back', async () => {
+      const contender = actor();
+      const key = someKey();
+      const owner = await cluster().ownerOf(leaseName(key));
+      const watch = await contender.store.watch(key, () => {});
+      expect(watch.hears).toBe(true);
+      await owner.killHard();
+      await contender.store.heard.reach(1);
+      expect(watch.hears).toBe(false);
+      await eventually('it hears again', async () => watch.hears);
+      await contender.store.heard.reach(2);
+      await owner.start();
+      await eventually('it is whole', cluster().isWhole, { within: 30_000, every: 50 });
+    });
+  });
+});
+
+const WRITTEN = new Set(['set', 'del', 'lpop', 'rpush', 'lrem', 'pexpire', 'pexpireat', 'publish', 'spublish']);
+
+async function loadScripts(url: string): Promise<void> {
+  const admin = new Redis(url);
+  for (const { lua } of Object.values(scripts)) await admin.script('LOAD', lua);
+  admin.disconnect();
+}
+
+/** The connections of a client that are for wake-ups, subscribed or not. */
+async function subscribersOf(nodes: readonly RedisServer[], name: string): Promise<number> {
+  const lists = nodes.map(async ({ url }) => {
+    const admin = new Redis(url);
+    const lines = String(await admin.client('LIST')).split('\n');
+    admin.disconnect();
+    return lines.filter((line) => line.includes(` name=${name} `) && / cmd=(s?(un)?subscribe|ping)/.test(line)).length;
+  });
+  return (await Promise.all(lists)).reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,147 @@
+import { Redis } from 'ioredis';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Turn } from '../../../src/lease/queue/turn.js';
+import { namesOf } from '../../../src/redis/keys.js';
+import type { PubSub } from '../../../src/redis/pubsub/subscriber-connection.js';
+import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
+import { eventually } from '../../support/eventually.js';
+import { startCluster } from '../../support/servers/index.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
+import { describeWithGroup } from '../../support/site-suite.js';
+import { type ClientOptions, ClusterActor } from './cluster-actor.js';
+
+const HEALS = { within: 30_000, every: 50 };
+/** Reads the slots every second; a client that does not has to be told that they have changed. */
+const ALERT = { slotsRefreshInterval: 1_000, slotsRefreshTimeout: 500 };
+const SOON = { commandTimeout: 500, connectTimeout: 1_000, disconnectTimeout: 200 };
+
+/** Gives a way to make all well again. */
+type Fault = (key: string, owner: RedisServer) => Promise<() => unknown>;
+
+/** Longer than any test, so who gets on does so by a wake-up; and how long the nodes of a busy machine may take to agree. */
+const LEASE = { leaseTime: 600_000 };
+const TEST_TIME = 90_000;
+
+describeWithGroup('a Cluster whose key moves while it is held and awaited', startCluster, (cluster) => {
+  vi.setConfig({ testTimeout: TEST_TIME });
+
+  const killed: Fault = async (_, owner) => {
+    await owner.killHard();
+    return () => owner.start();
+  };
+  const faults: Record<string, Fault> = {
+    'its slot moves to another master': async (key) => {
+      await cluster().reshard(leaseName(key));
+      return () => {};
+    },
+    'its master changes places with the replica': async (key) => {
+      await cluster().failOver(leaseName(key));
+      return () => {};
+    },
+    'its master is killed': killed,
+    'its master freezes, and thaws later': async (_, owner) => {
+      owner.freeze();
+      return () => owner.thaw();
+    },
+  };
+
+  for (const { pubsub, protocol } of [
+    { pubsub: 'sharded', protocol: 3 },
+    { pubsub: 'sharded', protocol: 2 },
+    { pubsub: 'classic', protocol: 2 },
+  ] as const) {
+    describe(`${pubsub} pub/sub, RESP${protocol}`, () => {
+      async function stage(client: ClientOptions, key = someKey()) {
+        const options = { client: { ...client, redisOptions: { ...SOON, protocol } }, store: { pubsub } };
+        const make = () => new ClusterActor(cluster(), options);
+        const [holder, first, second] = [make(), make(), make()];
+        const held = await holder.acquire(key, LEASE);
+        const waiters = [await first.asleep(key, LEASE), await second.asleep(key, LEASE)] as const;
+        const owner = await cluster().ownerOf(leaseName(key));
+        return { key, holder, held, waiters, owner };
+      }
+
+      test.for(Object.entries(faults))('%s, just before it is released: both get it', async ([name, fault]) => {
+        // Nothing tells a client of a master that froze, but the slots that it reads: the docs say so.
+        const { key, held, waiters, owner } = await stage(name.includes('freezes') ? ALERT : {});
+        await cluster().replicated(leaseName(key));
+        const mend = mending(await fault(key, owner));
+        held.end();
+        await bothGetIt(waiters);
+        await mend();
+        await eventually('it is whole', cluster().isWhole, HEALS);
+      });
+
+      test.for(Object.entries(faults))('%s: it is renewed there, and passes on in order', async ([, fault]) => {
+        const { key, holder, held, waiters, owner } = await stage(ALERT);
+        await cluster().replicated(leaseName(key));
+        const mend = mending(await fault(key, owner));
+        await eventually('both listen there', () => bothListen(key, owner, pubsub), HEALS);
+        // The first may be one that is sent to where the key was.
+        const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
+        await eventually('it is renewed', renewed);
+        held.end();
+        const order: string[] = [];
+        const [first, second] = waiters.map(({ turn }, index) =>
+          turn.then((taken) => {
+            order.push(index === 0 ? 'first' : 'second');
+            return taken;
+          }),
+        );
+        (await first)?.end();
+        (await second)?.end();
+        expect(order).toEqual(['first', 'second']);
+        await mend();
+        await eventually('it is whole', cluster().isWhole, HEALS);
+      });
+
+      test('its master is killed with all that the replica has not heard of: both get it, by what is left', async () => {
+        const key = someKey();
+        const thaw = mending(await cluster().cutOffReplica(leaseName(key)));
+        const { waiters, owner } = await stage(ALERT, key);
+        const mend = mending(await killed(key, owner));
+        await thaw();
+        // The lease is lost with its master, so the first takes the key; the second has lost its place in the queue.
+        await bothGetIt(waiters);
+        await mend();
+        await eventually('it is whole', cluster().isWhole, HEALS);
+      });
+    });
+  }
+
+  async function bothListen(key: string, before: RedisServer, pubsub: PubSub): Promise<boolean> {
+    const { wake } = namesOf(PREFIX, key);
+    // In the middle of a failover nobody is.
+    const owner = await cluster()
+      .ownerOf(leaseName(key))
+      .catch(() => before);
+    if (owner.port === before.port) return false;
+    const verb = pubsub === 'sharded' ? 'SHARDNUMSUB' : 'NUMSUB';
+    const [, count] = (await ask(owner.url, (node) => node.call('PUBSUB', verb, wake))) as [string, number];
+    return count === 2;
+  }
+});
+
+async function bothGetIt(waiters: readonly { turn: Promise<Turn> }[]): Promise<void> {
+  await Promise.all(waiters.map(({ turn }) => turn.then((taken) => taken.end())));
+}
+
+async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url);
+  try {
+    return await question(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Once, and also where the test fails: the next one needs a whole Cluster. */
+function mending(mend: () => unknown): () => Promise<unknown> {
+  let mended: Promise<unknown> | undefined;
+  const once = () => {
+    mended ??= Promise.resolve(mend());
+    return mended;
+  };
+  onTestFinished(async () => void (await once()));
+  return once;
+}

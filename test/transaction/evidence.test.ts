@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { Deadline } from '../../src/base/clock.js';
+import type { Admission } from '../../src/transaction/admission.js';
+import { resolveOutcome } from '../../src/transaction/outcome.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+describeWithShop('the outcome of a transaction from before a crash', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  /** Of an attempt that the key has no memory of, under an xid that is another one's by now. */
+  async function outcome(key: string, told: Pick<Admission, 'token' | 'turn'>) {
+    const { rows } = await shop.admin.query('SELECT xid::text FROM fenced_lock.admission WHERE key = $1', [key]);
+    const { xid } = rows[0] as { xid: string };
+    const lost = { key, xid, pid: 0, attempt: randomUUID(), epoch: randomUUID() };
+    const rescue = async (text: string, values: readonly unknown[]) =>
+      (await shop.admin.query(text, [...values])).rows as Record<string, unknown>[];
+    return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(5_000));
+  }
+
+  test('is a rollback where the history reaches back to it', async () => {
+    const { key } = await shop.product(1);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    await prisma.$withLock(key, () => {});
+    expect(await outcome(key, { token: token + 1n, turn: 1n })).toBe('aborted');
+  });
+
+  test('is unknown where more turns have passed since than the history has room for', async () => {
+    const { key } = await shop.product(1);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    for (let turn = 0; turn < 17; turn++) await prisma.$withLock(key, () => {});
+    expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
+  });
+
+  test('is unknown where the row was born later', async () => {
+    const token = await prisma.$withLock((await shop.product(1)).key, (_, lock) => lock.token);
+    const { key } = await shop.product(1);
+    await prisma.$withLock(key, () => {});
+    expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
+  });
+});
