@@ -9,6 +9,8 @@ import { rounds } from './rounds.js';
 import { spread, summary } from './statistics.js';
 import type { Tally } from './tally.js';
 
+/** Bursts until what only they run is compiled. */
+const WARM_UP = 10;
 /** Whose burst took longer is not asked again; ms. */
 const SLOW = 1_500;
 
@@ -40,6 +42,14 @@ interface Measured {
 export async function heats(title: string, run: Run, all: readonly Heat[], limits: Limits): Promise<Table> {
   const measured = new Map<Heat, Array<Measured | undefined>>(all.map((heat) => [heat, []]));
   const slow = new Set<Heat>();
+  for (const _ of rounds(run.size(WARM_UP, 0), limits.budget / 2)) {
+    for (const heat of all) {
+      if (slow.has(heat)) continue;
+      const burst = await heat.burst();
+      heat.tally.add(burst);
+      if (burst.end - burst.start > SLOW) slow.add(heat);
+    }
+  }
   for (const round of rounds(limits.count, limits.budget)) {
     for (const heat of inTurn(all, round)) {
       run.step(`${title}: round ${round + 1} of ${limits.count}, ${heat.contestant.name}`);

@@ -5,6 +5,7 @@ import { seeded } from '../measure/random.js';
 import { rounds } from '../measure/rounds.js';
 import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
+import { WARM_UP } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
 import type { Stage } from '../stage.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
@@ -46,7 +47,7 @@ async function measure(stage: Stage, run: Run, contestant: Contestant, one: Sell
   const random = seeded(run.seed);
   const [fromRelease, fromEnd, opening, pings]: [number[], number[], number[], number[]] = [[], [], [], []];
   let ok = 0;
-  for (const remote of [one, other]) ok += await remote.ask('warmUp', task);
+  for (const remote of [one, other]) ok += await remote.ask('warmUp', { ...task, count: run.size(WARM_UP, 3) });
 
   for (let count = 0; count < run.size(15, 2); count++) {
     await sleep(WAITS.least);

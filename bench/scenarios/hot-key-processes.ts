@@ -2,6 +2,7 @@ import { together } from '../measure/burst.js';
 import { type Heat, heats } from '../measure/heats.js';
 import { stamp } from '../measure/stamp.js';
 import { Tally } from '../measure/tally.js';
+import { WARM_UP } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
@@ -20,9 +21,12 @@ export const hotKeyProcesses: Scenario = {
     withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, PROCESSES, async (remotes) => {
       const all: Heat[] = [];
       for (const contestant of run.few) {
-        const tally = await Tally.of(stage, contestant);
+        const tally = await Tally.of(stage, contestant, PROCESSES);
         const task = { contestant: contestant.name, sale: tally.sale };
-        const warm = await Promise.all(remotes.map((remote) => remote.ask('warmUp', task)));
+        const count = run.size(WARM_UP, 3);
+        const warm = await Promise.all(
+          remotes.map((remote, index) => remote.ask('warmUp', { ...task, sale: tally.saleOf(index), count })),
+        );
         for (const ok of warm) tally.add({ ok, failed: {} });
         const [first] = remotes as readonly [Remote<SellerVerbs>];
         all.push({

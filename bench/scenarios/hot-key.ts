@@ -2,6 +2,7 @@ import type { House } from '../house.js';
 import { alone, burst } from '../measure/burst.js';
 import { type Heat, heats } from '../measure/heats.js';
 import { Tally } from '../measure/tally.js';
+import { WARM_UP, warmUp } from '../measure/warm-up.js';
 import type { Stage } from '../stage.js';
 import type { Run, Scenario } from './scenario.js';
 
@@ -32,7 +33,8 @@ export async function atOneKey(house: House, stage: Stage, run: Run, callers: nu
   for (const contestant of run.contestants) {
     const seller = await house.seller(contestant);
     const tally = await Tally.of(stage, contestant);
-    tally.add(await alone(seller, tally.sale, 10));
+    run.step(`${contestant.name} warms up`);
+    tally.add({ ok: await warmUp(seller, tally.sale, run.size(WARM_UP, 10)), failed: {} });
     all.push({
       contestant,
       tally,

@@ -5,6 +5,7 @@ import { farAway } from '../measure/far-away.js';
 import { interleave } from '../measure/interleave.js';
 import { spread, summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
+import { WARM_UP, warmUp } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
 import type { Stage } from '../stage.js';
 import type { Run, Scenario } from './scenario.js';
@@ -56,6 +57,8 @@ async function measure(
     const seller = await house.seller(contestant);
     const tally = await Tally.of(stage, contestant, keys);
     const sales = tally.ids.map((_, index) => tally.saleOf(index));
+    run.step(`${title}: ${contestant.name} warms up`);
+    tally.add({ ok: await warmUp(seller, tally.sale, run.size(WARM_UP, 3)), failed: {} });
     const times: number[] = [];
     tallies.set(contestant.name, tally);
     spent.set(contestant.name, times);

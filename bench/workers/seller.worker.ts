@@ -5,6 +5,7 @@ import { contestantOf } from '../contestants/index.js';
 import { House, type Site } from '../house.js';
 import { alone, type Burst, burst } from '../measure/burst.js';
 import { stamp } from '../measure/stamp.js';
+import { warmUp } from '../measure/warm-up.js';
 import { serve } from './serve.js';
 
 interface Task {
@@ -21,10 +22,8 @@ let endedAt = Number.NaN;
 let releasedAt = Number.NaN;
 
 const verbs = {
-  /** Opens what the contestant needs, and makes one sale, so that nothing is measured that happens once. */
-  async warmUp({ contestant, sale }: Task): Promise<number> {
-    const { ok } = await alone(await sellerOf(contestant), sale, 3);
-    return ok;
+  async warmUp({ contestant, sale, count }: Task & { readonly count: number }): Promise<number> {
+    return await warmUp(await sellerOf(contestant), sale, count);
   },
 
   async alone({ contestant, sale, count }: Task & { readonly count: number }): Promise<Burst> {
