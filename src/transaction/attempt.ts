@@ -30,14 +30,14 @@ const ROW_LOCK_TIMEOUT = 500;
  * Delay between sending the admission and asking Postgres to end the blocking transactions; milliseconds. Most blockers
  * end within it.
  */
-const BLOCKED_FOR = 50;
+const END_BLOCKERS_AFTER = 50;
 /** SQLSTATEs of a refused handle token. FL003: the key's row has another token. FL005: the key has no row any more. */
 const REFUSALS: ReadonlyMap<string, StaleReason> = new Map([
   ['FL003', 'superseded'],
   ['FL005', 'forgotten'],
 ]);
 /** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
-const HELP_TIME = 500;
+const END_BLOCKERS_TIME = 500;
 const SILENT = 'Postgres did not answer its first statement.';
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
 const ANSWER_TIME = 2_000;
@@ -47,16 +47,16 @@ const ANSWER_TIME = 2_000;
  */
 const BACKSTOP = 500;
 /** Grace period for statements in flight after an abort, before their backend is ended; milliseconds. */
-const SHORTLY = 50;
+const DRAIN_GRACE = 50;
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 const LEAST_COMMIT_TIME = 1_000;
 /** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
 const OUTCOME_TIME = 15_000;
 /** SQLSTATE classes that a server also sends while it shuts down. They do not tell whether COMMIT took effect. */
-const TELLS_NOTHING: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
+const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 
 /** What earlier attempts of the same call found. */
-export interface Before {
+export interface EarlierAttempts {
   /** An earlier admission waited in vain for the key's row, although this caller holds the lease. */
   readonly blocked: boolean;
   /** The row whose fence refused an earlier run, if known. */
@@ -104,14 +104,14 @@ export class Attempt<Tx, R> implements Conductor {
   #refused: { readonly error: unknown } | undefined;
   #hasSuccessor = false;
   /** Pending while the backends that block the admission are being ended. */
-  #helping: Promise<void> | undefined;
+  #endingBlockers: Promise<void> | undefined;
   /** Whether COMMIT had no answer and its outcome is being looked up. */
   #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
   #settle: (end: { readonly value: R } | { readonly error: unknown }) => void = () => {};
 
   /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
-  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: Before) {
+  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: EarlierAttempts) {
     this.#call = call;
     this.#blocked = blocked;
     const before: Statement[] = [];
@@ -184,11 +184,11 @@ export class Attempt<Tx, R> implements Conductor {
     const { database, abort, limits } = this.#call;
     if (connection.isBehind) this.#alarm.set(limits.wait.deadline.remaining, () => this.#notAnswered());
     else this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, SILENT);
-    const help = this.#blocked ? this.#askForHelp() : undefined;
+    const help = this.#blocked ? this.#scheduleEndOfBlockers() : undefined;
     try {
       const admission = await this.#entry.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
-      if (this.#helping) await within(this.#helping, HELP_TIME);
+      if (this.#endingBlockers) await within(this.#endingBlockers, END_BLOCKERS_TIME);
       // On the rescue connection and not awaited, so the work is not delayed. Until an epoch exists, the outcome of a
       // lost COMMIT is found by the attempt ids in the key's row.
       if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
@@ -230,11 +230,11 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   /** Ends the transactions that block the admission, if they belong to former holders of the lease. */
-  #askForHelp() {
-    return after(BLOCKED_FOR, () => {
+  #scheduleEndOfBlockers() {
+    return after(END_BLOCKERS_AFTER, () => {
       this.#entry.before.at(-1)?.listen(
         ({ rows: [row] }) => {
-          this.#helping = endBlockers(this.#call, row);
+          this.#endingBlockers = endBlockers(this.#call, row);
         },
         () => {},
       );
@@ -345,7 +345,7 @@ export class Attempt<Tx, R> implements Conductor {
   #onNoAnswer(connection: Connection, error: unknown): void {
     const code = this.#call.database.sqlState(error);
     // Postgres itself refused the COMMIT, so the transaction was rolled back. The database client converts the error.
-    if (code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2))) this.#phase = 'refused';
+    if (code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2))) this.#phase = 'refused';
     else this.#onLost(connection, error);
   }
 
@@ -363,7 +363,7 @@ export class Attempt<Tx, R> implements Conductor {
     if (this.#gate.busy) {
       await this.#call.abort.race(this.#gate.idle()).catch(() => {});
       // Most statements end within the grace period, and then the connection can be used again.
-      if (this.#gate.busy) await within(this.#gate.idle(), SHORTLY);
+      if (this.#gate.busy) await within(this.#gate.idle(), DRAIN_GRACE);
       if (this.#gate.busy) {
         await endBackend(this.#call, admission);
         if ((await within(this.#gate.idle(), ANSWER_TIME)) === OVERDUE) connection.destroy();

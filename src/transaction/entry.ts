@@ -62,7 +62,7 @@ export class Entry<Tx> {
             this.admission.reject(error);
           }
         },
-        (error) => this.admission.reject(over === undefined ? whyOf(error) : error),
+        (error) => this.admission.reject(over === undefined ? unwrapNotRun(error) : error),
       );
     };
     this.#over = over;
@@ -117,6 +117,6 @@ export function askFor({ request, isolationLevel, before = [] }: EntryOptions): 
 }
 
 /** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */
-function whyOf(error: unknown): unknown {
+function unwrapNotRun(error: unknown): unknown {
   return error instanceof NotRun && error.cause !== undefined ? error.cause : error;
 }

@@ -44,7 +44,7 @@ async function repeatedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
     try {
       return await admittedTransaction(call, run === 0 ? call.entry : undefined, refusal);
     } catch (error) {
-      if (run >= limits.retries || !mayPass(error, call)) throw error;
+      if (run >= limits.retries || !isRetryable(error, call)) throw error;
       if (abort.aborted || leases.loss) throw error;
       refusal = error;
       // Jitter, so that two callers that met in a conflict do not meet again.
@@ -54,7 +54,7 @@ async function repeatedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   }
 }
 
-function mayPass(error: unknown, { database }: Pick<Call<unknown, unknown>, 'database'>): boolean {
+function isRetryable(error: unknown, { database }: Pick<Call<unknown, unknown>, 'database'>): boolean {
   if (error instanceof StaleTokenError) return error.reason === 'other-key';
   const code = database.sqlState(error);
   return code === SERIALIZATION_FAILURE || code === DEADLOCK;
