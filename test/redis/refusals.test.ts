@@ -135,7 +135,7 @@ describeWithRedis(
   'a node of a Cluster, by its own address',
   (redis) => {
     test('the error says that keys are not served, or that it is the address of a node', async () => {
-      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*see to its nodes/);
+      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*check its nodes/);
       const other = await startRedis(CLUSTER);
       onTestFinished(() => other.stop());
       const [node, owner] = [new Redis(redis().url), new Redis(other.url)];
