@@ -77,7 +77,7 @@ class OneNode implements Nodes {
     const { status, options } = this.#redis;
     if (this.failure) return `: ${this.failure.message}`;
     if (!options?.sentinels || options.failoverDetector || status !== 'ready') return '';
-    return ' (a client stays with a frozen master that was replaced, unless its option failoverDetector is true)';
+    return ' (to leave a frozen master after a failover, the client needs its option failoverDetector: true)';
   }
 
   addressOf(): string {
