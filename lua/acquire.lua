@@ -1,20 +1,21 @@
--- acquire: takes the lease if the key is free and nobody waits before this holder, or if it is already this holder's;
--- otherwise takes a place in the queue, where that was asked for.
+-- acquire: takes the lease if the key is free and no other process is first in the queue, or if this holder already has
+-- it. Otherwise enters the queue, if `enter` is set.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  leaseTime  receiver  enter  wake  offerTime  pubsub
--- REPLY list: 0 taken; otherwise the milliseconds that the present holder's lease still has, at least 1;
---       -1 if that key never expires, which no lease of ours does; then, where it was not taken, that holder, '' if there
---       is none; where it was, how many wait for it
+-- REPLY list: 0 if taken, then the number of waiting processes; otherwise the milliseconds until the present lease
+--       expires, at least 1, or -1 if it never expires (no lease of this package does); then its holder, '' for none
 -- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
 --
--- `enter`: for how long a place in the queue is wanted; 0 for none. `receiver`: whose channel tells that it is alive.
--- "Already mine" makes it safe to send again after a lost reply (clients resend by themselves after a reconnect), and
--- is how an offer is confirmed. A key that lost its holder has no message to wake the first in the queue, so whoever
--- looks makes the offer.
+-- `enter`: for how long to keep a place in the queue; 0 for no place. `receiver`: the id of the process; its
+-- subscription to the channel of this id shows that it is alive.
+-- Granting a lease that the holder already has makes the script safe to repeat after a lost reply (clients resend by
+-- themselves after a reconnect). It is also how an offer is confirmed. If a key has lost its lease, no message wakes
+-- the first process in the queue, so this script makes the offer.
 --
--- Where no offers are made all who have a place may take a free key. Who has none, and asks for none, lets them go
--- first: otherwise one that gives a key back and asks for it again would always be before those whom that has woken.
+-- Without offers, any process with a place in the queue may take a free key. A process without a place and without
+-- `enter` lets them go first: otherwise a process that releases a key and takes it again would always come before the
+-- processes that the release has woken.
 
 local own = ARGV[1] .. ' ' .. ARGV[3]
 local enter = tonumber(ARGV[4])

@@ -1,11 +1,12 @@
--- extend: gives a lease its full time again, if it is still this holder's.
+-- extend: extends a lease to its full time, if this holder still has it.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  leaseTime  wake  offerTime  pubsub
--- REPLY integer: 1 extended; 0 gone, or somebody else's
+-- REPLY integer: 1 extended; 0 gone, or another holder has the key
 -- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
 --
--- Where nobody has it (a restart, a flush) those who wait do not know, and would sleep to the end of the lost lease.
+-- If nobody has the lease (after a restart or a flush), the waiting processes do not know it and would sleep until the
+-- time of the lost lease. So the script passes the key on.
 
 local holder, time = holder_of(KEYS[1])
 if holder == ARGV[1] then

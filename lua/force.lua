@@ -1,9 +1,9 @@
--- force: takes the key from this holder, whoever asks, and passes it on. From no other: who has it since is well. Values
--- of another type, which are nobody's, are deleted.
+-- force: takes the key from this holder and passes it on. Does not take it from a later holder. Deletes values of
+-- another type, which block the key.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  wake  offerTime  pubsub
--- REPLY integer: 1 it was held, or there was something to delete; 0 not any more
+-- REPLY integer: 1 if it was held, or there was something to delete; 0 if not
 -- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua shared/alien.lua
 
 local cleared = 0

@@ -1,11 +1,11 @@
--- hint: tells the first who waits that this holder is about to give the key back.
+-- hint: tells the first process in the queue that this holder is about to release the key.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  wake  pubsub
--- REPLY integer: 1 told; 0 nobody waits, or it is not this holder's any more
+-- REPLY integer: 1 sent; 0 nobody waits, or the holder does not have the key any more
 -- USES  shared/lease.lua shared/wake.lua
 --
--- A hint and nothing more: it keeps no place and gives no right, so it need not be heard, and may be wrong.
+-- A hint keeps no place and gives no right, so it may be lost, late or wrong.
 
 if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 local first = redis.call('LINDEX', KEYS[2], 0)

@@ -1,9 +1,9 @@
--- inspect: who has a key, for how long yet, and how many processes wait for it.
+-- inspect: the holder of a key, the time until its lease expires, and how many processes wait.
 --
 -- KEYS  lease  queue
 -- ARGV
--- REPLY list: the holder, '' for none; milliseconds that its lease still has; entries of the queue; the number of the
---       name that has a value of another type, which is none of ours, 0 for none
+-- REPLY list: the holder, '' for none; milliseconds until the lease expires; number of queue entries; the index of the
+--       name that has a value of another type, 0 for none
 -- USES  shared/lease.lua shared/alien.lua
 
 local alien = is_alien('GET', KEYS[1]) and 1 or is_alien('LLEN', KEYS[2]) and 2 or 0

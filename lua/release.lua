@@ -1,13 +1,13 @@
--- release: gives back what this holder has, a lease or a place in the queue, and passes the key on.
+-- release: releases this holder's lease, removes its place in the queue, and passes the key on.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  receiver  wake  offerTime  pubsub
 -- REPLY integer: 1 released; 0 it had no lease
 -- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
 --
--- One script for both, because a waiter that gives up may just have been made an offer. A message is a hint that it is
--- worth looking: whoever misses it looks when the lease would have ended. LREM comes first also because a server whose
--- memory is full refuses a script whose first write may need some: a key that cannot be given back would stand still.
+-- One script does both, because a process that gives up waiting may just have got an offer. The message is only a hint:
+-- a process that misses it looks when the lease would have expired. LREM comes first, because a server whose memory is
+-- full refuses a script whose first write may need memory, and then no key could be released.
 
 redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
 local holder = holder_of(KEYS[1])

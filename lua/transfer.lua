@@ -1,12 +1,12 @@
--- transfer: puts a lease into the name of a successor, with its full time, if it is still this holder's.
+-- transfer: transfers a lease to a successor, with its full time, if this holder still has it.
 --
 -- KEYS  lease
 -- ARGV  holder  successor  leaseTime  wake  pubsub
--- REPLY integer: 1 transferred; 0 gone, or somebody else's
+-- REPLY integer: 1 transferred; 0 gone, or another holder has the key
 -- USES  shared/lease.lua shared/wake.lua
 --
--- "Already the successor's" makes it safe to send again after a lost reply. The old holder's process hears of it: callers
--- that wait behind it there would wait for its next renewal otherwise, which finds the lease gone.
+-- A lease that the successor already has counts as transferred, which makes the script safe to repeat after a lost
+-- reply. The message tells the old holder's process, whose callers would otherwise wait for its next renewal.
 
 local holder = holder_of(KEYS[1])
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end

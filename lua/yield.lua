@@ -1,11 +1,12 @@
--- yield: passes the key on if another process waits for it, and gives the lease its full time again if none does.
+-- yield: passes the key on if another process waits. Otherwise extends the lease to its full time.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  leaseTime  wake  offerTime  pubsub
--- REPLY integer: 1 kept; 0 passed on, or it was not this holder's any more
+-- REPLY integer: 1 kept; 0 passed on, or the holder did not have it any more
 -- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
 --
--- Where no offers are made it passes to whoever takes it first. All who wait look then, and take their places again.
+-- Without offers, the first process that looks takes the key. The queue is deleted: all waiting processes look now, and
+-- enter it again.
 
 local holder, time = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end

@@ -21,7 +21,7 @@ import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 import { Outage } from './transaction/outage.js';
 
-/** Puts together what the calls of one extended client share. Nothing here opens a connection. */
+/** Creates what the calls of one extended client share. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
@@ -39,7 +39,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   return {
     parts,
     store,
-    /** The same for each client that was extended further. */
+    /** The port to the database for a client, which may have been extended further. */
     databaseOf(outermost: PrismaInternals): Database<object> {
       const database = databases.get(outermost) ?? prismaDatabase(outermost, rescue.query, concerned);
       databases.set(outermost, database);
@@ -54,7 +54,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   };
 }
 
-/** How long those who wait may take to come for a key, once a message told them of it; milliseconds. */
+/** How long waiting processes may take to look at a key after a wake-up; milliseconds. */
 const HEARD = 50;
 
 function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions, emit: Emit): LeaseStore {
@@ -66,14 +66,17 @@ function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: Resol
       tell,
     );
   const [only, ...others] = redis as [RedisLike, ...RedisLike[]];
-  // Long enough for the one whose turn it is to come by, also if it is late.
+  // Long enough for the process that is next to poll, even if it is late.
   if (others.length === 0) return store(only, wakeUps ? {} : { offerTime: Math.max(1_000, 2 * pollInterval) });
-  // Each node would make its offer to another one.
+  // No offers with several nodes: each node might make its offer to another process.
   const nodes = redis.map((client, node) => store(client, { offerTime: 0 }, emitOf(node, emit)));
   return new QuorumStore(nodes, wakeUps ? HEARD : pollInterval, emit);
 }
 
-/** Those whose names in Redis begin alike share their leases, and nobody else does. */
+/**
+ * Clients whose names in Redis have the same prefix share their leases, so they share a waiting room. Other clients do
+ * not.
+ */
 function roomIdOf({ redis, keyPrefix }: ResolvedOptions): number {
   const prefixes = redis.map((client) => `${(client as unknown as RedisClient).options?.keyPrefix ?? ''}${keyPrefix}`);
   return createHash('sha256')

@@ -16,30 +16,33 @@ import { noticingWrites } from './prisma/outside.js';
 import { standsInTransaction } from './prisma/plain-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 
-/** The client of a lock's transaction: the caller's own, extensions included, without what would leave it. */
+/**
+ * The client of a lock's transaction: the caller's client with its extensions, without the methods that would leave the
+ * transaction.
+ */
 export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;
 
 /** `$tryWithLock` does not wait, so it takes no `waitTime`. */
 export type TryLockOptions = Omit<LockOptions, 'waitTime'>;
 
-/** A resumed handle keeps the lease time that it had. */
+/** A resumed handle keeps its lease time. */
 export type ResumeOptions = Omit<LockOptions, 'leaseTime'>;
 
-/** One for all calls without options: it is there as long as its caller waits. */
+/** One object for all calls without options, because it exists as long as a caller waits. */
 const NONE = Object.freeze({});
 
 /**
- * A client whose models of these names have the field: applying the extension to another one does not compile. Names
- * that only the run time knows are checked there.
+ * A client whose models have the field. Applying the extension to another client does not compile. Names that are only
+ * known at run time are checked then.
  */
 type WithFence<Model extends string, Field extends string> = string extends Model | Field
   ? unknown
   : { [M in Model as Uncapitalize<M>]: { fields: { [F in Field]: unknown } } };
 
 /**
- * The Prisma client extension: adds `$withLock`, `$tryWithLock`, `$lock`, `$resumeLock` and `$locks`.
+ * The Prisma client extension. Adds `$withLock`, `$tryWithLock`, `$lock`, `$resumeLock` and `$locks`.
  *
- * @throws InvalidOptionError for an option that cannot be used, when it is made and when it is applied.
+ * @throws InvalidOptionError for an option that cannot be used, when the extension is made or applied.
  */
 export function fencedLock<const Model extends string = never, const Field extends string = 'fence'>(
   options: FencedLockOptions & {
@@ -71,7 +74,8 @@ function extensionOf(resolved: ResolvedOptions) {
       if (options.nested === 'throw' && heldKey() === undefined && standsInTransaction()) {
         throw insideTransaction(method, 'inside the function of a `$transaction`', keys[0]);
       }
-      // Our own layer has nothing for a transaction, whose hook is another one: there it would only cost time.
+      // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
+      // only cost time.
       const database = databaseOf(outermost === own ? base : outermost);
       return { client: outermost, database, keys, options, given };
     };
@@ -80,15 +84,15 @@ function extensionOf(resolved: ResolvedOptions) {
       query: noticingWrites(),
       client: {
         /**
-         * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are taken all or
-         * none, in an order of their own.
+         * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are all taken or
+         * none, in sorted order.
          *
-         * @returns what `fn` returned, and only if its transaction has committed; inside another call of the same keys,
-         *   whose transaction it joins, when `fn` has ended.
-         * @throws LockTimeoutError, LockUnavailableError: the lock was not had, nothing was done.
-         * @throws LockLostError, StaleTokenError, TransactionAbortedError: it was rolled back.
-         * @throws CommitUnknownError where neither can be found out.
-         * @throws whatever `fn` threw, untouched: it was rolled back.
+         * @returns the result of `fn`, only if its transaction has committed. A call inside another one of the same
+         *   keys joins its transaction and resolves when `fn` has ended.
+         * @throws LockTimeoutError, LockUnavailableError if the lock was not acquired; nothing was done.
+         * @throws LockLostError, StaleTokenError, TransactionAbortedError if the transaction was rolled back.
+         * @throws CommitUnknownError if it cannot be found out whether the transaction has committed.
+         * @throws the error of `fn`, unchanged; the transaction was rolled back.
          */
         $withLock<T, R>(
           this: T,
@@ -104,9 +108,9 @@ function extensionOf(resolved: ResolvedOptions) {
         },
 
         /**
-         * `$withLock` that does not wait: `{ acquired: false }` if somebody else has one of the keys now.
+         * `$withLock` without waiting. Resolves to `{ acquired: false }` if another caller has one of the keys.
          *
-         * @throws as `$withLock`, except LockTimeoutError.
+         * @throws the errors of `$withLock`, except LockTimeoutError.
          */
         async $tryWithLock<T, R>(
           this: T,
@@ -118,15 +122,15 @@ function extensionOf(resolved: ResolvedOptions) {
           checkWork(fn);
           const call = check(this, '$tryWithLock', keys, options);
           if ('waitTime' in options) {
-            throw new InvalidOptionError('waitTime', 'has no place in $tryWithLock, which does not wait.');
+            throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
           }
           return await tryWithLock(parts, call, fn as Work<object, R>);
         },
 
         /**
-         * A handle: the lock, held until it is released. For work that is more than one transaction.
+         * Returns a handle: a lock that is held until it is released, for work of more than one transaction.
          *
-         * @throws LockTimeoutError, LockUnavailableError: the lock was not had.
+         * @throws LockTimeoutError, LockUnavailableError if the lock was not acquired.
          */
         async $lock<T>(
           this: T,
@@ -138,39 +142,40 @@ function extensionOf(resolved: ResolvedOptions) {
         },
 
         /**
-         * The handle that `state` was made from by `toJSON()`, in this process from now on; the old one is lost.
+         * Continues, in this process, the handle whose `toJSON()` gave `state`. The old handle loses the lock.
          *
-         * @throws StaleTokenError if somebody else has been admitted since or its row is gone, LockLostError if its lease has ended.
+         * @throws StaleTokenError if another holder has been admitted since, or the key's row is gone; LockLostError if
+         *   the lease has ended.
          */
         async $resumeLock<T>(this: T, state: HandleState, options: ResumeOptions = {}): Promise<LockHandle<LockTx<T>>> {
           const checked = checkState(state);
           const call = check(this, '$resumeLock', checked.keys, options);
           if ('leaseTime' in options)
-            throw new InvalidOptionError('leaseTime', 'is that of the handle that is resumed.');
+            throw new InvalidOptionError('leaseTime', 'cannot be changed by $resumeLock. Leave it out.');
           const handle = await resume(parts, call, checked);
           return handle as unknown as LockHandle<LockTx<T>>;
         },
 
         /** For operators. */
         $locks: {
-          /** What both servers know of a key. */
+          /** The state of a key in Redis and Postgres. */
           async inspect(key: string): Promise<LockState> {
             return await inspect(store, databaseOf(base).rescue, checkKey(key));
           },
-          /** The keys that somebody has or waits for now. */
+          /** The keys that are held or waited for. */
           async list(): Promise<readonly LockState[]> {
             return await list(store, databaseOf(base).rescue);
           },
           /**
-           * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
-           * in hand stale. `false` if nobody was in the way.
+           * Takes a key from its holder: ends the transaction that works under it, and makes later writes of the holder
+           * stale. Resolves to `false` if the key was free.
            */
           async forceRelease(key: string): Promise<boolean> {
             const checked = checkKey(key);
             refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
             return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
           },
-          /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
+          /** Turns away waiting callers, waits for running work, and releases all locks. Later calls start anew. */
           async close(): Promise<void> {
             refuseInside(undefined, '$locks.close', heldKey());
             await close();
@@ -190,7 +195,9 @@ function extensionOf(resolved: ResolvedOptions) {
   });
 }
 
-/** What an async function would do, which would be there as long as its caller waits. */
+/**
+ * Converts a throw to a rejection. Not an async function, because its promise would exist as long as the caller waits.
+ */
 function promised<R>(call: () => Promise<R>): Promise<R> {
   try {
     return call();
@@ -199,12 +206,12 @@ function promised<R>(call: () => Promise<R>): Promise<R> {
   }
 }
 
-/** @throws InsideTransactionError on the client of a transaction. */
+/** @throws InsideTransactionError if the method would leave the transaction that it is called in. */
 function refuseInside(client: PrismaInternals | undefined, method: string, key: string | undefined): void {
   if (client === undefined ? key === undefined : !isTransactionClient(client)) return;
   if (client !== undefined) throw insideTransaction(method, 'on the client of a transaction', key);
   throw new InsideTransactionError(
-    `\`${method}\` was called inside the function of a lock, and would wait for its end.`,
+    `\`${method}\` was called inside the function of a lock, and would wait for its end. Call it outside.`,
     {
       key,
     },
@@ -214,7 +221,7 @@ function refuseInside(client: PrismaInternals | undefined, method: string, key: 
 function insideTransaction(method: string, where: string, key: string | undefined): InsideTransactionError {
   return new InsideTransactionError(
     `\`${method}\` was called ${where}, which would wait for the lock while it holds a connection and rows. Call it on ` +
-      'the client itself, outside of any transaction, and work in the transaction that it gives.',
+      'the base client, outside of any transaction, and use the `tx` of its function.',
     { key },
   );
 }

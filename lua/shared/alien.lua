@@ -1,5 +1,5 @@
--- alien: a value of another type where one of ours should be. Somebody else has written there, and every script that
--- comes upon it fails. Found by a command that fails by it: TYPE would be one more that the user needs a right to.
+-- alien: whether a name has a value of another type, written by other software. Scripts that use the name fail. Tested
+-- with a command that fails for it and not with TYPE, which would be one more right for the user.
 
 local function is_alien(verb, name)
   local got = redis.pcall(verb, name)

@@ -1,8 +1,8 @@
--- lease: who has a key, and the time that it was taken for, both in its value: `<holder> <ms>`.
+-- lease: the value of a lease is `<holder> <ms>`: its holder, and the time that it was taken for.
 --
--- Redis counts what is left of a lease by the wall clock of its machine. When that is set back, a lease stands for so
--- much longer, and one that nobody will extend any more would keep the key for all of it. No lease stands for longer
--- than it was taken for, so whoever looks cuts it to that: its holder has counted its own time from before that look.
+-- Redis computes the expiry with the wall clock of its machine. If that is set back, a lease lasts so much longer, and
+-- an abandoned lease would block the key. So every script that reads a lease shortens it to the time that it was taken
+-- for: the holder has counted its own time from an earlier moment.
 
 local function holder_of(lease)
   local value = redis.call('GET', lease)
@@ -15,13 +15,13 @@ local function put(lease, holder, time)
   redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
 end
 
--- PEXPIRE comes first because a server whose memory is full refuses a script whose first write may need some.
+-- PEXPIRE comes first, because a server whose memory is full refuses a script whose first write may need memory.
 local function extend(lease, holder, time, time_before)
   redis.call('PEXPIRE', lease, time)
   if time ~= time_before then put(lease, holder, time) end
 end
 
--- At least 1; -1 if it never ends, which no lease of ours does.
+-- Milliseconds, at least 1; -1 if the value never expires (no lease of this package does).
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
   if left < 0 then return -1 end

@@ -1,13 +1,14 @@
--- pass_on: offers a key that is nobody's to the first who waits for it and still has somebody to hear of it.
+-- pass_on: offers a free key to the first process in the queue that is still subscribed.
 --
--- An offer is a short lease in the waiter's name, which it confirms by taking it: whoever is frozen, or never hears,
--- keeps the others waiting for no longer than that. The message goes to all of them, because each sets its clock by it:
--- if it went to the one alone and was lost there, the others would sleep on beside a free key.
+-- An offer is a short lease in the waiter's name. The waiter confirms it by taking the lease. If the waiter is frozen
+-- or misses the message, the others wait no longer than the offer. The message goes to all waiting processes, because
+-- each sets its timer by it. If it went to one process only and was lost, the others would sleep although the key
+-- becomes free.
 --
--- Where there are no wake-ups who waits comes by itself, and nothing tells whether it has ended: the offer finds out.
--- Where no offers are made (a time of 0) the queue is no order: it only tells that somebody waits.
+-- Without wake-ups, waiting processes look by themselves, and it is unknown whether a process is alive: the offer finds
+-- out. Without offers (offer_time 0), the queue is not an order and only shows that a process waits.
 --
--- Answers with the entry that has been chosen, `own` without an offer, or nil where nobody waits.
+-- Returns the chosen entry; `own` without an offer; nil if nobody waits.
 
 local function pass_on(lease, queue, wake, offer_time, pubsub, own)
   if offer_time == '0' then return nil end

@@ -78,7 +78,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'a lost answer means rolled back',
     file,
-    change: [['if (code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2)))', 'if (code !== null)']],
+    change: [['if (code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)))', 'if (code !== null)']],
     tests: ['test/promises/g3-outcome'],
     why: 'The COMMIT may have held.',
   },
@@ -140,7 +140,10 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'a work of any error runs again',
     file: 'src/transaction/transaction.ts',
     change: [
-      ['if (run >= limits.retries || !mayPass(error, call)) throw error;', 'if (run >= limits.retries) throw error;'],
+      [
+        'if (run >= limits.retries || !isRetryable(error, call)) throw error;',
+        'if (run >= limits.retries) throw error;',
+      ],
     ],
     tests: ['test/fencing/writes/retries'],
     only: 'nothing else',

@@ -155,7 +155,10 @@ export const CALLS: readonly Mutant[] = [
     name: 'resumed without a word to Redis',
     file: 'src/lease/queue/waiting-room.ts',
     change: [
-      ['        if (await this.#shared.store.transfer(claim, successor)) return sentAt;\n', '        return sentAt;\n'],
+      [
+        '        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;\n',
+        '        return sentAt;\n',
+      ],
     ],
     tests: ['test/call/handles-resumed'],
     why: 'The lease would end in the old name, and the handle know nothing of it.',

@@ -9,7 +9,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'caller: one that is gone settles',
     file: 'src/lease/queue/waiter.ts',
-    change: [['    this.#settled = true;\n    offAbort', '    offAbort']],
+    change: [['    this.#isWaiting = true;\n    offAbort', '    offAbort']],
     tests: ['test/lease/close'],
     only: 'leaves no timer',
     why: 'Its wait time would keep the process alive.',
@@ -36,7 +36,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'look that nobody wants any more, left as it is',
     file: contention,
-    change: [['    if (known) this.#means.release(', '    if (!known) this.#means.giveBack(']],
+    change: [['    if (known) this.#dependencies.release(', '    if (!known) this.#dependencies.giveBack(']],
     tests: ['test/lease/queue/place', 'test/lease/queue/signal'],
     why: 'The lease, or the place, would stay until its end.',
   },
@@ -115,14 +115,14 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: queue,
-    change: [['        if (this.#turns === 0) this.#next(lease);', '        this.#next(lease);']],
+    change: [['        if (this.#turns === 0) this.#passOn(lease);', '        this.#passOn(lease);']],
     tests: ['test/call/chain', 'test/lease/queue/hand-over'],
     why: 'Another process would have the key beside it.',
   },
   {
     name: 'turns without an end',
     file: queue,
-    change: [['this.#handovers < this.#shared.maxLocalHandovers', 'this.#handovers < Number.POSITIVE_INFINITY']],
+    change: [['this.#handovers < this.#dependencies.maxLocalHandovers', 'this.#handovers < Number.POSITIVE_INFINITY']],
     tests: ['test/lease/queue/hand-over'],
     why: 'A busy process would never let another one in.',
   },
@@ -174,7 +174,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: behind callers that come now and then',
     file: 'src/lease/queue/waiting-room.ts',
-    change: [['!this.#strict && this.#left.has(key)', '!this.#strict']],
+    change: [['!this.#strict && this.#recentlyReleased.has(key)', '!this.#strict']],
     tests: ['test/lease/queue/lingering'],
     only: 'only one for a while',
     why: 'A single call would give its key back later than it has to.',
@@ -182,7 +182,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: where fairness is strict',
     file: 'src/lease/queue/waiting-room.ts',
-    change: [['!this.#strict && this.#left.has(key)', 'this.#left.has(key)']],
+    change: [['!this.#strict && this.#recentlyReleased.has(key)', 'this.#recentlyReleased.has(key)']],
     tests: ['test/lease/queue/lingering'],
     only: 'strict',
     why: 'Its own next caller would come before those who wait already.',
@@ -228,7 +228,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'what a frozen Redis gave is not given back',
     file: 'src/lease/stores/fallback.ts',
-    change: [['.catch(() => this.#owed.push(claim))', '.catch(() => {})']],
+    change: [['.catch(() => this.#pendingReleases.push(claim))', '.catch(() => {})']],
     tests: ['test/lease/stores/fallback', 'test/call/redis-passed-by'],
     why: 'Others would wait for a lease that nobody has.',
   },
@@ -243,7 +243,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'one owed release holds up the others',
     file: 'src/lease/releases.ts',
-    change: [['      if (oldest && matters && this.#owed.delete(oldest)) this.#owed.set(oldest, matters);\n', '']],
+    change: [['      if (oldest && matters && this.#failed.delete(oldest)) this.#failed.set(oldest, matters);\n', '']],
     tests: ['test/lease/releases'],
     only: 'hold up',
     why: 'A node that is gone would cost the keys of all others the rest of their leases.',
@@ -251,7 +251,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'releases owed without end',
     file: 'src/lease/releases.ts',
-    change: [['      if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);\n', '']],
+    change: [['      if (this.#failed.size > REMEMBERED) dropOldest(this.#failed);\n', '']],
     tests: ['test/lease/releases'],
     only: 'last thousand',
     why: 'An outage would fill the memory, and its end be a flood.',

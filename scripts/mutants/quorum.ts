@@ -64,7 +64,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a node that forgot is not filled up',
     file: quorum,
-    change: [["if (says(index, 'gone')(vote)) this.#fillUp(claim, node);", 'void node;']],
+    change: [["if (says(index, 'gone')(vote)) this.#restore(claim, node);", 'void node;']],
     tests: faults,
     only: 'lost its memory',
     why: 'The next nodes that fail would end the lease.',
@@ -98,7 +98,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a node that failed is asked all the same',
     file: quorum,
-    change: [['isSpared(node) ? node.spare(key) : question(node)', 'question(node)']],
+    change: [['isSpared(node) ? node.skip(key) : question(node)', 'question(node)']],
     tests: faults,
     only: 'left out',
     why: 'Its commands would pile up, and its silence cost time.',
@@ -130,7 +130,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: one message of a release is enough',
     file: 'src/lease/stores/quorum-watch.ts',
-    change: [['      if (!this.#rung) this.#ring();\n      this.#end();', '      this.#end();']],
+    change: [['      if (!this.#woken) this.#sendWakeUp();\n      this.#reset();', '      this.#reset();']],
     tests: faults,
     only: 'one node alone',
     why: 'What fewer say would be heard by nobody.',
@@ -148,7 +148,7 @@ export const QUORUM: readonly Mutant[] = [
     file: 'src/lease/stores/quorum-watch.ts',
     change: [
       ['      if (this.#closed) watch.close();\n      else this', '      this'],
-      ['    for (const timer of this.#trying) timer.stop();\n', ''],
+      ['    for (const timer of this.#retryTimers) timer.stop();\n', ''],
     ],
     tests: faults,
     only: 'is back is listened to',
@@ -182,8 +182,8 @@ export const QUORUM: readonly Mutant[] = [
     file: 'src/lease/queue/acquire-loop.ts',
     change: [
       [
-        'if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#means.rest());',
-        'if (this.#watch?.hears === false) nextLook = this.#means.rest();',
+        'if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#dependencies.rest());',
+        'if (this.#watch?.hears === false) nextLook = this.#dependencies.rest();',
       ],
     ],
     tests: ['test/lease/queue/poll'],

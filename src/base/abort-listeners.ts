@@ -1,9 +1,8 @@
-/** What an `AbortSignal` calls. */
 export interface AbortListener {
   handleEvent(): void;
 }
 
-/** Passes an abort on: one listener on each signal, however many callers share it, because Node warns of more than ten. */
+/** Uses one listener for each signal, however many callers share the signal, because Node warns of more than ten. */
 class AbortListeners implements AbortListener {
   readonly listeners = new Set<AbortListener>();
 
@@ -14,7 +13,7 @@ class AbortListeners implements AbortListener {
 
 const hubs = new WeakMap<AbortSignal, AbortListeners>();
 
-/** Calls `listener` when the signal aborts; not if it has. */
+/** Calls `listener` when the signal aborts. Does nothing for a signal that has aborted already. */
 export function onAbort(signal: AbortSignal | undefined, listener: AbortListener): void {
   if (signal === undefined) return;
   let hub = hubs.get(signal);

@@ -1,19 +1,19 @@
 import { offAbort, onAbort } from './abort-listeners.js';
 
-// Taken once, at import: users run fake timers, and a wall clock can be set back. Every deadline here is
-// monotonic; none is ever compared with another machine's.
+// Captured at import, because tests of users replace the globals with fake timers. Deadlines are monotonic, because a
+// wall clock can be set back, and are never compared with another machine's clock.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 const monotonic = performance.now.bind(performance);
 
-/** The longest delay that a Node timer takes (2^31 - 1 ms, 24.8 days); a longer one would fire at once. */
+/** The longest delay of a Node timer (2^31 - 1 ms, 24.8 days). Node fires a longer one at once. */
 export const LONGEST_TIME = 2 ** 31 - 1;
 
-/** Milliseconds on a clock that never goes back. */
+/** Milliseconds on a monotonic clock. */
 export function now(): number {
   return monotonic();
 }
 
-/** A class and not closures: there is one for every caller that waits. */
+/** A class and not closures, because there is one for every waiting caller. */
 export class Timer {
   readonly #handle: NodeJS.Timeout;
 
@@ -25,7 +25,7 @@ export class Timer {
     stopTimer(this.#handle);
   }
 
-  /** Lets the process end while this timer is all that is left. */
+  /** Lets the process exit although the timer is active. */
   unref(): Timer {
     this.#handle.unref();
     return this;
@@ -37,14 +37,17 @@ export function after(ms: number, action: () => void): Timer {
   return new Timer(ms, action);
 }
 
-/** One action at a time, on one timer: putting it off, as each step of a call does, does not touch the timer. */
+/**
+ * A timer for one action at a time. Postponing the action does not restart the timer, because each step of a call
+ * postpones it.
+ */
 export class Alarm {
   #timer: Timer | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
   #at = Number.POSITIVE_INFINITY;
   #action: () => void = () => {};
 
-  /** Instead of what was set before. */
+  /** Replaces the action that was set before. */
   set(ms: number, action: () => void): void {
     this.#at = now() + ms;
     this.#action = action;
@@ -66,7 +69,7 @@ export class Alarm {
   }
 }
 
-/** A point in time, from now on. */
+/** A point in time, `ms` from now. */
 export class Deadline {
   readonly #at: number;
 
@@ -91,10 +94,10 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** What `within` resolves to when the time ran out first. */
+/** The result of `within` when the time is over first. */
 export const OVERDUE = Symbol('overdue');
 
-/** The promise's result, or `OVERDUE` after `ms`. A later rejection of the promise is nobody's any more. */
+/** The promise's result, or `OVERDUE` after `ms`. A later rejection of the promise is ignored. */
 export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof OVERDUE> {
   return new Promise((resolve, reject) => {
     const timer = after(ms, () => resolve(OVERDUE));
@@ -111,7 +114,7 @@ export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof O
   });
 }
 
-/** The promise's result, or a rejection with `signal.reason` as soon as the signal aborts. */
+/** The promise's result. Rejects with `signal.reason` as soon as the signal aborts. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
-/** Where each error has a section of its own, by its code; the file is part of the package. */
+/** The page with a section for each code. It is part of the package. */
 const DOCS = 'docs/errors.md#';
 
-/** Stable names of everything that can go wrong; compare these, not messages. */
+/** The stable codes of all errors. Compare these, not messages. */
 export type FencedLockErrorCode =
   | 'LOCK_TIMEOUT'
   | 'LOCK_LOST'
@@ -19,14 +19,14 @@ export type FencedLockErrorCode =
 export interface ErrorDetails {
   /** The key of the lock that the error is about. */
   readonly key?: string | undefined;
-  /** The error beneath this one. */
+  /** The error that caused this one. */
   readonly cause?: unknown;
 }
 
-/** The base of every error that this package makes. The caller's own errors are never wrapped in one. */
+/** The base class of all errors of this package. The caller's own errors are never wrapped. */
 export class FencedLockError extends Error {
   readonly code: FencedLockErrorCode;
-  /** The key of the lock, or `undefined` where the error is about none. */
+  /** The key of the lock; `undefined` if the error is not about a lock. */
   readonly key: string | undefined;
 
   constructor(code: FencedLockErrorCode, message: string, details: ErrorDetails = {}) {
@@ -36,15 +36,15 @@ export class FencedLockError extends Error {
     this.key = details.key;
   }
 
-  /** Prisma makes an error of its own of one that reaches it from below, and keeps no more than its `code` and this. */
+  /** Prisma replaces an error that is thrown below it by its own, and keeps only `code` and `meta`. */
   get meta(): { readonly fencedLock: FencedLockError } {
     return { fencedLock: this };
   }
 }
 
 /**
- * The error of this package that `error` is, or that Prisma has made a `PrismaClientKnownRequestError` of; `undefined`
- * where it is neither. What a lock refuses inside its function arrives there in Prisma's form, with the same `code`.
+ * Returns the error of this package that `error` is, or that Prisma has wrapped in a `PrismaClientKnownRequestError`
+ * with the same `code`; otherwise `undefined`. Errors inside the lock's function arrive in Prisma's form.
  */
 export function toFencedLockError(error: unknown): FencedLockError | undefined {
   if (error instanceof FencedLockError) return error;
@@ -63,21 +63,21 @@ export class LockTimeoutError extends FencedLockError {
   }
 }
 
-/** How a lease came to an end before its work did. */
+/** How a lease ended before its work did. */
 export type LossReason = 'expired' | 'gone' | 'overtaken';
 
 const LOST_BECAUSE: Readonly<Record<LossReason, string>> = {
-  expired: 'it was not renewed in time (Redis did not answer, this process stood still, or `renew` is off)',
+  expired: 'it was not renewed in time (Redis did not answer, this process was paused, or `renew` is off)',
   gone: 'Redis no longer has it for this holder',
   overtaken:
-    'another holder, or an operator, has ended its transaction in Postgres, and Redis no longer has it for this one',
+    'another holder or an operator has ended its transaction in Postgres, and Redis no longer has it for this holder',
 };
 
 /** The lease ended before the work did, so the transaction was rolled back. */
 export class LockLostError extends FencedLockError {
   /**
-   * `expired`: it could not be renewed in time. `gone`: Redis no longer has it, or somebody else has. `overtaken`: the same,
-   * and whoever has the key since, or an operator, has ended the transaction.
+   * `expired`: the lease was not renewed in time. `gone`: Redis does not have it any more, or has another holder.
+   * `overtaken`: like `gone`, and the next holder or an operator has ended the transaction.
    */
   readonly reason: LossReason;
 
@@ -93,34 +93,34 @@ export class LockLostError extends FencedLockError {
 }
 
 /**
- * `superseded`: our key has a newer holder. `other-key`: the row was written under another key. `forgotten`: Postgres has no
- * row of our key any more, so nobody can say whether it has one.
+ * `superseded`: the key has a newer holder. `other-key`: the row was written under another key. `forgotten`: Postgres
+ * has no row of the key any more, so it is unknown whether there was a newer holder.
  */
 export type StaleReason = 'superseded' | 'other-key' | 'forgotten';
 
-/** What is known of a refused write, beside the model. */
+/** What is known about a refused write, beside the model. */
 export interface StaleDetails {
   readonly reason?: StaleReason;
-  /** The token that the row carries. */
+  /** The fencing token of the row. */
   readonly fence?: bigint | undefined;
-  /** The condition that the row was looked for by. */
+  /** The condition by which the row was looked for. */
   readonly where?: unknown;
   readonly cause?: unknown;
 }
 
-/** A row had been written with a higher fencing token than ours, so the write was refused. */
+/** A row has a higher fencing token than the caller's, so the write was refused. */
 export class StaleTokenError extends FencedLockError {
   readonly reason: StaleReason;
-  /** Our token. */
+  /** The caller's token. */
   readonly token: bigint;
-  /** The token that the row carries, where it is known. */
+  /** The fencing token of the row, if known. */
   readonly fence: bigint | undefined;
   /**
-   * The model whose row was fresher; its table, where the guard refused a write to one that is no model's. `undefined`
-   * where a handle was refused before it wrote anything.
+   * The model whose row was fresher, or its table if no model has that table. `undefined` if a handle's token was
+   * refused before any write.
    */
   readonly model: string | undefined;
-  /** The condition that the row was looked for by, where it is known. */
+  /** The condition by which the row was looked for, if known. */
   readonly where: unknown;
 
   constructor(key: string, token: bigint, model: string | undefined, details: StaleDetails = {}) {
@@ -129,15 +129,15 @@ export class StaleTokenError extends FencedLockError {
     const unwritten = model === undefined ? 'Nothing was written' : `${row} was not written`;
     const carries =
       fence === undefined ? 'carries a higher fencing token than' : `carries the fencing token ${fence}, above`;
-    const again = 'The transaction was rolled back: take the lock again, and read again what you go by.';
+    const again = 'The transaction was rolled back: take the lock again, and read again the data that you decide by.';
     const messages: Record<StaleReason, string> = {
       'other-key':
         `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
         'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
         'the same key.',
-      superseded: `${unwritten}: the lock ${quoted(key)} has a newer holder than that of the token ${token}. ${again}`,
+      superseded: `${unwritten}: the lock ${quoted(key)} has a newer holder than the one with the token ${token}. ${again}`,
       forgotten:
-        `${unwritten}: Postgres has no row of the lock ${quoted(key)} any more, for which the token ${token} was ` +
+        `${unwritten}: Postgres has no row of the lock ${quoted(key)} any more, in which the token ${token} was ` +
         `registered. It was deleted as idle (\`fenced-lock gc\`), or the database was restored. ${again}`,
     };
     super('STALE_TOKEN', messages[reason], { key, cause });
@@ -149,7 +149,7 @@ export class StaleTokenError extends FencedLockError {
   }
 }
 
-/** Redis did not answer within the wait time, so nobody can say whether the key is free. */
+/** A server did not answer within the wait time, so it is unknown whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
   constructor(
     key: string | undefined,
@@ -167,7 +167,7 @@ export class LockUnavailableError extends FencedLockError {
   }
 }
 
-/** The answer to COMMIT was lost and nobody can say any more whether it held. */
+/** The answer to COMMIT was lost, and it cannot be found out whether the transaction has committed. */
 export class CommitUnknownError extends FencedLockError {
   /** The transaction's id in Postgres, for an administrator. */
   readonly xid: string;
@@ -183,7 +183,7 @@ export class CommitUnknownError extends FencedLockError {
   }
 }
 
-/** The transaction was rolled back although the function did not say so. */
+/** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
   constructor(key: string, why: string, cause?: unknown) {
     super('TRANSACTION_ABORTED', `The transaction under the lock ${quoted(key)} was rolled back: ${why}`, {
@@ -193,46 +193,46 @@ export class TransactionAbortedError extends FencedLockError {
   }
 }
 
-/** The call would leave the transaction that it stands in. */
+/** The call would leave the transaction in whose function it was made. */
 export class InsideTransactionError extends FencedLockError {
   constructor(what: string, details: ErrorDetails = {}) {
     super('INSIDE_TRANSACTION', what, details);
   }
 }
 
-/** The key is already held by the function that this call stands in, and it would wait for itself. */
+/** The key is held by the function in which the call was made, so the call would wait for itself. */
 export class ReentryError extends FencedLockError {
   constructor(key: string) {
     super(
       'REENTRY',
-      `The lock ${quoted(key)} was asked for inside its own function, and would wait for itself. Work on the client ` +
-        'that the outer function was given, and pass it on. A `$withLock` of the same client joins one of the same keys, ' +
-        "unless `reentry: 'throw'` is set; nothing joins a handle.",
+      `The lock ${quoted(key)} was requested inside its own function, so the call would wait for itself. A \`$withLock\` of ` +
+        "the same client joins one of the same keys, unless `reentry: 'throw'` is set; no call joins a handle. Use the " +
+        '`tx` of the outer function, and pass it on.',
       { key },
     );
   }
 }
 
-/** Another key is held by the function that this call stands in. */
+/** Another key is held by the function in which the call was made. */
 export class NestedError extends FencedLockError {
   constructor(key: string, outer: string) {
     super(
       'NESTED',
-      `The lock ${quoted(key)} was asked for inside that of ${quoted(outer)}, which holds a connection and keeps ` +
-        "others waiting meanwhile. Take both keys in the outer call, or set `nested: 'allow'` and give the pool room for it.",
+      `The lock ${quoted(key)} was requested inside the lock ${quoted(outer)}, which holds a connection and keeps other ` +
+        "callers waiting meanwhile. Take both keys in the outer call, or set `nested: 'allow'` and make the pool large enough.",
       { key },
     );
   }
 }
 
-/** The transaction, or the client, has ended: what was asked for was not sent. */
+/** The transaction, the handle or the client has ended. The operation was not sent. */
 export class ClosedError extends FencedLockError {
   constructor(what: string, details: ErrorDetails = {}) {
     super('CLOSED', what, details);
   }
 }
 
-/** The database objects of this package are missing, or this role may not use them. */
+/** The database objects of this package are missing, or the role may not use them. */
 export class NotInstalledError extends FencedLockError {
   constructor(cause: unknown) {
     super(
@@ -245,7 +245,7 @@ export class NotInstalledError extends FencedLockError {
   }
 }
 
-/** An option or a key cannot be used. The message names it and says what would do. */
+/** An option or a key cannot be used. The message names it and says what is allowed. */
 export class InvalidOptionError extends FencedLockError {
   /** The option's name, or `key`. */
   readonly option: string;
@@ -256,7 +256,7 @@ export class InvalidOptionError extends FencedLockError {
   }
 }
 
-/** The code that the errors of each class have; those of the base class have any. */
+/** The code of each class. Errors of the base class may have any code. */
 const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
   [FencedLockError, undefined],
   [LockTimeoutError, 'LOCK_TIMEOUT'],
@@ -273,14 +273,14 @@ const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
   [InvalidOptionError, 'INVALID_OPTION'],
 ]);
 
-/** What the errors of every copy of this package have. */
+/** A property of the errors of every copy of this package. */
 const OURS = Symbol.for('prisma-extension-fenced-lock.error');
 Object.defineProperty(FencedLockError.prototype, OURS, { value: true });
 
-// One process may load this package as ESM and as CommonJS: `instanceof` holds for the errors of the other copy, too.
+// One process may load this package as ESM and as CommonJS, so `instanceof` also accepts errors of the other copy.
 Object.defineProperty(FencedLockError, Symbol.hasInstance, {
   value(this: unknown, value: unknown): boolean {
-    // A class that was derived from one of these.
+    // A subclass that the user has defined.
     if (!CODES.has(this)) return Function.prototype[Symbol.hasInstance].call(this as typeof FencedLockError, value);
     if (typeof value !== 'object' || value === null || !(OURS in value)) return false;
     const code = CODES.get(this);
@@ -288,20 +288,20 @@ Object.defineProperty(FencedLockError, Symbol.hasInstance, {
   },
 });
 
-/** A key as a message shows it: escaped, and never longer than a line. */
+/** A key for a message: escaped, and at most one line long. */
 export function quoted(key: string): string {
   const text = JSON.stringify(key);
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
 }
 
-/** What is beneath an error, and never longer than a few lines: logs often keep the message alone. */
+/** The cause's message for this error's message, at most a few lines, because logs often keep the message only. */
 function reason(cause: unknown): string {
   if (!(cause instanceof Error)) return '';
   const text = cause.message.replace(/\.$/, '');
   return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }
 
-/** A condition as a message shows it. */
+/** A condition for a message. */
 function brief(where: unknown): string {
   const text = JSON.stringify(where, (_, value) => (typeof value === 'bigint' ? String(value) : value)) ?? '';
   return text.length > 200 ? `${text.slice(0, 199)}…` : text;

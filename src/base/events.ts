@@ -1,44 +1,50 @@
 /**
- * What happens beside the caller's way and would otherwise go unseen. None of it changes a result: a failed
- * release, for one, costs the next holder the rest of the lease and nothing else.
+ * What happens in the background and does not change a result. A failed release, for example, only costs the next
+ * holder the rest of the lease.
  */
 export type FencedLockEvent =
-  /** A look at a key had no usable answer; it is repeated while there is wait time. */
+  /** A look at a key in Redis failed. It is repeated within the wait time. */
   | { readonly type: 'look-failed'; readonly key: string; readonly error: unknown }
-  /** A release did not reach Redis. It is sent again while its lease stands, and the lease ends by itself at the latest. */
+  /** A release did not reach Redis. It is sent again until the lease has expired. */
   | { readonly type: 'release-failed'; readonly key: string; readonly error: unknown }
   /** A lease ended before its work did. */
   | { readonly type: 'lease-lost'; readonly key: string; readonly error: unknown }
   /**
-   * Wake-ups of a server cannot be heard at the moment; told once until they are heard again. Waiting callers look again
-   * at intervals instead, with several nodes (`node`, counted from 0) only once most of them are not heard.
+   * Wake-ups of a server do not arrive at the moment. Emitted once until they arrive again. Meanwhile waiting callers
+   * look at intervals; with several nodes (`node`, counted from 0) only if a majority is affected.
    */
   | { readonly type: 'subscriber-down'; readonly node?: number; readonly error: unknown }
-  /** Redis could not be reached, so calls go on without it (`onRedisUnavailable: 'postgres'`); and it is back. */
+  /**
+   * Redis could not be reached, so calls go on without it (`onRedisUnavailable: 'postgres'`); Redis can be reached
+   * again.
+   */
   | { readonly type: 'redis-passed-by'; readonly error: unknown }
   | { readonly type: 'redis-back' }
-  /** One of several nodes (`redis: [a, b, c]`, counted from 0) failed: the others decide without it; and it is back. */
+  /**
+   * One of several nodes (`redis: [a, b, c]`, counted from 0) failed, and the others decide without it; the node
+   * answers again.
+   */
   | { readonly type: 'node-down'; readonly node: number; readonly error: unknown }
   | { readonly type: 'node-back'; readonly node: number }
-  /** A backend of Postgres was ended, because it stood in the way or its transaction had to be decided. */
+  /** A backend of Postgres was ended, because its transaction blocked an admission or its outcome had to be decided. */
   | { readonly type: 'backend-ended'; readonly key: string; readonly pid: number }
-  /** COMMIT was not answered, and its outcome was found out by other means. */
+  /** COMMIT got no answer, and the outcome was looked up in Postgres. */
   | { readonly type: 'commit-resolved'; readonly key: string; readonly outcome: 'committed' | 'aborted' | 'unknown' };
 
 export type Emit = (event: FencedLockEvent) => void;
 
-/** What one of several nodes tells. */
+/** Adds the number of the node to its events. */
 export function emitOf(node: number, emit: Emit): Emit {
   return (event) => emit(event.type === 'subscriber-down' ? { ...event, node } : event);
 }
 
-/** A listener that throws must not decide the fate of a transaction. */
+/** Catches errors of the listener: they must not affect a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
   if (listener === undefined) return () => {};
   const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
   return (event) => {
     try {
-      // An async function is a listener too, and its rejection would end the process.
+      // The listener may be an async function, whose unhandled rejection would end the process.
       Promise.resolve<unknown>(listener(event)).catch(warn);
     } catch (error) {
       warn(error);

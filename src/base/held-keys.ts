@@ -1,14 +1,17 @@
 import { NestedError, ReentryError } from './errors.js';
 import { runInside, type Scope, scopeWith } from './scope.js';
 
-/** What one async context holds; it ends with the lock's function, though what that left behind may go on. */
+/**
+ * The keys that a lock's function holds, in the async context of that function. It ends with the function, although
+ * work that was not awaited may go on.
+ */
 interface Held {
   readonly keys: readonly string[];
-  /** What an inner call of these keys may join; nothing joins a handle. */
+  /** The transaction that an inner call of these keys may join; `undefined` for a handle. */
   readonly joinable: object | undefined;
 }
 
-/** What the present async context holds, the innermost first. */
+/** Everything that the present async context holds, the innermost first. */
 function* allHeld(): Iterable<Held> {
   for (let scope: Scope | undefined = scopeWith('held'); scope !== undefined; scope = scope.outer) {
     const held = scope.inside.held as Held | undefined;
@@ -17,9 +20,9 @@ function* allHeld(): Iterable<Held> {
 }
 
 /**
- * What a call of these keys joins, if its context holds them all and `mayJoin` says so. Refuses one that would wait for
- * itself, or for others while it keeps them waiting: the outer lock holds a connection meanwhile, and as many such calls
- * as the pool has connections hang it.
+ * Returns the transaction that a call of these keys joins, if the context holds all of them and `mayJoin` accepts.
+ * Refuses a call that would wait for itself. Also refuses a call of other keys: the outer lock holds a connection and
+ * keeps other callers waiting, and as many such calls as the pool has connections block each other.
  *
  * @throws ReentryError, NestedError
  */
@@ -40,7 +43,7 @@ export function findJoinable(
   return undefined;
 }
 
-/** A key that the present async context holds, if it holds one. */
+/** A key that the present async context holds, if there is one. */
 export function heldKey(): string | undefined {
   for (const held of allHeld()) return held.keys[0];
   return undefined;
@@ -52,14 +55,14 @@ export function holds(key: string): boolean {
   return false;
 }
 
-/** Runs the lock's function as one that holds `keys`. */
+/** Runs the lock's function in an async context that holds `keys`. */
 export function holding<R>(
   keys: readonly string[],
   joinable: object | undefined,
   work: () => R | Promise<R>,
 ): Promise<R> {
   const held: Held = { keys, joinable };
-  // The transaction of a database client stands in a scope of its own, which is as good.
+  // The database client's transaction already has a scope. Using it saves another one.
   const around = scopeWith('ticket');
   if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());
   return holdingIn(around, held, work);

@@ -1,6 +1,6 @@
 /**
- * What ends a lock's work before its time: its lease is lost, its timeout is over, or the caller's own signal. The
- * first abort counts. The `AbortSignal` that the work may watch is made when it is asked for: most works never do.
+ * Aborts a lock's work early: the lease is lost, the timeout is over, or the caller's signal aborts. The first abort
+ * counts. The `AbortSignal` is created only when it is read, because most work never reads it.
  */
 export class LazyAbort {
   #reason: { readonly value: unknown } | undefined;
@@ -34,7 +34,7 @@ export class LazyAbort {
     if (this.#reason) throw this.#reason.value;
   }
 
-  /** Calls `listener` at the abort; at once, if it has been. Returns the function that takes it back. */
+  /** Calls `listener` on abort; at once if already aborted. Returns the function that removes it. */
   onAbort(listener: () => void): () => void {
     if (this.#reason) listener();
     else this.#listeners.push(listener);
@@ -44,7 +44,7 @@ export class LazyAbort {
     };
   }
 
-  /** The promise's result, or a rejection with the reason as soon as the abort comes. */
+  /** The promise's result. Rejects with the reason as soon as the abort comes. */
   race<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const cancel = this.onAbort(() => reject(this.reason));

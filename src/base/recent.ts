@@ -1,6 +1,6 @@
 import { now } from './clock.js';
 
-/** What has happened lately, by name; of very many names those that are longest ago are forgotten. */
+/** Names that were noted lately, each for a time. Beyond the maximum number, the oldest are dropped. */
 export class Recent {
   readonly #until = new Map<string, number>();
   readonly #most: number;
@@ -9,7 +9,7 @@ export class Recent {
     this.#most = most;
   }
 
-  /** From now on, for `ms`. */
+  /** Notes the name for `ms`, counted from now. */
   note(name: string, ms: number): void {
     this.#until.delete(name);
     this.#until.set(name, now() + ms);

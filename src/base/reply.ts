@@ -1,13 +1,13 @@
 /**
- * A result that comes once. Not a promise until somebody asks for one: a turn has several that nobody awaits, and where
- * async contexts are followed by hooks, as on Node 20 and 22, each promise costs about as much as a statement's text.
+ * A result that comes once. It creates a promise only on request: a turn has several replies that nobody awaits, and on
+ * Node 20 and 22, where AsyncLocalStorage uses hooks, each promise is expensive.
  */
 export class Reply<T> {
   #outcome: { readonly value: T } | { readonly error: unknown } | undefined;
   #listener: { resolved(value: T): void; rejected(error: unknown): void } | undefined;
   #promise: Promise<T> | undefined;
 
-  /** The first call of this or `reject` counts. */
+  /** The first call of `resolve` or `reject` counts. */
   resolve(value: T): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = { value };
@@ -20,12 +20,12 @@ export class Reply<T> {
     this.#listener?.rejected(error);
   }
 
-  /** `undefined` where it has not come, or was a rejection. */
+  /** `undefined` if there is no result yet, or if it is a rejection. */
   get value(): T | undefined {
     return this.#outcome !== undefined && 'value' in this.#outcome ? this.#outcome.value : undefined;
   }
 
-  /** Calls one of them, once, now or later. Either this or `promise` is used, and this once. */
+  /** Calls one of the functions once, now or later. Use either this, once, or `promise`. */
   listen(resolved: (value: T) => void, rejected: (error: unknown) => void): void {
     this.#listener = { resolved, rejected };
     if (this.#outcome === undefined) return;

@@ -1,57 +1,63 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { after, type Timer } from './clock.js';
 
-/** What an async context may be inside of. */
+/** What an async context may belong to. */
 interface Inside {
-  /** The right of a transaction to a fenced connection. */
+  /** The ticket of a transaction that needs a fenced connection. */
   readonly ticket: unknown;
-  /** What the lock's function holds. */
+  /** The keys that a lock's function holds. */
   readonly held: unknown;
-  /** A write of the base client, on its way. */
+  /** A write of the base client that is being sent. */
   readonly write: unknown;
-  /** An operation of the fence's own, on its way. */
+  /** An operation of this package that is being sent. */
   readonly own: unknown;
 }
 
-/** One async context, and the one around it. */
+/** An async context, and the one around it. */
 export class Scope {
   #outer: Scope | undefined;
-  /** What was left behind in it may go on, and is inside of nothing any more. */
+  /**
+   * Whether the scope's action has settled. Work that was not awaited may go on, but does not belong to the scope any
+   * more.
+   */
   ended = false;
   inside: { -readonly [Name in keyof Inside]?: Inside[Name] };
 
   constructor(inside: Partial<Inside>) {
     this.#outer = shared.storage.getStore();
-    // Each `outer` drops those that have ended, further out as well.
+    // Reading `outer` removes ended scopes from the chain, at every level.
     let around = this.outer;
     while (around !== undefined) around = around.outer;
     this.inside = inside;
   }
 
-  /** Those that have ended are not kept: a chain of calls that each begin in what the one before left behind would grow. */
+  /**
+   * Skips scopes that have ended. Otherwise the chain would grow without end if each call begins in work that the
+   * previous one did not await.
+   */
   get outer(): Scope | undefined {
     while (this.#outer?.ended) this.#outer = this.#outer.outer;
     return this.#outer;
   }
 
-  /** Runs `action` in it. */
+  /** Runs `action` in this scope. */
   run<R>(action: () => R): R {
     return shared.storage.run(this, action);
   }
 }
 
-/** How long nobody has been in a scope before async contexts are not followed any more; ms. */
+/** How long after the last scope has ended the storage is disabled; milliseconds. */
 const IDLE_TIME = 1_000;
 
 /**
- * One storage for everything: before Node 24 async contexts are followed by hooks, and each storage that has been used adds to the
- * price of every promise of the process. On `globalThis`, because a pool may have been fenced by another copy of this
- * package, or by the same one before a dev server's reload.
+ * The one storage of this package. Before Node 24, AsyncLocalStorage uses hooks, and each storage makes every promise
+ * of the process more expensive. On `globalThis`, because a pool may have been fenced by another copy of this package,
+ * or by this one before a dev server's reload.
  */
 const SLOT = Symbol.for('prisma-extension-fenced-lock.scope');
 interface Shared {
   readonly storage: AsyncLocalStorage<Scope>;
-  /** Scopes that have begun and not ended. */
+  /** The number of scopes that have begun and not ended. */
   active: number;
   idle: Timer | undefined;
 }
@@ -65,10 +71,10 @@ export function runInside<R>(inside: Partial<Inside>, action: () => Promise<R>):
   shared.active++;
   const end = () => {
     scope.ended = true;
-    // Timers and sockets keep the async context that they were made in.
+    // Timers and sockets keep the async context that they were created in, so drop the references.
     scope.inside = {};
     shared.active--;
-    // An application's own queries between its locks cost what they cost without them.
+    // With the storage disabled, the application's own queries do not pay for it between locks.
     if (shared.active === 0) shared.idle ??= after(IDLE_TIME, rest).unref();
   };
   try {
@@ -86,7 +92,7 @@ function rest(): void {
   if (shared.active === 0) shared.storage.disable();
 }
 
-/** The nearest scope that is inside of this. */
+/** The nearest scope that has this property. */
 export function scopeWith(name: keyof Inside): Scope | undefined {
   let scope = shared.storage.getStore();
   while (scope !== undefined && scope.inside[name] === undefined) scope = scope.outer;

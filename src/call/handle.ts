@@ -16,35 +16,42 @@ import type { LockCall } from './lock-request.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases, type TransactionRequest } from './run-under-leases.js';
 
-/** How long a lease that Postgres says is somebody else's is left to that one, and how often to look; ms. */
+/**
+ * After Postgres has refused a handle's token: how long its lease is left for the process that resumed it, and how
+ * often to look; milliseconds.
+ */
 const TRANSFER_TIME = 1_000;
 const TRANSFER_PAUSE = 50;
 
 /**
- * A lock that is held until it is released, for work that is more than one transaction. Its token was registered in
- * Postgres, for good, before anybody saw it, so other systems may be given it, to refuse lower ones.
+ * A lock that is held until it is released, for work of more than one transaction. Its token is registered and
+ * committed in Postgres before the caller sees it, so it can be handed to other systems, which then refuse lower
+ * tokens.
  */
 export interface LockHandle<Tx> extends Omit<Lock, 'toJSON'>, AsyncDisposable {
   /** Aborts when the lease is lost. */
   readonly signal: AbortSignal;
-  /** Milliseconds for which the lease still stands, renewals aside; 0 once it is lost or released. */
+  /** Milliseconds until the lease expires, if it is not renewed; 0 once it is lost or released. */
   remaining(): number;
   /**
-   * Runs `fn` in a transaction that Postgres admits under this handle's token. Those of one handle run one after the
-   * other.
+   * Runs `fn` in a transaction that Postgres admits under this handle's token. Transactions of one handle run one after
+   * the other.
    *
-   * @throws StaleTokenError, with reason `superseded`, if somebody else has been admitted since; `forgotten`, if Postgres has
-   *   no row of the key any more.
-   * @throws as `$withLock`, and ClosedError after the release.
+   * @throws StaleTokenError, with reason `superseded`, if Postgres has admitted another holder since; `forgotten`, if
+   *   Postgres has no row of the key any more.
+   * @throws the errors of `$withLock`, and ClosedError after the release.
    */
   $transaction<R>(fn: Work<Tx, R>, options?: TransactionOptions): Promise<R>;
-  /** Waits for the transaction that runs, then gives the lock back. Idempotent; never rejects. */
+  /** Waits for the running transaction, then releases the lock. Idempotent; never rejects. */
   release(): Promise<void>;
-  /** What another process needs to resume it. Whoever has it can take the lock over: it is as secret as the lock. */
+  /**
+   * What another process needs to resume the handle. Whoever has it can take over the lock, so keep it as secret as
+   * access to the lock.
+   */
   toJSON(): HandleState;
 }
 
-/** Waits for the lock, and registers its token. */
+/** Waits for the lock and registers its token. */
 export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
   const { keys, options } = call;
   const { waitTime, leaseTime, renew, signal } = options;
@@ -63,7 +70,7 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   }
 }
 
-/** Takes over a lock from the handle that `state` was made from, which is lost by that. */
+/** Takes over the lock of the handle that `state` was made from. That handle loses it. */
 export async function resume<Tx>(
   parts: Parts,
   call: LockCall<Tx>,
@@ -73,7 +80,7 @@ export async function resume<Tx>(
   const { keys, options } = call;
   findJoinable(keys, options.nested, () => false);
   const successors = keys.map(() => randomUUID());
-  // Postgres first: from here on the old handle writes nothing, whatever becomes of Redis.
+  // Postgres comes first: from its commit on, the old handle cannot write, whatever happens in Redis.
   const none = {
     shared: false,
     age: Number.POSITIVE_INFINITY,
@@ -98,7 +105,7 @@ export async function resume<Tx>(
       return parts.handles.add(new Handle(parts, call, new LeaseSet(turns), kept));
     } catch (error) {
       for (const turn of turns) turn.end();
-      // Nothing has been taken over: the old handle, and its state, are to be good again.
+      // No lease was transferred, so make the old handle and its state valid again.
       if (turns.length === 0 && !(error instanceof LockLostError)) {
         const back = { tokens: registered.tokens, successors: holders };
         const own = { ...old, holders: successors };
@@ -111,7 +118,7 @@ export async function resume<Tx>(
   }
 }
 
-/** A transaction that does nothing but write its tokens, or their new holders, into the keys' rows. */
+/** Runs a transaction that only writes the handle's tokens, or their new holders, into the keys' rows. */
 async function register<Tx>(
   parts: Parts,
   { database, options }: LockCall<Tx>,
@@ -141,14 +148,14 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly #tokens: readonly bigint[];
   readonly #abort = new LazyAbort();
   readonly #detach: () => void;
-  /** Ends with the last transaction that was asked for. */
+  /** Resolves when the last requested transaction has ended. */
   #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
 
   constructor(parts: Parts, { database, options }: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
     this.#parts = parts;
     this.#database = database;
-    // The signal was for the waiting.
+    // The caller's signal only ends the waiting for the lock.
     this.#defaults = { ...options, signal: undefined };
     this.#leases = leases;
     this.#tokens = tokens;
@@ -179,18 +186,19 @@ class Handle<Tx> implements LockHandle<Tx> {
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
     const run = this.#run(before, fn, options);
-    // Not what it resolves to: each would hold the result of the one before it.
+    // Do not chain on the result: each promise would hold the result of the transaction before it.
     this.#last = run.then(nothing, nothing).then(() => before);
     return await run;
   }
 
   release(): Promise<void> {
     this.#released ??= this.#last.then(() => this.#end());
-    // Inside its own transaction it would wait for itself; there it is released when that has ended.
+    // Inside a transaction of this handle, waiting for the release would wait for itself. The lock is released when
+    // that transaction has ended.
     return holds(this.key) ? Promise.resolve() : this.#released;
   }
 
-  /** The client is being closed: whoever works by this lock has to know. */
+  /** Called when the client is being closed. `signal` aborts, so that the work under the lock learns of it. */
   close(): Promise<void> {
     this.#abort.abort(new ClosedError('The client was closed, and this lock was given back.', { key: this.key }));
     return this.release();
@@ -229,27 +237,30 @@ class Handle<Tx> implements LockHandle<Tx> {
     try {
       return await runUnderLeases(this.#parts, request, abort, work);
     } catch (error) {
-      // Postgres knows better than the lease: somebody has been admitted since, or has resumed this handle.
+      // Postgres has admitted another holder, or the handle was resumed elsewhere: the lease is worth nothing any more.
       if (error instanceof StaleTokenError && error.model === undefined) this.#leases.lose(error);
       throw error;
     }
   }
 
-  /** Nobody gives back what is lost, so the callers behind it would wait for ever. */
+  /** Ends the handle: otherwise the callers of this process that wait behind it would wait for ever. */
   #onLoss(loss: LockLostError): void {
     this.#abort.abort(loss);
     const resumed = loss.cause instanceof StaleTokenError ? this.#untilTransferred() : undefined;
     void Promise.all([this.#last, resumed]).then(() => this.#end());
   }
 
-  /** Who has resumed it has Postgres's word, and the lease is transferred next: not if we had given it back. */
+  /**
+   * The process that resumed the handle transfers the lease next. Releasing the lease before would pass the key to
+   * another process.
+   */
   async #untilTransferred(): Promise<void> {
     const deadline = new Deadline(TRANSFER_TIME);
     while (!deadline.passed && !(await this.#leases.look())) await sleep(TRANSFER_PAUSE);
   }
 
   #end(): void {
-    // The next caller of this process may have the very same lease, and what becomes of it then is not ours.
+    // The lease may pass to the next caller of this process. Its later loss must not reach this handle.
     this.#detach();
     this.#leases.release();
     this.#parts.handles.delete(this);

@@ -6,8 +6,9 @@ import type { LockOptions } from '../options/options.js';
 import type { Lock, Work } from './lock.js';
 
 /**
- * The transaction of a call, as inner calls of the same keys join it: they work in it, under its token, and it ends with
- * the outermost one. One that fails dooms it, also if its error is caught: what it had begun would stay half done.
+ * The transaction of a call, which inner calls of the same keys join. They work in it under its token, and it ends with
+ * the outermost call. If an inner call fails, the transaction cannot commit, even if the error is caught: it would
+ * commit half of the inner call's work.
  */
 export class JoinableTransaction {
   readonly client: object;
@@ -15,7 +16,7 @@ export class JoinableTransaction {
   readonly #lock: Lock;
   readonly #abort: LazyAbort;
   readonly #isolationLevel: string | undefined;
-  /** Of those that run when the outer function ends: what they had done is rolled back. */
+  /** Aborts the inner calls that still run when the outer function ends: their writes are rolled back. */
   readonly #over = new LazyAbort();
   #running = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -28,7 +29,7 @@ export class JoinableTransaction {
     this.#isolationLevel = isolationLevel;
   }
 
-  /** @throws InvalidOptionError for an option that the transaction cannot follow any more. */
+  /** @throws InvalidOptionError for an option that cannot be changed for a transaction that has begun. */
   async join<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R> {
     const { isolationLevel, retries, timeout, signal } = options;
     if (isolationLevel !== undefined && isolationLevel !== this.#isolationLevel) {
@@ -62,7 +63,9 @@ export class JoinableTransaction {
     }
   }
 
-  /** Called when the outer function has failed: whoever is still at work must not believe that it has committed. */
+  /**
+   * Called when the outer function has failed. Inner calls that still run must not resolve as if they had committed.
+   */
   end(error: unknown): void {
     if (this.#running === 0) return;
     const why = 'the call whose transaction it had joined ended before it did. See the cause.';

@@ -9,37 +9,43 @@ import type { Successor } from '../transaction/call.js';
 import { type AskedFor, askFor, Entry, type EntryOptions } from '../transaction/entry.js';
 import type { Parts } from './parts.js';
 
-/** One call, checked. */
+/** A call of `$withLock` after the checks of its arguments. */
 export interface LockCall<Tx> {
-  /** The client that it was called on. */
+  /** The client that the method was called on. */
   readonly client: object;
   readonly database: Database<Tx>;
-  /** Sorted by their bytes, without duplicates. */
+  /** Sorted by their UTF-8 bytes, without duplicates. */
   readonly keys: readonly string[];
   readonly options: ResolvedLockOptions;
-  /** The options as they were given. */
+  /** The options as the caller gave them. */
   readonly given: LockOptions;
 }
 
 /**
- * What is begun before the lease is there: how long it keeps its connection without it, how long its admission may wait
- * for the key's row, and whether it begins where others wait for a connection; ms. Beside a look whoever has the row has the
- * lease, too. Beside a COMMIT the row is had when that is done.
+ * Limits of a transaction that begins ahead of its lease. `entryTime`: how long it keeps its connection without the
+ * lease. `rowTime`: how long its admission waits for the key's row. Both in milliseconds. `evenIfWanted`: whether it
+ * begins if other callers wait for a connection.
+ *
+ * Beside a look, the key's row is free if the lease is. Beside another holder's COMMIT, the row is free when the COMMIT
+ * is done.
  */
 const PREOPEN = {
   look: { entryTime: 20, rowTime: 10, evenIfWanted: true },
   commit: { entryTime: 150, rowTime: 100, evenIfWanted: false },
 } as const;
 const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Serializable']);
-/** How long one that was sent with the COMMIT before it may wait for it: only another process can have it; ms. */
+/**
+ * How long an admission that was sent with the COMMIT of the previous turn may wait for the key's row. Only another
+ * process can have locked it; milliseconds.
+ */
 const BEHIND_COMMIT = 500;
 
 /**
- * What a call has from its beginning until it is its turn. One object, because it is there for every caller that waits.
+ * The request of one call, from its start until its turn. A single object, because thousands of callers may wait.
  *
- * Its transaction begins beside the look in Redis, not behind it, where that look is likely to get the lease: nobody
- * waited lately, or the key has been offered. Whoever has to wait after all rolls it back first: a waiting caller holds
- * no connection.
+ * Its transaction begins ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
+ * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
+ * waiting caller holds no connection.
  */
 export class LockRequest<Tx> implements LeaseRequest, Preopen {
   readonly deadline: Deadline;
@@ -47,7 +53,7 @@ export class LockRequest<Tx> implements LeaseRequest, Preopen {
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
   #entry: Entry<Tx> | undefined;
-  /** The connection of the turn before, on which this one's beginning has been sent. */
+  /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
   #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
   #timer: Timer | undefined;
 
@@ -80,14 +86,14 @@ export class LockRequest<Tx> implements LeaseRequest, Preopen {
 
   open(beside: PreopenMoment): void {
     if (this.#entry) return;
-    // A snapshot from before that COMMIT could not write what it wrote.
+    // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
     if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { entryTime, rowTime, evenIfWanted } = PREOPEN[beside];
     try {
       this.#entry = Entry.open(this.#call.database, { ...this.#beginning(holders, rowTime), evenIfWanted });
     } catch {
-      // It is opened again when it is the caller's turn, and then the error is the caller's.
+      // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
     this.#timer = after(entryTime, () => this.discard());
@@ -99,7 +105,7 @@ export class LockRequest<Tx> implements LeaseRequest, Preopen {
     this.#entry = undefined;
   }
 
-  /** Has this call begin with the COMMIT of the turn before it, if it can. */
+  /** Prepares this call to begin in one flight with the COMMIT of the previous turn, if it can. */
   follow(database: Database<unknown>, { holder, shared }: Lease): Successor | undefined {
     const { keys } = this.#call;
     if (database !== this.#call.database || keys.length > 1) return undefined;
@@ -112,13 +118,13 @@ export class LockRequest<Tx> implements LeaseRequest, Preopen {
     };
   }
 
-  /** The transaction, if it has begun. */
+  /** Returns the transaction, if it has begun. */
   take(): Entry<Tx> | undefined {
     this.#timer?.stop();
     if (this.#begun === undefined) return this.#entry;
     this.#entry?.discard();
     const { connection, asked } = this.#begun;
-    // Here and not in `follow`, which runs in the async context of the turn before.
+    // Not in `follow`, because that runs in the async context of the previous turn.
     return Entry.follow(this.#call.database, this.#beginning([], BEHIND_COMMIT), connection, asked);
   }
 

@@ -1,22 +1,22 @@
 import type { LazyAbort } from '../base/lazy-abort.js';
 
-/** The lock, as the function under it sees it. */
+/** The lock, as the caller's function gets it. */
 export interface Lock {
-  /** The key; of several, the first in their order. */
+  /** The key; of several, the first in sorted order. */
   readonly key: string;
-  /** All of its keys, sorted by their bytes. */
+  /** All keys, sorted by their UTF-8 bytes. */
   readonly keys: readonly string[];
-  /** The fencing token of this turn: higher than that of every turn of these keys that was admitted before. */
+  /** The fencing token of this turn. It is higher than the tokens of all earlier turns of these keys. */
   readonly token: bigint;
-  /** Aborts when the work must end before its time: the lease is lost, the timeout is over, or the caller's signal. */
+  /** Aborts when the work must end early: the lease is lost, the timeout is over, or the caller's signal aborts. */
   readonly signal: AbortSignal;
-  /** `{ keys, token }` with the token as a string, which JSON has no number for. */
+  /** `{ keys, token }`, with the token as a string, because JSON has no bigint. */
   toJSON(): { readonly keys: readonly string[]; readonly token: string };
 }
 
 export type Work<Tx, R> = (tx: Tx, lock: Lock) => R | Promise<R>;
 
-/** Of one transaction. */
+/** The lock of one transaction. */
 export class HeldLock implements Lock {
   readonly keys: readonly string[];
   readonly token: bigint;

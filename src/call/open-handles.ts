@@ -8,11 +8,14 @@ interface OpenHandle {
   toJSON(): HandleState;
 }
 
-/** How often the rows of open handles are kept from being collected as idle, which takes a day; ms. */
+/**
+ * How often the key rows of open handles are touched, so that `fenced-lock gc` does not delete them as idle after a
+ * day; milliseconds.
+ */
 const TOUCH_EVERY = 3_600_000;
-/** The next try where one has failed; ms. */
+/** Pause before a failed touch is tried again; milliseconds. */
 const TRY_AGAIN = 60_000;
-/** Keys that Postgres is told of at once. */
+/** How many handles one statement touches. */
 const PAGE = 100;
 
 /** The handles of one client that have not been released. */
@@ -34,8 +37,8 @@ export class OpenHandles {
   }
 
   /**
-   * Called at each renewal of any of them. One that begins no transaction for a day would lose its key's row to
-   * `fenced-lock gc`, and be stale though nobody else has come.
+   * Called at each renewal of any handle. Without it, a handle that begins no transaction for a day would lose its
+   * key's row to `fenced-lock gc`, and its token would be refused.
    */
   beat(query: Query): void {
     if (now() < this.#touchAt) return;

@@ -10,30 +10,35 @@ import type { ResolvedLockOptions } from '../options/options.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases } from './run-under-leases.js';
 
-/** A key, as an operator sees it. */
+/** The state of a key, for operators. */
 export interface LockState {
   readonly key: string;
-  /** The random id of the one that has the lease; `undefined` where nobody has. */
+  /** The holder id of the lease; `undefined` if nobody holds the key. */
   readonly holder: string | undefined;
-  /** Milliseconds after which that lease ends by itself, unless it is renewed. */
+  /** Milliseconds until the lease expires, unless it is renewed. */
   readonly expiresIn: number;
-  /** Processes that wait for it. */
+  /** The number of processes that wait for the key. */
   readonly waiting: number;
-  /** What Redis has in the place of the lease or the queue, so that nobody can have the key; `forceRelease` deletes it. */
+  /**
+   * What Redis has under the key's names that is neither a lease nor a queue. It blocks the key; `forceRelease` deletes
+   * it.
+   */
   readonly problem?: string;
-  /** The last token that was admitted and committed; `undefined` where there was none, or it was collected as idle. */
+  /**
+   * The last token that was admitted and committed; `undefined` if there is none, or if its row was deleted as idle.
+   */
   readonly token: bigint | undefined;
-  /** Admissions since the key was first used, or last collected. */
+  /** The number of admissions since the key's row was created. */
   readonly turns: bigint;
   readonly admittedAt: Date | undefined;
   /**
-   * The transaction that is at work under the key; seen only by a role that it belongs to, and not while it is the very
-   * first under this key.
+   * The transaction that works under the key. Visible only to a role that may see its backend, and not during the first
+   * transaction of a key.
    */
   readonly transaction: { readonly pid: number; readonly since: Date } | undefined;
 }
 
-/** Keys that Postgres is asked about at once. */
+/** How many keys one statement asks for. */
 const PAGE = 1_000;
 
 export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
@@ -41,14 +46,14 @@ export async function inspect(store: LeaseStore, query: Query, key: string): Pro
   return state as LockState;
 }
 
-/** The keys that somebody has or waits for. */
+/** The keys that are held or waited for. */
 export async function list(store: LeaseStore, query: Query): Promise<readonly LockState[]> {
   return await describe(await store.list().catch(unavailable()), query);
 }
 
 /**
- * Takes a key from whoever has it: ends the transaction that is at work under it, raises its token, so that what its
- * holder still has in hand is stale, and passes the lease on.
+ * Takes a key from its holder: ends the transaction that works under it, commits a higher token, so that the holder's
+ * later writes are stale, and passes the lease on.
  */
 export async function forceRelease<Tx>(
   parts: Parts,
@@ -63,7 +68,7 @@ export async function forceRelease<Tx>(
     holders: [randomUUID()],
     leaseTime: options.leaseTime,
     shared: false,
-    // Whoever is at work began before this, and is ended for that.
+    // Every transaction that works under the key began before this call, so it is ended.
     age: 0,
     loss: undefined,
     look: async () => {},
@@ -86,7 +91,7 @@ export async function forceRelease<Tx>(
   await runUnderLeases({ ...parts, emit }, request, new LazyAbort(), async () => {});
   const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
   if (holder === undefined && problem === undefined) return ended;
-  // From that holder alone: who has it since was admitted after us, and is well.
+  // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.
   const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, done));
   if (holder !== undefined) parts.room.markLost(key, holder);
   return wasHeld || ended;

@@ -7,7 +7,7 @@ import type { OpenHandles } from './open-handles.js';
 /** What the calls of one extended client share. */
 export interface Parts {
   readonly room: WaitingRoom;
-  /** What the waiting room is known by in Postgres: a signed number of 32 bits. */
+  /** The id of the waiting room in Postgres: a signed 32-bit number. */
   readonly roomId: number;
   readonly handles: OpenHandles;
   readonly fencing: Fencing;

@@ -10,26 +10,29 @@ import type { Entry } from '../transaction/entry.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Parts } from './parts.js';
 
-/** A transaction that a call wants, under what it was granted. */
+/** A transaction to be run under leases that the caller has. */
 export interface TransactionRequest<Tx, R> {
   readonly database: Database<Tx>;
   readonly entry?: Entry<Tx> | undefined;
   readonly leases: Call<Tx, R>['leases'] & { attach(user: LeaseUser): () => void };
   readonly options: ResolvedLockOptions;
-  /** When the wait time is over, in which the admission has to be had. */
+  /** When the wait time is over. The admission must be had before. */
   readonly deadline: Deadline;
   readonly registered?: Registered;
-  /** Called when COMMIT is about to be sent: whose turn it is next. */
+  /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
   readonly successor?: () => Successor | undefined;
-  /** Called when COMMIT has been sent, and nobody's turn begins with it. */
+  /** Called after COMMIT has been sent, if no successor begins with it. */
   readonly committing?: () => void;
-  /** Whether whoever is in the way is ended, of whichever waiting room. */
+  /** Whether to end a blocking transaction whatever its waiting room. */
   readonly endsAnyBlocker?: boolean;
-  /** Whether it goes on while the client is being closed. */
+  /** Whether to go on while the client is being closed. */
   readonly whileClosing?: boolean;
 }
 
-/** Runs it; the loss of a lease and the caller's signal abort it, and until it is admitted the end of the client. */
+/**
+ * Runs the transaction. A lost lease and the caller's signal abort it. Closing the client aborts it until it is
+ * admitted.
+ */
 export async function runUnderLeases<Tx, R>(
   { room, roomId, fencing, outage, emit }: Parts,
   request: TransactionRequest<Tx, R>,

@@ -10,24 +10,24 @@ import { type LockCall, LockRequest } from './lock-request.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases } from './run-under-leases.js';
 
-/** What `$tryWithLock` resolves to: "not now" is a value, everything that is broken an error. */
+/** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
 
 /**
- * One call, from start to end: the lease, then the transaction that Postgres admits, then the release. The lease
- * keeps the others waiting in Redis; that no update is lost is decided by the admission alone.
+ * Runs one call: acquires the lease, runs the transaction that Postgres admits, releases the lease. The lease keeps
+ * other callers waiting in Redis. Only the admission ensures that no update is lost.
  */
 export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
   if (joinable) return await joinable.join(work, call.given);
   const lockRequest = new LockRequest(parts, call);
-  // The one place where a call waits long: whatever hangs on it is there for every caller that waits.
+  // Calls spend their waiting time here, so keep few objects alive: they exist once for every waiting caller.
   const first = await parts.room.enter(call.keys[0] as string, lockRequest);
   const leases = withOthers(first, parts.room, call.keys, lockRequest);
   return await hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases);
 }
 
-/** From the leases to their release. */
+/** Runs the work under the leases, then releases them. */
 async function hold<Tx, R>(
   parts: Parts,
   { client, database, keys, options }: LockCall<Tx>,
@@ -64,12 +64,12 @@ async function hold<Tx, R>(
     };
     return await runUnderLeases(parts, request, abort, run);
   } finally {
-    // The outcome is known, or nobody will ever know it. Nothing here throws.
+    // The outcome is known, or cannot be found out any more. Nothing here throws.
     leases.release();
   }
 }
 
-/** `withLock` that does not wait: for the lease not at all, for the key's row in Postgres a moment. */
+/** Like `withLock`, but waits neither for the lease nor, beyond a moment, for the key's row in Postgres. */
 export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<TryResult<R>> {
   let begun = false;
   const noted: Work<Tx, R> = (tx, lock) => {
@@ -80,13 +80,16 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
     const value = await withLock(parts, { ...call, options: { ...call.options, waitTime: 0 } }, noted);
     return { acquired: true, value };
   } catch (error) {
-    // Once the work has begun a timeout is its own, of another lock perhaps.
+    // Once the work has begun, the timeout is the work's own, perhaps of another lock.
     if (!begun && error instanceof LockTimeoutError) return { acquired: false };
     throw error;
   }
 }
 
-/** The transaction to join. Only of the same client: that of another one lacks what this one is extended by. */
+/**
+ * The outer transaction to join. Only of the same client: another client's transaction may lack this client's
+ * extensions.
+ */
 function joinableOf({ client, keys, options }: LockCall<unknown>): JoinableTransaction | undefined {
   const mayJoin = (joinable: object) =>
     options.reentry === 'join' && joinable instanceof JoinableTransaction && joinable.client === client;

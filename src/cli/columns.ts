@@ -1,7 +1,7 @@
-/** A cell longer than this pushes aside its own line alone. */
+/** A longer cell is ignored for the column's width: only its own line is shifted. */
 const WIDEST = 48;
 
-/** Rows as lines, cell under cell. */
+/** Formats rows as lines with aligned columns. */
 export function columns(rows: ReadonlyArray<readonly string[]>): string[] {
   const widths: number[] = [];
   for (const row of rows) {

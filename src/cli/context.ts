@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { styleText } from 'node:util';
 import { escapeInvisible } from './visible.js';
 
-/** The world of one run, so that a test can be one. */
+/** The environment of one run, which tests replace. */
 export interface World {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -16,7 +16,7 @@ interface Output {
   write(text: string): unknown;
 }
 
-/** The parts of the project that a command has found and uses; `null`: there is none, and Prisma's defaults hold. */
+/** The files of the project that a command uses; `null` if there is no such file, so that Prisma's defaults apply. */
 interface Used {
   readonly config: string | null;
   readonly schema?: string;
@@ -25,7 +25,7 @@ interface Used {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** What every command may use: where it runs, and how it speaks. */
+/** What all commands share: working directory, environment and output. */
 export class Context {
   readonly cwd: string;
   readonly env: World['env'];
@@ -43,12 +43,12 @@ export class Context {
     this.#json = json;
   }
 
-  /** For people; with --json nothing but the one document is written. */
+  /** Writes a line for people. With --json, only the JSON document is written. */
   say(text = ''): void {
     if (!this.#json) this.#world.stdout.write(`${this.#clean(text)}\n`);
   }
 
-  /** The one document of --json. */
+  /** Writes the JSON document of --json. */
   document(value: object): void {
     if (!this.#json) return;
     const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.#clean(part) : part);
@@ -56,12 +56,12 @@ export class Context {
     this.#world.stdout.write(`${escapeInvisible(JSON.stringify(all, clean, 2))}\n`);
   }
 
-  /** A path as people are shown it: seen from where the command runs. */
+  /** A path relative to the working directory, for messages. */
   shown(path: string): string {
     return relative(this.cwd, path) || '.';
   }
 
-  /** Says which files these are, as Prisma may have others in mind; each once. */
+  /** Reports which files are used, because Prisma may use others. Each is reported once. */
   uses(found: Used): void {
     this.#used ??= {};
     for (const part of ['config', 'schema', 'migrations'] as const) {
@@ -78,14 +78,14 @@ export class Context {
 
   paint(style: Style, text: string): string {
     const colours = this.#world.stdout.isTTY === true && !this.env['NO_COLOR'] && this.env['TERM'] !== 'dumb';
-    // It would ask the process's own stdout, which need not be this one.
+    // styleText would check the stream of the process, which may be another one.
     return colours ? styleText(style, text, { validateStream: false }) : text;
   }
 
-  /** From here on neither the URL nor its password is written, whoever's message brings it. */
+  /** Removes the URL and its password from all further output, even from messages of other packages. */
   hide(url: string): void {
     this.#hidden.set(url, '<url>');
-    // The password alone may be an ordinary word, such as `postgres`: it is looked for where a URL has it.
+    // The password alone may be an ordinary word, such as `postgres`, so it is only replaced where a URL has it.
     const password = /^[a-z+]+:\/\/[^/?#]*?(:[^/?#]*@)/i.exec(url)?.[1];
     if (password !== undefined) this.#hidden.set(password, ':<password>@');
   }

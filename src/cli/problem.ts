@@ -1,14 +1,16 @@
-/** What the user can mend, in a plain sentence: no stack is shown. The command ends with exit code 1. */
+/** An error that the user can fix, shown as one sentence without a stack. Exit code 1. */
 export class Problem extends Error {
   override readonly name: string = 'Problem';
 }
 
-/** The command line itself is wrong: exit code 2. */
+/** A wrong command line. Exit code 2. */
 export class Misuse extends Problem {
   override readonly name = 'Misuse';
 }
 
-/** The message of whatever was thrown; a connection refused on several addresses has one in its parts alone. */
+/**
+ * The message of an error. If a connection was refused at several addresses, only the parts of the error have messages.
+ */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
   return error instanceof Error ? error.message : String(error);

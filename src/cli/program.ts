@@ -14,12 +14,12 @@ import { BEYOND } from './doctor/position.js';
 import { POLICIES } from './migrations/fence-sql.js';
 import { Misuse, messageOf, Problem } from './problem.js';
 
-/** What the process ends with. */
+/** Exit codes of the process. */
 const EXIT = { done: 0, failed: 1, misuse: 2 } as const;
 
-/** Runs one command line, without the program's own name. Returns the exit code. */
+/** Runs one command line (without the program's name). Returns the exit code. */
 export async function run(args: readonly string[], world: World): Promise<number> {
-  // What stands behind `--` is no option, but may be a key of that name.
+  // After `--`, an argument is not an option. It may be a key with that name.
   const end = args.indexOf('--');
   const context = new Context(world, args.slice(0, end < 0 ? undefined : end).includes('--json'));
   let healthy = true;
@@ -128,7 +128,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
 }
 
 function failed(context: Context, program: Command, error: unknown): number {
-  // Help and version "fail" as well, with exit code 0. The rest has been complained about.
+  // Commander also throws for help and version, with exit code 0. It has already printed its messages.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.misuse;
   const message = error instanceof Problem ? error.message : `Unexpected: ${messageOf(error)}`;
   context.complain(`${program.name()}: ${message}`);
@@ -136,13 +136,13 @@ function failed(context: Context, program: Command, error: unknown): number {
   return error instanceof Misuse ? EXIT.misuse : EXIT.failed;
 }
 
-/** It becomes a line of the schema, so it must be what Prisma calls a name. */
+/** The name becomes a line of the schema, so it must be valid for Prisma. */
 function fieldName(text: string): string {
   if (/^[A-Za-z]\w*$/.test(text)) return text;
   throw new InvalidArgumentError('It must be a name: letters, digits and underscores, a letter first.');
 }
 
-/** Postgres takes `public` for everybody, in quotation marks too. */
+/** Postgres treats `public` as all roles, even in quotation marks. */
 function roleName(text: string): string {
   if (text !== '' && text !== 'public') return text;
   throw new InvalidArgumentError('It must be the name of a role. Without --role everybody may lock.');

@@ -1,14 +1,14 @@
-/** What a terminal would obey, hide, reorder by or show as if it were a space. */
+/** Characters that a terminal interprets, hides, reorders, or shows as a space. */
 const INVISIBLE = /(?! )[\p{C}\p{Z}]/gu;
-/** Nothing in it has to be told apart from what stands around it. */
+/** A text that needs no quotes to be told apart from its surroundings. */
 const PLAIN = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+$/u;
 
-/** A text that others chose, on one line: as it is, or, where it could mislead, as a JSON string. */
+/** A text from elsewhere, on one line: unchanged, or as a JSON string if it could mislead. */
 export function visible(text: string): string {
   return PLAIN.test(text) && !/["\\]/.test(text) ? text : escapeInvisible(JSON.stringify(text));
 }
 
-/** The same JSON, with nothing in it that a terminal would obey; its own line ends stay. */
+/** Escapes the characters that a terminal would interpret. Line breaks of the JSON stay. */
 export function escapeInvisible(json: string): string {
   return json.replace(INVISIBLE, (character) =>
     character === '\n'

@@ -23,7 +23,7 @@ interface ResultSet {
   rows: unknown[][];
 }
 
-/** The transaction of a driver adapter of Prisma. */
+/** The transaction object of a Prisma driver adapter. */
 export interface AdapterTransaction {
   readonly options: { readonly usePhantomQuery: boolean };
   queryRaw(query: AdapterQuery): Promise<ResultSet>;
@@ -33,8 +33,8 @@ export interface AdapterTransaction {
 }
 
 /**
- * One transaction of a driver adapter that has no pool of pg, such as one that speaks HTTP. The adapter has sent BEGIN;
- * each statement is a round trip of its own, and nothing tells the command tag or the state of the transaction.
+ * One transaction of a driver adapter without a pool of pg, such as one over HTTP. The adapter has sent BEGIN itself.
+ * Each statement is a round trip, and neither the command tag nor the state of the transaction is known.
  */
 export class AdapterConnection implements Connection {
   stage: Connection['stage'] = 'opening';
@@ -82,7 +82,7 @@ export class AdapterConnection implements Connection {
     if (!this.#transaction.options.usePhantomQuery) await this.#transaction.executeRaw(queryOf('ROLLBACK', []));
   }
 
-  /** Its adapter has always asked for it. */
+  /** The database client always ends a transaction of an adapter itself. */
   abandon(): void {}
 
   destroy(): void {
@@ -97,7 +97,8 @@ export class AdapterConnection implements Connection {
     if (this.stage === 'ending' && sql === 'COMMIT') {
       return await conductor.commit(0 as T);
     }
-    // Such a text may go out as it is, and what stands behind a COMMIT in it would run outside the transaction.
+    // A driver may send such a text by the simple protocol, and a statement after a COMMIT in it would run outside the
+    // transaction.
     if (args.length === 0 && /;\s*\S/.test(sql)) {
       throw new InvalidOptionError(
         'sql',
@@ -115,7 +116,10 @@ export class AdapterConnection implements Connection {
     }
   }
 
-  /** With a phantom query Prisma sends no COMMIT, and leaves it to the adapter; otherwise this gives the connection back. */
+  /**
+   * With a phantom query, Prisma sends no COMMIT and leaves it to the adapter. Otherwise this only returns the
+   * connection.
+   */
   async #onCommit(): Promise<void> {
     if (this.#transaction.options.usePhantomQuery) await this.conductor?.commit(undefined);
     else await this.#onRollback('commit');
@@ -127,7 +131,10 @@ export class AdapterConnection implements Connection {
     await this.#transaction[verb]();
   }
 
-  /** COMMIT of a transaction that a failed statement has aborted is a ROLLBACK that reports success. */
+  /**
+   * Postgres answers COMMIT of a failed transaction with ROLLBACK, and the adapter reports success. So check the
+   * transaction first.
+   */
   async #commit(): Promise<string> {
     if (this.#failed && !(await this.query(OWN_XID, []).then(Boolean, () => false))) {
       await this.rollback();

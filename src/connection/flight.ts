@@ -7,23 +7,23 @@ interface Wire {
   readonly stream: { readonly writable: boolean; write(messages: Buffer): unknown };
 }
 
-/** pg's `Query`, as far as a flight rests on it: with `pipeline` pg takes nothing else. */
+/** pg's `Query` class. With `pipeline`, pg accepts only instances of it. */
 export type QueryClass = new (config: { text: string }) => object;
 
-/** Where a flight is sent from. */
+/** What a flight needs of the connection that it is sent on. */
 export interface Departure {
   parsingOf(statement: Statement): Parsing;
-  /** A statement has been answered that was sent under its name. */
+  /** Called when a statement that was sent under its name has been answered. */
   learn(name: string): void;
-  /** What a statement has failed with that was sent under its name, as it is told. */
+  /** Converts the error of a statement that was sent under its name. */
   errorOf(error: unknown): unknown;
-  /** The server is ready again, or a statement has failed. */
+  /** Called when the server is ready for the next query, or when a statement has failed. */
   onEnd(failed: boolean): void;
 }
 
-/** What pg calls on a query that it was given as an object. */
+/** A query object with the methods that pg calls. */
 interface Flight {
-  /** One for each statement. */
+  /** One reply for each statement. */
   readonly replies: readonly Reply<StatementResult>[];
 }
 
@@ -32,8 +32,8 @@ export type FlightClass = new (statements: readonly Statement[], from: Departure
 const classes = new WeakMap<QueryClass, FlightClass>();
 
 /**
- * Statements that leave in one write and are answered one by one, in their order. One Sync ends them, so where one fails
- * Postgres skips the rest: none runs outside the transaction that a statement before it was to begin.
+ * Statements that are sent in one write and answered one by one, in their order. A single Sync ends them, so if one
+ * fails, Postgres skips the rest: no statement runs outside the transaction that an earlier BEGIN should have begun.
  * https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-PIPELINING
  */
 export function flightClass(Query: QueryClass): FlightClass {
@@ -68,12 +68,12 @@ function makeFlightClass(Query: QueryClass): FlightClass {
         const parsing = this.#from.parsingOf(statement);
         this.#named.push(parsing !== 'unnamed');
         buffers.push(messagesOf(statement, parsing));
-        // Has its answer sent before the next statement runs, which may wait.
+        // A Flush makes the server send this answer before the next statement runs, which may wait.
         const isLast = index === this.#statements.length - 1;
         if (!isLast && !statement.text.startsWith('BEGIN')) buffers.push(FLUSH);
       });
       buffers.push(SYNC);
-      // One that is closed says so by an event.
+      // A closed stream is reported by pg's error event.
       if (stream.writable) stream.write(Buffer.concat(buffers));
       return null;
     }
@@ -97,14 +97,14 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       this.#end(false);
     }
 
-    /** Once: a driver may tell the end of a flight that has failed, too. */
+    /** Once only: pg may call handleReadyForQuery after handleError. */
     #end(failed: boolean): void {
       if (this.#isOver) return;
       this.#isOver = true;
       this.#from.onEnd(failed);
     }
 
-    /** An error of the server, behind which it skips all to the Sync; or one of the connection. */
+    /** An error of the server, which then skips all messages up to the Sync, or an error of the connection. */
     handleError(error: unknown): void {
       const at = this.#at;
       this.#at = this.replies.length;

@@ -1,9 +1,12 @@
 import type { Statement } from '../database/database.js';
 
-// The messages of the extended query protocol that a flight is made of, in one buffer: each write to a socket is a call of
-// the kernel. https://www.postgresql.org/docs/current/protocol-message-formats.html
+// The messages of the extended query protocol for a flight, in one buffer: each write to a socket costs a system call.
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
 
-/** How a statement is sent: parsed anew; parsed under its name, for the next time; by the name that the server knows. */
+/**
+ * How a statement is sent. `unnamed`: parsed each time. `named`: parsed under its name, for later use. `known`: by the
+ * name, without parsing.
+ */
 export type Parsing = 'unnamed' | 'named' | 'known';
 
 export const FLUSH = message('H', Buffer.alloc(0));
@@ -11,13 +14,13 @@ export const SYNC = message('S', Buffer.alloc(0));
 
 const NO_NUMBERS = int16(0);
 const NONE = Buffer.alloc(0);
-/** The unnamed portal, to its end. */
+/** Executes the unnamed portal without a row limit. */
 const EXECUTE = message('E', Buffer.concat([text(''), int32(0)]));
 
-/** Those of a statement without values, which are always the same. */
+/** The messages of statements without values, which never change. */
 const known = new Map<string, Buffer>();
 
-/** Parse, Bind and Execute. Values are bound as text, and so are the results. */
+/** Parse, Bind and Execute. Values and results are in text format. */
 export function messagesOf(statement: Statement, parsing: Parsing): Buffer {
   if (statement.values.length > 0) return encode(statement, parsing);
   let messages = known.get(statement.text);
@@ -31,7 +34,7 @@ export function messagesOf(statement: Statement, parsing: Parsing): Buffer {
 function encode({ text: sql, name = '', values }: Statement, parsing: Parsing): Buffer {
   const called = text(parsing === 'unnamed' ? '' : name);
   const parse = parsing === 'known' ? NONE : message('P', Buffer.concat([called, text(sql), NO_NUMBERS]));
-  // Parse fails where the name is taken, as it is if an answer to an earlier one was lost. Close never fails.
+  // Parse fails if the name is in use, as it is after a lost answer. Close never fails.
   const close = parsing === 'named' ? message('C', Buffer.concat([Buffer.from('S'), called])) : NONE;
   const parts = [text(''), called, NO_NUMBERS, int16(values.length)];
   for (const value of values) {
@@ -45,7 +48,7 @@ function encode({ text: sql, name = '', values }: Statement, parsing: Parsing): 
   return Buffer.concat([close, parse, message('B', Buffer.concat(parts)), EXECUTE]);
 }
 
-/** Its type, its length with the length's own four bytes, its content. */
+/** Type, length (including its own four bytes), content. */
 function message(type: string, content: Buffer): Buffer {
   return Buffer.concat([Buffer.from(type), int32(content.length + 4), content]);
 }

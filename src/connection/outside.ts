@@ -1,8 +1,11 @@
 import { runInside, scopeWith } from '../base/scope.js';
 
-/** A write in the function of a lock, on its way. Whether it belongs to the lock's transaction shows where it arrives. */
+/**
+ * A write by the base client inside the function of a lock. The connection that it arrives on tells whether it belongs
+ * to the lock's transaction.
+ */
 interface OutsideWrite {
-  /** What it is refused with on another connection. */
+  /** The error for a write on another connection. */
   refuse(): Error;
 }
 
@@ -10,12 +13,14 @@ export function writing<R>(write: OutsideWrite, send: () => Promise<R>): Promise
   return runInside({ write }, send);
 }
 
-/** What the write that is on its way here is refused with, if one is. */
+/** The error for the write that is being sent in this async context, if there is one. */
 export function refusalOfWrite(): Error | undefined {
   return (scopeWith('write')?.inside.write as OutsideWrite | undefined)?.refuse();
 }
 
-/** A connection that is no lock's, fetched in the function of a lock: a write that arrives on it is refused. */
+/**
+ * Wraps an ordinary connection that was taken from the pool inside the function of a lock: a write on it is refused.
+ */
 export function refusingWrites<C extends { query(...given: never[]): unknown }>(client: C): C {
   return new Proxy(client, {
     get(target, name) {

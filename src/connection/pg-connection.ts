@@ -20,25 +20,27 @@ const LEVELS: Readonly<Record<string, string>> = {
 const COMMIT: Statement = { text: 'COMMIT', values: [] };
 const ROLLBACK = 'ROLLBACK';
 const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
-/** What a statement that is not sent is answered with. */
+/** The answer to a statement that is not sent. */
 const NOTHING: PgResult = { command: '', rows: [] };
 const ANSWERED = Promise.resolve(NOTHING);
 
 type Answers = readonly Reply<StatementResult>[];
 
-/** One transaction on a connection of pg; `facade` is what the database client sees of it. */
+/** One transaction on a connection of pg. The database client uses its `facade`. */
 export class PgConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
   readonly isBehind: boolean;
   readonly facade: PgClient;
-  /** `undefined` once it is the next transaction's, or back in the pool. */
+  /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
   #line: PgLine | undefined;
-  /** The same, once the next transaction has begun on it. */
+  /** The connection, once the next transaction has begun on it. */
   #passed: PgLine | undefined;
   #answers: Answers = [];
 
-  /** `begun`: the answers to its beginning, which went out with the COMMIT before it. */
+  /**
+   * @param begun the replies to BEGIN and the admission, if they were sent with the COMMIT of the previous transaction.
+   */
   constructor(line: PgLine, begun: Answers = []) {
     this.#line = line;
     this.#answers = begun;
@@ -52,7 +54,7 @@ export class PgConnection implements Connection {
     };
   }
 
-  /** Not where somebody else waits for a connection: who waits for a key must not starve who waits for none. */
+  /** False if another caller waits for a connection of the pool: callers of one key must not starve the others. */
   get canChain(): boolean {
     return this.#line !== undefined && !this.#line.isWanted;
   }
@@ -85,7 +87,7 @@ export class PgConnection implements Connection {
   }
 
   async rollback(): Promise<void> {
-    // Of a transaction that the server has never heard of.
+    // Nothing to roll back if no BEGIN was sent.
     if (this.#line === undefined || this.#answers.length === 0) return;
     await this.#line.rollback();
   }
@@ -96,14 +98,17 @@ export class PgConnection implements Connection {
   }
 
   destroy(): void {
-    // Where the answer to COMMIT is lost, those behind it are, too.
+    // If the answer to COMMIT is lost, the answers after it are lost, too.
     const line = this.#line ?? this.#passed;
     this.#line = undefined;
     this.#passed = undefined;
     line?.destroy();
   }
 
-  /** What the database client sends: BEGIN has gone out with the admission, COMMIT is the conductor's. */
+  /**
+   * Called for each statement of the database client. BEGIN was sent with the admission, and the conductor decides
+   * about COMMIT.
+   */
   #onQuery(query: string | { text: string }): Promise<PgResult> {
     const config = typeof query === 'string' ? { text: query } : query;
     const { text } = config;
@@ -125,7 +130,7 @@ export class PgConnection implements Connection {
     }
     return line.send(config).then(
       (result) => {
-        // `I`: outside a transaction. Nothing but the work's own SQL can have ended it.
+        // `I` means outside a transaction. Only the work's own SQL can have ended it.
         if (line.status === 'I') conductor.ended(result.command);
         conductor.left();
         return result;
@@ -141,7 +146,7 @@ export class PgConnection implements Connection {
     return this.#line;
   }
 
-  /** Prisma remembers its last hundred transactions, and with them what hangs here. */
+  /** Drops all references: Prisma keeps its last hundred transactions and what they refer to. */
   #release(): void {
     const line = this.#line;
     this.#line = undefined;

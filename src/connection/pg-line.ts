@@ -4,17 +4,17 @@ import { type Departure, type FlightClass, flightClass, type QueryClass } from '
 import type { Parsing } from './messages.js';
 import { Prepared } from './prepared.js';
 
-/** A client of pg, out of its pool. */
+/** A client of pg that was taken from its pool. */
 export interface PgClient {
   query(query: unknown): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
-  /** `I` outside a transaction, `T` inside one, `E` inside a failed one; pg 8.23 and later. */
+  /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.23 and later. */
   getTransactionStatus?(): string | null;
 }
 
-/** A pool of pg, as far as it is used. */
+/** The part of pg's pool that is used. */
 export interface PgPool {
   connect(): Promise<PgClient>;
   query(...given: unknown[]): unknown;
@@ -23,7 +23,7 @@ export interface PgPool {
   readonly Client: { readonly Query: QueryClass };
 }
 
-/** What pg answers with. */
+/** The result of a query of pg. */
 export interface PgResult {
   readonly command: string;
   readonly rows: readonly Readonly<Record<string, unknown>>[];
@@ -31,16 +31,19 @@ export interface PgResult {
 
 const preparedOf = new WeakMap<PgPool, Prepared>();
 
-/** A connection from when it leaves the pool until it goes back, for the transactions that follow each other on it. */
+/**
+ * A pooled connection, from when it leaves the pool until it goes back. Several transactions may follow each other on
+ * it.
+ */
 export class PgLine implements Departure {
   readonly #client: PgClient;
   readonly #prepared: Prepared;
   readonly #pool: PgPool;
   readonly #Flight: FlightClass;
-  /** Flights that have not been answered to their end. */
+  /** The number of flights without a complete answer. */
   #inFlight = 0;
   #broken = false;
-  /** Whether a flight has failed, behind which the status is not known. */
+  /** Whether a flight has failed, so that the transaction status is unknown. */
   #isUnsure = false;
   #leaving = false;
   #back = false;
@@ -52,7 +55,7 @@ export class PgLine implements Departure {
     const prepared = preparedOf.get(pool) ?? new Prepared();
     preparedOf.set(pool, prepared);
     this.#prepared = prepared;
-    // One that breaks while nothing is in flight says so by an event, which ends the process where nobody listens.
+    // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
     client.on('error', this.#onError);
   }
 
@@ -88,7 +91,7 @@ export class PgLine implements Departure {
     return this.#prepared.errorOf(error);
   }
 
-  /** One statement; always by the extended protocol, in which the server refuses a text with several. */
+  /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
   send(config: Record<string, unknown>): Promise<PgResult> {
     config['queryMode'] = 'extended';
     return this.#client.query(config) as Promise<PgResult>;
@@ -99,7 +102,9 @@ export class PgLine implements Departure {
     this.#isUnsure = false;
   }
 
-  /** Back to the pool once what is in flight is answered; closed where it is not as it was. */
+  /**
+   * Returns the connection to the pool when everything in flight is answered. Closes it instead if it is not usable.
+   */
   giveBack(): void {
     if (this.#leaving) return;
     this.#leaving = true;
@@ -113,13 +118,13 @@ export class PgLine implements Departure {
 
   onEnd(failed: boolean): void {
     this.#inFlight--;
-    // Twice in a row: it was no statement that failed.
+    // Two failures in a row: the connection is broken, it was not a statement that failed.
     this.#broken ||= failed && this.#isUnsure;
     this.#isUnsure = failed;
     if (this.#leaving && this.#inFlight === 0) this.#settle();
   }
 
-  /** Behind an error pg tells the status only with the next answer, and a flight without statements has one. */
+  /** After an error, pg updates the status only with the next answer. A flight without statements gets one. */
   #settle(): void {
     if (this.#isUnsure && !this.#broken) this.fly([]);
     else this.#leave();
@@ -134,7 +139,7 @@ export class PgLine implements Departure {
     if (this.#back) return;
     this.#back = true;
     this.#client.removeListener('error', this.#onError);
-    // Never inside a transaction: the pool's next user would commit it.
+    // Never return it inside a transaction: the pool's next user would commit that transaction.
     const whole = !this.#broken && (this.status === 'I' || this.status === undefined);
     this.#client.release(whole ? undefined : true);
   }

@@ -1,13 +1,13 @@
 import { NotRun, type Statement } from '../database/database.js';
 import type { Parsing } from './messages.js';
 
-/** No such prepared statement; one of that name is there already. */
+/** SQLSTATEs: no such prepared statement; a prepared statement of that name exists. */
 const LOST: ReadonlySet<unknown> = new Set(['26000', '42P05']);
 
 /**
- * Which connections of a pool know which statement by name, so that the server need not parse it again. Behind a pooler
- * that has another server for each transaction none can know it: that shows in an error, and from then on the pool's
- * statements go out without names.
+ * Remembers which connections of a pool have prepared which statement, so that the server need not parse it again. A
+ * pooler in transaction mode changes the server connection between transactions, so a name may be unknown there. After
+ * the first such error, the pool's statements are sent unnamed.
  */
 export class Prepared {
   readonly #names = new WeakMap<object, Set<string>>();
@@ -18,7 +18,7 @@ export class Prepared {
     return this.#names.get(client)?.has(name) ? 'known' : 'named';
   }
 
-  /** A statement has been answered that was sent under its name. */
+  /** Called when a statement that was sent under its name has been answered. */
   learn(client: object, name: string): void {
     let names = this.#names.get(client);
     if (names === undefined) {
@@ -28,7 +28,10 @@ export class Prepared {
     names.add(name);
   }
 
-  /** What a statement has failed with that was sent under its name: it is to be sent again, where the name was all. */
+  /**
+   * Converts the error of a statement that was sent under its name. If the name was the cause, the statement can be
+   * sent again.
+   */
   errorOf(error: unknown): unknown {
     if (!LOST.has((error as { code?: unknown }).code)) return error;
     this.#isOff = true;

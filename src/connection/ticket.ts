@@ -6,11 +6,14 @@ import { PgConnection } from './pg-connection.js';
 import { type PgClient, PgLine, type PgPool } from './pg-line.js';
 
 /**
- * The right of one transaction to a fenced connection. The database client asks its pool for a connection somewhere deep
- * inside; the async context that it does so in tells which transaction it is for.
+ * Entitles one transaction to a fenced connection. The database client asks its pool for a connection deep inside its
+ * own code. The async context of that request tells which transaction it is for.
  */
 export class Ticket {
-  /** Both forgotten once they have served: timers and sockets keep the async context that they were made in. */
+  /**
+   * Both are dropped after use: timers and sockets keep the async context that they were created in, and this object
+   * with it.
+   */
   #over: Connection | undefined;
   #connected: (connection: Connection) => void;
   readonly #evenIfWanted: boolean;
@@ -23,12 +26,12 @@ export class Ticket {
     this.#connected = connected;
   }
 
-  /** The first connection is its own; what the work itself connects is none of ours. */
+  /** Only the first connection is for the transaction. Further ones are requested by the work itself. */
   get isOpen(): boolean {
     return !this.#used && !this.#closed;
   }
 
-  /** Whether the transaction is on its connection. */
+  /** Whether the transaction has its connection. */
   get used(): boolean {
     return this.#used;
   }
@@ -37,7 +40,7 @@ export class Ticket {
     this.#closed = true;
   }
 
-  /** What the database client gets instead of a connection of the pool. */
+  /** Returns the facade that the database client gets instead of a connection of the pool. */
   async take(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
     this.#used = true;
     if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
@@ -48,7 +51,8 @@ export class Ticket {
   /** The same for an adapter without a pool of pg. */
   takeOther(transaction: AdapterTransaction): AdapterTransaction {
     this.#used = true;
-    // Made here: what fenced the adapter may be another copy of this package, whose classes are not this one's.
+    // The connection is created here, because the adapter may have been wrapped by another copy of this package, with
+    // other classes.
     return this.#had(new AdapterConnection(transaction)).facade;
   }
 
@@ -60,7 +64,7 @@ export class Ticket {
   }
 }
 
-/** That of the transaction for which a connection is fetched in the present async context, while it has none. */
+/** The ticket of the transaction that requests a connection in this async context, if it has none yet. */
 export function openTicket(): Ticket | undefined {
   const ticket = scopeWith('ticket')?.inside.ticket as Ticket | undefined;
   return ticket?.isOpen ? ticket : undefined;
@@ -69,8 +73,9 @@ export function openTicket(): Ticket | undefined {
 const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
 
 /**
- * Has the pool give a fenced connection to the transaction of a lock, and to everybody else what it always gave.
- * `inLock`: whether the present async context is the function of a lock.
+ * Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave.
+ *
+ * @param inLock whether the present async context is the function of a lock.
  */
 export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => boolean): void {
   if (pool[FENCED]) return;

@@ -2,96 +2,109 @@ import type { Reply } from '../base/reply.js';
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Runs one statement with bound values. */
+/** Sends one statement with bound values. */
 export type Query = (text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 
-/** A statement with values that are bound as text. */
+/** A statement whose values are bound as text. */
 export interface Statement {
   readonly text: string;
   readonly values: readonly (string | null)[];
-  /** The name that it may be prepared under: of this text, and of no other. */
+  /** The name for a prepared statement. It must belong to this text only. */
   readonly name?: string;
 }
 
-/** The columns of a row, in the server's text form. */
+/** The columns of a row, in the server's text format. */
 export type TextRow = readonly (string | null)[];
 
-/** What the server answers to a statement. */
+/** The server's answer to a statement. */
 export interface StatementResult {
   readonly rows: readonly TextRow[];
   readonly tag: string;
 }
 
-/** How a transaction begins: BEGIN, and the statements that go out with it. */
+/** How a transaction begins: BEGIN, and the statements that are sent with it. */
 export interface Beginning {
   readonly isolationLevel: string | undefined;
-  /** The last one is the admission. */
+  /** The last statement is the admission. */
   readonly statements: readonly Statement[];
 }
 
-/** Decides on what the database client sends over a connection once the work has begun. */
+/** Decides about what the database client sends on a connection once the work has begun. */
 export interface Conductor {
-  /** A statement of the work is about to be sent: `left` or `failed` follows. Throws what refuses it. */
+  /** Called before a statement of the work is sent; `left` or `failed` follows. Throws to refuse the statement. */
   enter(text: string): void;
   left(): void;
   /** Returns the error that the work gets. */
   failed(error: unknown): unknown;
-  /** The work is over and the database client asks for COMMIT. Resolves when it is done, rejects if it is not. */
+  /** Called when the work is over and the database client sends COMMIT. Resolves if the transaction has committed. */
   commit<T>(done: T): Promise<T>;
-  /** A statement of the work has ended the transaction: `COMMIT` or `ROLLBACK`, as far as the server told. */
+  /**
+   * Called when a statement of the work has ended the transaction. `tag` is `COMMIT` or `ROLLBACK`, as far as the
+   * server told.
+   */
   ended(tag: string): void;
 }
 
-/** COMMIT that has been sent. */
+/** A COMMIT that has been sent. */
 export interface Committing {
-  /** Its tag is `COMMIT`, or `ROLLBACK` where a failed statement had aborted the transaction; rejects without an answer. */
+  /**
+   * Resolves with the tag `COMMIT`, or `ROLLBACK` if a failed statement had aborted the transaction. Rejects without an
+   * answer.
+   */
   readonly answer: Reply<StatementResult>;
   /** The transaction that was begun in the same flight. */
   readonly next: Connection | undefined;
 }
 
 /**
- * One transaction on one connection, in three stages: opening (the admission is on its way, the database client thinks
- * that it has begun), working (its statements pass the conductor), ending (it may send COMMIT or ROLLBACK).
+ * One transaction on one connection. Its stages: `opening` (the admission is in flight; the database client believes
+ * that its BEGIN was sent), `working` (statements pass the conductor), `ending` (the database client may send COMMIT or
+ * ROLLBACK).
  */
 export interface Connection {
   stage: 'opening' | 'working' | 'ending';
   conductor: Conductor | undefined;
-  /** Whether its beginning went out with the COMMIT of another transaction. */
+  /** Whether BEGIN was sent with the COMMIT of another transaction. */
   readonly isBehind: boolean;
-  /** Whether the server says that there is no transaction on it any more; `false` where it does not tell. */
+  /** Whether the server says that there is no transaction any more; `false` if the driver does not tell. */
   readonly isOver: boolean;
-  /** Whether COMMIT may take the next transaction along. */
+  /** Whether the next transaction may begin in one flight with this COMMIT. */
   readonly canChain: boolean;
-  /** An answer for each statement. Behind one that failed the others reject with `NotRun`. */
+  /** One reply for each statement. After a failed statement, the others reject with `NotRun`. */
   begin(beginning: Beginning): readonly Reply<StatementResult>[];
-  /** The answers of the beginning that was sent, by this connection or by the one before it. */
+  /** The replies to the statements of `begin`, sent by this connection or with the COMMIT of the previous one. */
   readonly answers: readonly Reply<StatementResult>[];
-  /** One statement of ours, behind what is in flight. */
+  /** Sends a statement of this package, after everything in flight. */
   readonly query: Query;
   commit(next: Beginning | undefined): Committing;
   rollback(): Promise<void>;
-  /** Where the database client never asked for it: rolls back, and gives it back. */
+  /** Called if the database client will never end the transaction: rolls back and returns the connection. */
   abandon(): void;
-  /** Closes it without waiting for an answer. Idempotent. */
+  /** Closes the connection without waiting for an answer. Idempotent. */
   destroy(): void;
 }
 
-/** A statement that the server has skipped, because one before it failed (the cause), or that was never sent. */
+/**
+ * The error of a statement that was never sent, or that the server skipped because an earlier one failed (see the
+ * cause).
+ */
 export class NotRun extends Error {}
 
-/** One operation of the database client, on its way to the database. */
+/** One operation of the database client, before it is sent. */
 export interface Operation {
   readonly model: string;
   readonly name: string;
   readonly args: unknown;
-  /** Sends it, with these arguments instead. */
+  /** Sends the operation with these arguments. */
   send(args: unknown): Promise<unknown>;
-  /** Sends another operation, of this or another model, in the same transaction, past the hook. */
+  /** Runs another operation, of any model, in the same transaction. It does not pass the hook. */
   run(model: string, name: string, args: unknown): Promise<unknown>;
 }
 
-/** Sees the writes of a transaction that can reach fenced models, just before they are sent; answers in their place. */
+/**
+ * Called before each write that can reach fenced models, if the transaction was opened as `hooked`. Returns the write's
+ * result.
+ */
 export type Hook = (operation: Operation) => Promise<unknown>;
 
 export interface BeginOptions {
@@ -100,9 +113,9 @@ export interface BeginOptions {
   readonly isolationLevel: string | undefined;
 }
 
-/** A model: its table and what its rows lead to. */
+/** A model: its table, and the models that its rows lead to. */
 export interface Model {
-  /** The schema of its table, where the model names one. */
+  /** The schema of the table, if the model names one. */
   readonly schema: string | undefined;
   readonly table: string;
   /** The column of each scalar field. */
@@ -111,46 +124,49 @@ export interface Model {
   readonly relations: ReadonlyMap<string, string>;
 }
 
-/** A transaction of the database client that is about to begin. Exactly one of its verbs has to follow. */
+/** A transaction of the database client that is about to begin. Call exactly one of its methods. */
 export interface Opening<Tx> {
-  /**
-   * COMMIT if `body` resolves, ROLLBACK if it rejects. `hook` sees the writes, where it was opened as hooked. `close`: from
-   * then on nothing begins on `tx`.
-   */
+  /** Commits if `body` resolves, rolls back if it rejects. `close` ends `tx`: no operation begins on it after that. */
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void>;
-  /** Rolls back, and gives the connection back. */
+  /** Rolls back and returns the connection. */
   discard(): void;
 }
 
 export interface OpeningOptions extends BeginOptions {
-  /** What errors name. */
+  /** The key that errors name. */
   readonly key: string;
-  /** Whether some writes need a condition of ours. */
+  /** Whether writes of some models need a condition on the fence. */
   readonly hooked: boolean;
-  /** Whether it begins at all where others wait for a connection of the pool. */
+  /** Whether to begin even if other callers wait for a connection of the pool. */
   readonly evenIfWanted: boolean;
-  /** The connection to begin on; without, one of the pool. */
+  /** The connection to begin on; `undefined` for one of the pool. */
   readonly over: Connection | undefined;
-  /** Called at once with the connection when it is had. */
+  /** Called synchronously when there is a connection. */
   readonly connected: (connection: Connection) => void;
 }
 
-/** What the fence needs of a database client, whose transactions it passes through as `Tx`. */
+/** The port to a database client. `Tx` is its transaction client. */
 export interface Database<Tx> {
-  /** Begins a transaction of the database client, on a connection that is the fence's. */
+  /** Begins a transaction of the database client on a fenced connection. */
   open(options: OpeningOptions): Opening<Tx>;
-  /** A connection of its own: a full or hung pool must not keep us from finding out or ending anything. */
+  /**
+   * Sends a statement over the rescue connection, a separate one: a full or hung pool must not prevent finding out an
+   * outcome or ending a backend.
+   */
   readonly rescue: Query;
-  /** The SQLSTATE that a rejection carries, if it carries one. */
+  /** The SQLSTATE of an error, if it has one. */
   sqlState(error: unknown): string | undefined;
-  /** The DETAIL that Postgres gave with it. */
+  /** The DETAIL of a Postgres error, if it has one. */
   sqlDetail(error: unknown): string | undefined;
-  /** Whether it says that no row matched. */
+  /** Whether the error says that no row matched. */
   isNoMatch(error: unknown): boolean;
-  /** Whether it says that the connection was closed, on a server that may well be there. */
+  /** Whether the error says that the connection was closed. The server may be up. */
   isDisconnect(error: unknown): boolean;
-  /** Whether it says that no connection was had, because the server is not there, or is starting or stopping. */
+  /** Whether the error says that no connection could be made: the server is down, starting or stopping. */
   isUnavailable(error: unknown): boolean;
-  /** An operation that was called on `tx` and never sent, where the client sends none before it is awaited. */
+  /**
+   * The name of an operation that was called on `tx` and never sent, for a client that sends operations only when they
+   * are awaited.
+   */
   unsent?(tx: Tx): string | undefined;
 }

@@ -1,29 +1,35 @@
-// Every statement that this package sends. Values are bound; a name that a user chose stands in none of them. Types,
-// operators and functions are named in full, what hides an operator (IN, BETWEEN, IS DISTINCT FROM) is not used, and the
-// types on both sides of an operator are its own: in a search_path, a better match may be somebody else's, and runs as us.
+// Every statement that this package sends. Values are bound; no statement contains a name that a user chose. All types,
+// operators and functions have their schema, forms that hide an operator (IN, BETWEEN, IS DISTINCT FROM) are avoided,
+// and both operands have the exact types of the operator: otherwise an object of another role that is found by
+// search_path could match better and run with the rights of this role.
 
-/** First statement of a fenced transaction. */
+/** The first statement of a fenced transaction. */
 export const ADMIT = `SELECT fenced_lock.admit($1::pg_catalog.text[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid,
   $4::integer, $5::integer, $6::integer, $7::integer, $8::bigint[], $9::pg_catalog.uuid[], $10::boolean) AS answer`;
 
-/** Where a retried admission is about to wait: its backend and transaction, so that it can be asked what they wait for. */
+/**
+ * The backend and the transaction of an admission that may have to wait, so that the transactions that block it can be
+ * found.
+ */
 export const OWN_TRANSACTION = `SELECT pg_catalog.pg_backend_pid() AS pid,
   extract(epoch FROM pg_catalog.transaction_timestamp())::pg_catalog.text AS began`;
 
-/** Keeps the transaction of a holder that is well, and awaits something else, from being ended as idle. */
+/** Sent in an idle transaction, so that Postgres does not end it by idle_in_transaction_session_timeout. */
 export const STILL_HERE = 'SELECT 1';
 
-/** Answers with our xid; fails where an earlier failure has aborted the transaction. */
+/** Returns the transaction's xid. Fails if an earlier failure has aborted the transaction. */
 export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text AS xid';
 
 /**
- * Ends the backends that $1 waits for, if their transactions are older than $2 milliseconds: they began before
- * our lease, so their holders have lost theirs. One that began after now is older too, or the server's clock has been
- * set back since, and with it the time limits that would have ended that one. Only while $1 is still in its admission,
- * in the transaction that began at $3: this may have come late, and what our work waits for then is nobody's fault, nor
- * is what somebody else's admission waits for who has this backend now, as behind a pooler. And only those that were
- * admitted from the waiting room $4, in which the lease was theirs: who came another way has lost nothing. With NULL,
- * whoever is in the way.
+ * Ends the backends that block backend $1, if their transactions are older than $2 milliseconds: they began before this
+ * call's lease, so their holders have lost theirs. A transaction that seems to begin in the future counts as older: the
+ * server's clock was set back since, so its time limits come late.
+ *
+ * Only while $1 is still in its admission, in the transaction that began at $3. This statement may arrive late, when $1
+ * waits for something else, or when another process uses the backend behind a pooler.
+ *
+ * Only backends whose lease was in waiting room $4: a transaction from elsewhere has not lost a lease there. With NULL,
+ * every blocking backend is ended.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid) AS ended
 FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
@@ -46,10 +52,10 @@ WHERE (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xac
   )`;
 
 /**
- * Ends backend $1 while it is in transaction $2, of the crash epoch $3, and answers when it is gone: a connection
- * that is about to be closed must not go back to the pool as if it were whole. After a crash both numbers are given out
- * again, also together: the epoch keeps us from ending somebody else's work. A COMMIT that waits for its standby is left
- * alone: it would be cut short, and reported as committed though it is not replicated.
+ * Ends backend $1 while it is in transaction $2 of crash epoch $3, and waits until it is gone, so that a connection
+ * that is about to be closed does not go back to the pool. After a crash, pid and xid may both be assigned again; the
+ * epoch prevents ending another transaction. A COMMIT that waits for its standby is not ended: Postgres would report it
+ * as committed although it is not replicated.
  */
 export const END_BACKEND = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid, 1000::bigint) AS ended
 FROM pg_catalog.pg_stat_activity AS a
@@ -64,21 +70,21 @@ FROM fenced_lock.evidence($1::pg_catalog.text, $2::pg_catalog.text) AS e`;
 
 export const START_EPOCH = 'SELECT 1 AS started FROM (SELECT fenced_lock.start_epoch()) AS s';
 
-/** The tables whose guard fires in this session. */
+/** The tables whose guard is active in this session. */
 export const GUARDS = 'SELECT g.schema_name, g.table_name, g.fence_column FROM fenced_lock.guards() AS g';
 
-/** Before an admission: waits for the row of table $1.$2 that has the columns $3. */
+/** Sent before an admission: waits for the lock on the row of table $1.$2 whose columns are $3. */
 export const AWAIT_ROW = `SELECT 1 AS waited FROM (
   SELECT fenced_lock.await_row($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text::pg_catalog.jsonb)
 ) AS w`;
 
-/** Keeps the rows of the keys $1 young, whose holders are $2 and their tokens $3: arrays in JSON. */
+/** Keeps `fenced-lock gc` from deleting the rows of the keys $1 with holders $2 and tokens $3 (JSON arrays) as idle. */
 export const TOUCH = `SELECT 1 AS touched FROM (
   SELECT fenced_lock.touch($1::pg_catalog.text::pg_catalog.jsonb, $2::pg_catalog.text::pg_catalog.jsonb,
     $3::pg_catalog.text::pg_catalog.jsonb)
 ) AS t`;
 
-/** What an operator is shown of the keys $1, in their order: the last admission, and the transaction at work on each. */
+/** The last admission of each of the keys $1, in their order, and the transaction that works under it. */
 export const LAST_ADMISSIONS = `SELECT l.token::pg_catalog.text, l.turns::pg_catalog.text,
   pg_catalog.to_char(l.admitted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS admitted_at,
   a.pid, pg_catalog.to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS working_since

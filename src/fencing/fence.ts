@@ -3,49 +3,55 @@ import type { Model, Operation } from '../database/database.js';
 
 export type Args = Record<string, unknown>;
 
-/** The fence as the writes of one transaction carry it. */
+/** The fence of one transaction, as its writes need it. */
 export interface Fence {
   readonly key: string;
   readonly token: bigint;
-  /** Name of the field that holds a row's fence. */
+  /** The name of the field that holds a row's fence. */
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
   isFenced(model: string): boolean;
-  /** Whether a write of this model can reach rows of a fenced one. */
+  /** Whether a write of this model can reach rows of a fenced model. */
   concerns(model: string): boolean;
-  /** Whether the database itself keeps this model's rows from going back, so that nothing is to be added here. */
+  /** Whether the guard protects this model in the database, so that writes need no condition. */
   isGuarded(model: string): boolean;
-  /** Whether an error of the database client says that no row matched. */
+  /** Whether the database client's error says that no row matched. */
   isNoMatch(error: unknown): boolean;
 }
 
-/** Whether writes of this model have to be made conditional here. */
+/** Whether writes of this model need a condition: it is fenced and has no guard. */
 export function isOurs(model: string, fence: Fence): boolean {
   return fence.isFenced(model) && !fence.isGuarded(model);
 }
 
-/** Not above our token. `<=`, because a holder may write a row twice; tokens are unique, so equal is the holder. */
+/**
+ * The condition that the row's fence is not above this token. `<=` and not `<`, because a holder may write a row twice;
+ * tokens are unique, so an equal fence is the holder's own.
+ */
 export function notFresher(fence: Fence): Args {
   return { [fence.field]: { lte: fence.token } };
 }
 
 /**
- * Written by this very transaction, and so locked to its end. Where the database client looks rows up and then
- * writes them by their ids, only this condition keeps: no other transaction can make it true of a row, or write
- * the row afterwards.
+ * The condition that this transaction has written the row, which keeps it locked until the end. It is the only
+ * condition that holds between the statements of a database client that looks rows up and then writes them by id: no
+ * other transaction can make it true, or write the row afterwards.
  */
 export function claimed(fence: Fence): Args {
   return { [fence.field]: fence.token };
 }
 
-/** A condition and one more. A unique condition keeps its unique fields at the top, so the other goes beside them. */
+/**
+ * Combines two conditions. In a unique condition, the unique fields must stay at the top level, so the other condition
+ * goes into AND.
+ */
 export function also(where: unknown, condition: Args): Args {
   const { AND, ...rest } = (where ?? {}) as Args;
   const others = AND === undefined ? [] : Array.isArray(AND) ? AND : [AND];
   return { ...rest, AND: [...others, condition] };
 }
 
-/** A row's data with the token in it. */
+/** Adds the token to a row's data. */
 export function withToken(model: string, data: unknown, fence: Fence): Args {
   const row = data as Args;
   if (row?.[fence.field] !== undefined) {
@@ -58,11 +64,11 @@ export function withToken(model: string, data: unknown, fence: Fence): Args {
 }
 
 /**
- * Writes the token into a row, in one statement with its condition: from then on it is this transaction's, and whatever
- * the database client does to it cannot meet a fresher one.
+ * Writes the token into a row, by one statement with the condition on its fence. After that, the transaction has the
+ * row locked, and later statements of the database client cannot meet a fresher fence.
  *
- * @returns whether there is such a row.
- * @throws StaleTokenError if it is fresher.
+ * @returns whether the row exists.
+ * @throws StaleTokenError if the row's fence is fresher.
  */
 export async function claim(
   operation: Operation,
@@ -78,8 +84,8 @@ export async function claim(
 }
 
 /**
- * Refuses a write whose data leads to rows of a fenced model without a guard, or from one: Prisma would find those rows,
- * and write them, in statements of its own.
+ * Refuses a nested write from or to a fenced model without a guard: Prisma would look up and write those rows in
+ * separate statements.
  *
  * @throws InvalidOptionError
  */
@@ -105,7 +111,7 @@ export function refuseNested(model: string, data: unknown, fence: Fence): void {
   }
 }
 
-/** The data of the rows that the operations of a nested write make or change. */
+/** The data of the rows that a nested write creates or updates. */
 function nestedData(operations: Args): unknown[] {
   return Object.entries(operations).flatMap(([name, value]) =>
     [value].flat().flatMap((given) => {
@@ -115,7 +121,7 @@ function nestedData(operations: Args): unknown[] {
   );
 }
 
-/** @throws StaleTokenError if a row that matches is fresher. */
+/** @throws StaleTokenError if a matching row has a fresher fence. */
 export async function refuseFresher(
   operation: Operation,
   model: string,
@@ -130,7 +136,9 @@ export async function refuseFresher(
   throw new StaleTokenError(fence.key, fence.token, model, { fence: row[fence.field] as bigint, where: shown });
 }
 
-/** A unique condition as a plain one, which knows no compound keys: `{ a_b: { a, b } }` becomes `{ a, b }`. */
+/**
+ * Converts a unique condition to an ordinary one, which has no compound keys: `{ a_b: { a, b } }` becomes `{ a, b }`.
+ */
 export function plain(model: string, unique: unknown, fence: Fence): Args {
   const { columns, relations } = fence.models.get(model) ?? {};
   const where: Args = {};

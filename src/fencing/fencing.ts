@@ -2,11 +2,14 @@ import { now } from '../base/clock.js';
 import type { Model, Query, Row } from '../database/database.js';
 import { GUARDS } from '../database/sql.js';
 
-/** How old an answer may be before it is asked for again, beside the work; and before the work waits for a new one; ms. */
+/**
+ * Age after which the list of guards is refreshed in the background, and age after which a write waits for a new one;
+ * milliseconds.
+ */
 const FRESH_FOR = 30_000;
 const GOOD_FOR = 60_000;
 
-/** Which models are fenced, by which field, and which of them the database guards. */
+/** Which models are fenced, by which field, and which of them have a guard in the database. */
 export class Fencing {
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
@@ -26,8 +29,8 @@ export class Fencing {
   }
 
   /**
-   * Whether there may be a fenced model without a guard, so that its writes need a condition: also where the last answer is
-   * too old to go by.
+   * Whether the transaction's writes must pass the hook: there may be a fenced model without a guard, or the list of
+   * guards is too old.
    */
   needsHook(aside: Query): boolean {
     if (this.#fenced.size === 0) return false;
@@ -39,14 +42,15 @@ export class Fencing {
     return this.#fenced.has(model);
   }
 
-  /** Whether a write of this model can reach rows of a fenced one. */
+  /** Whether a write of this model can reach rows of a fenced model. */
   concerns(model: string): boolean {
     return this.#concerned.has(model);
   }
 
   /**
-   * A guard may be taken away, and what it did alone has to be done here then: no answer is gone by for longer than a minute.
-   * A busy client asks `aside`, which costs its work nothing; one that had nothing to do asks in its transaction, by `query`.
+   * The models with a guard. A guard may be dropped, so the list is used for a minute at most. A busy client refreshes
+   * it over the rescue connection (`aside`), without delaying work. After a pause it is read in the transaction, by
+   * `query`.
    */
   async guarded(query: Query, aside: Query): Promise<ReadonlySet<string>> {
     const age = now() - this.#askedAt;
@@ -59,7 +63,7 @@ export class Fencing {
     const age = now() - this.#askedAt;
     if (this.#asking || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
     this.#asking = true;
-    // Without an answer the transactions ask for themselves, in a while.
+    // If this fails, the next transactions read the list themselves once it is too old.
     void this.#ask(aside)
       .catch(() => {})
       .finally(() => {
@@ -73,14 +77,14 @@ export class Fencing {
     return undefined;
   }
 
-  /** The columns of a row, by the names of their fields. */
+  /** Converts column names to field names. */
   toFields(model: string | undefined, row: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const columns = [...(this.models.get(model ?? '')?.columns ?? [])];
     const fieldOf = (column: string) => columns.find(([, name]) => name === column)?.[0] ?? column;
     return Object.fromEntries(Object.entries(row).map(([column, value]) => [fieldOf(column), value]));
   }
 
-  /** The table and the columns that a condition names one row by, if it is as plain as that. */
+  /** The table and the columns by which a condition names one row, if the condition has only plain values. */
   rowOf(model: string, where: unknown): readonly [schema: string, table: string, key: string] | undefined {
     const { schema, table, columns } = this.models.get(model) ?? {};
     const fields = Object.entries((where ?? {}) as Record<string, unknown>);
@@ -94,7 +98,7 @@ export class Fencing {
   async #ask(query: Query): Promise<ReadonlySet<string>> {
     const askedAt = now();
     const guarded = this.#match(await query(GUARDS, []));
-    // The answer to a later question may have come before.
+    // A later query may have been answered before this one.
     if (askedAt > this.#askedAt) {
       this.#askedAt = askedAt;
       this.#guarded = guarded;
@@ -113,9 +117,9 @@ export class Fencing {
   }
 }
 
-/** Whether rows of such a model can be reached from a row of this one. */
+/** Whether rows of a model with `isSuch` can be reached from a row of this model. */
 function leadsTo(model: string, models: ReadonlyMap<string, Model>, isSuch: (model: string) => boolean): boolean {
-  // A set grows while it is gone through, and so leads to everything that can be reached.
+  // The loop also visits models that are added while it runs.
   const seen = new Set([model]);
   for (const name of seen) {
     if (isSuch(name)) return true;

@@ -5,16 +5,16 @@ import type { Fencing } from './fencing.js';
 const STALE = 'FL001';
 const WITHOUT_TOKEN = 'FL002';
 
-/** What the guard says of a row that it refused. */
+/** The DETAIL of a refusal by the guard. */
 interface Detail {
   readonly schema?: string;
   readonly table?: string;
   readonly fence?: string | null;
-  /** The columns of its primary key. */
+  /** The columns of the primary key. */
   readonly key?: Readonly<Record<string, unknown>> | null;
 }
 
-/** What the guard refused, as the error that it is; whatever else went wrong, as it was. */
+/** Converts a refusal of the guard to a StaleTokenError. Any other error is returned unchanged. */
 export function fromGuard(
   error: unknown,
   database: Pick<Database<unknown>, 'sqlState' | 'sqlDetail'>,
@@ -25,7 +25,7 @@ export function fromGuard(
   const { schema, table = '', fence, key } = parse(database.sqlDetail(error));
   const model = by.fencing.modelOf(schema, table);
   return new StaleTokenError(by.key, by.token, model ?? table, {
-    // Our transaction has its token from the admission: one that the guard does not know is no longer the key's.
+    // The admission has set the token, so a missing token means that the key's row has a newer one.
     reason: state === STALE ? 'other-key' : 'superseded',
     fence: fence ? BigInt(fence) : undefined,
     where: key ? by.fencing.toFields(model, key) : undefined,

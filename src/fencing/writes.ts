@@ -22,9 +22,9 @@ interface ConditionalWrite {
 }
 
 /**
- * How each write is sent on a fenced model whose table has no guard: with `fence <= token` in its condition and the token
- * in its data, in one statement. Nested writes that reach such a model are refused: Prisma finds their rows by statements
- * of its own, between which another transaction may change them. The guard holds them all.
+ * How each write is sent on a fenced model whose table has no guard: one statement, with `fence <= token` in its
+ * condition and the token in its data. Nested writes that reach such a model are refused: Prisma looks up their rows by
+ * separate statements, and another transaction may change the rows in between. The guard covers nested writes.
  */
 const WRITES: Readonly<Record<string, (write: ConditionalWrite) => Promise<unknown>>> = {
   create,
@@ -42,7 +42,7 @@ export function isWrite(name: string): boolean {
   return Object.hasOwn(WRITES, name);
 }
 
-/** Sends a write in the form that keeps rows of fenced models from going back. @throws StaleTokenError */
+/** Sends a write so that no row of a fenced model gets an older fence. @throws StaleTokenError */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
   const { model, name } = operation;
   const args = (operation.args ?? {}) as Args;
@@ -70,16 +70,17 @@ async function update(write: ConditionalWrite): Promise<unknown> {
 
 async function remove(write: ConditionalWrite): Promise<unknown> {
   const { operation, args } = write;
-  // With relations to return, the row is looked up first and deleted by its id.
+  // If relations are returned, Prisma looks up the row first and deletes it by id.
   const looksUp = args['include'] !== undefined || args['select'] !== undefined;
   return await oneRow(write, (where) => operation.send({ ...args, where }), looksUp);
 }
 
-/** One statement for all rows that match, and a look for one that matches and is fresher. */
+/** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
 async function writeMany({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { where, data } = args;
   if (args['limit'] !== undefined) {
-    // Prisma puts the condition into a sub-select only: a row that became fresher meanwhile would be written.
+    // With a limit, Prisma puts the condition into a sub-select only, so a row that became fresher meanwhile would be
+    // written.
     throw new InvalidOptionError(
       'limit',
       `cannot be made safe on the fenced model ${model} without the guard: find the ids first and write those rows, ` +
@@ -93,8 +94,8 @@ async function writeMany({ operation, model, args, fence }: ConditionalWrite): P
 }
 
 /**
- * An update, or a create where there is no row. Prisma's own upsert loses the condition between its statements; here
- * a row that somebody inserts in between is refused by its unique key.
+ * Updates the row, or creates it if there is none. Prisma's own upsert drops the condition between its statements. If
+ * another transaction inserts the row in between, the unique key refuses the create.
  */
 async function upsert({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { where, create: row, update: changes, ...shape } = args;
@@ -106,8 +107,8 @@ async function upsert({ operation, model, args, fence }: ConditionalWrite): Prom
 }
 
 /**
- * One statement by a unique condition. That no row matched is told apart by one read: fresher, or not there. Where Prisma
- * looks the row up before it writes it, the row is claimed first.
+ * Sends one statement with a unique condition. If no row matched, one read tells whether the row is fresher or missing.
+ * If Prisma looks the row up before it writes it, the row is claimed first.
  */
 async function oneRow(
   write: ConditionalWrite,
@@ -118,7 +119,7 @@ async function oneRow(
   const { where } = args;
   if (looksUp || !isSimple(model, where, fence)) {
     await claim(operation, model, plain(model, where, fence), where, fence);
-    // Also where it met no row: one may come before the write, and be fresher.
+    // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
     return await send(heldBy(where, fence));
   }
   try {
@@ -129,14 +130,14 @@ async function oneRow(
   }
 }
 
-/** The condition by which a claimed row is written, and no other one. */
+/** The condition that matches only the claimed row. */
 function heldBy(where: unknown, fence: Fence): Args {
-  // A fence that the caller asked for has become ours by the claim.
+  // Remove the caller's own condition on the fence: the claim has changed the fence.
   const { [fence.field]: _, ...rest } = (where ?? {}) as Args;
   return also(rest, claimed(fence));
 }
 
-/** Whether a unique condition is about columns alone: with relations in it, Prisma may look the row up first. */
+/** Whether a unique condition uses columns only. With relations in it, Prisma may look the row up first. */
 function isSimple(model: string, where: unknown, fence: Fence): boolean {
   const { columns } = fence.models.get(model) ?? {};
   return Object.keys(plain(model, where, fence)).every((name) => columns?.has(name));

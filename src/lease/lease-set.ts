@@ -6,8 +6,8 @@ import type { Turn } from './queue/turn.js';
 import type { WaitingRoom } from './queue/waiting-room.js';
 
 /**
- * What one call was leases: a lease of each of its keys. Its keys are sorted, so that two calls that want the same ones
- * take them in the same order, and neither waits for what the other has while it has what the other waits for.
+ * The leases of one call, one for each key. All calls take their keys in the same sorted order, which rules out
+ * deadlocks.
  */
 export class LeaseSet {
   readonly keys: readonly string[];
@@ -22,7 +22,7 @@ export class LeaseSet {
     return this.#turns.map(({ lease }) => lease);
   }
 
-  /** The first of the keys: what messages name. */
+  /** The first key. Messages name it. */
   get key(): string {
     return this.keys[0] as string;
   }
@@ -35,25 +35,29 @@ export class LeaseSet {
     return Math.min(...this.#turns.map(({ lease }) => lease.leaseTime));
   }
 
-  /** Milliseconds for which all of it still stands, renewals aside. */
+  /** Milliseconds until the first of the leases expires, if none is renewed. */
   get remaining(): number {
     return Math.min(...this.#turns.map(({ lease }) => lease.remaining));
   }
 
-  /** Whether others may have some of them too: the store could not be asked, and Postgres alone keeps order. */
+  /**
+   * Whether another caller may hold some of these keys, too: the store could not be asked, and only Postgres serializes
+   * the transactions.
+   */
   get shared(): boolean {
     return this.#turns.some(({ lease }) => lease.shared);
   }
 
-  /** For how long nobody else can have had any of the keys; milliseconds. */
+  /** For how long no other caller can have held any of the keys; milliseconds. */
   get age(): number {
-    // Somebody else is at work as rightfully: who stands in our way may be that one, and it is well.
+    // The previous turn of this process may still wait for its COMMIT. Its transaction has the same right to the key,
+    // so it must not be ended as a blocker.
     if (this.#turns.some((turn) => !turn.alone())) return Number.POSITIVE_INFINITY;
     const ages = this.#turns.map(({ lease }) => lease.age);
     return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);
   }
 
-  /** Why a part of it is lost, or `undefined` while all is held. */
+  /** Why a lease was lost; `undefined` while all are held. */
   get loss(): LockLostError | undefined {
     for (const { lease } of this.#turns) if (lease.loss) return lease.loss;
     return undefined;
@@ -66,34 +70,37 @@ export class LeaseSet {
     };
   }
 
-  /** Asks the store now; what is gone is lost. Resolves to whether all of it is gone. */
+  /** Asks the store now, and marks missing leases as lost. Resolves to whether all of them are gone. */
   async look(): Promise<boolean> {
     const gone = await Promise.all(this.#turns.map((turn) => turn.look()));
     return gone.every((each) => each);
   }
 
-  /** Gives up a right that Postgres says is somebody else's. */
+  /** Marks the leases as lost, because Postgres has admitted another holder. */
   lose(cause: unknown): void {
     for (const { lease } of this.#turns) lease.lose('gone', cause);
   }
 
-  /** Passes the key to the next caller of this process; of several keys none. */
+  /** Passes a single key to the next caller of this process. Several keys are not passed on together. */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined {
     return this.#turns.length === 1 ? this.#turns[0]?.pass(take) : undefined;
   }
 
-  /** Its COMMIT is under way. Who waits for several keys has not had its turn yet. */
+  /**
+   * Called when COMMIT has been sent. With several keys there is no hint: the next process may wait for another key
+   * first.
+   */
   hint(): void {
     if (this.#turns.length === 1) this.#turns[0]?.hint();
   }
 
-  /** Gives all of it back. Idempotent; never throws. */
+  /** Releases all leases. Idempotent; never throws. */
   release(): void {
     for (const turn of this.#turns) turn.end();
   }
 }
 
-/** All of the keys, or none; the first one's turn is had already. */
+/** Takes a lease of all other keys, or of none. `first` is the turn of the first key. */
 export function withOthers(
   first: Turn,
   room: WaitingRoom,
@@ -103,7 +110,7 @@ export function withOthers(
   return keys.length === 1 ? new LeaseSet([first]) : withEach(first, room, keys, request);
 }
 
-/** A lease that is lost while it waits for the others ends that. */
+/** If a lease is lost while the others are waited for, the waiting ends. */
 async function withEach(
   first: Turn,
   room: WaitingRoom,
@@ -111,7 +118,8 @@ async function withEach(
   request: LeaseRequest,
 ): Promise<LeaseSet> {
   const turns = [first];
-  // Not AbortSignal.any: what that makes is remembered by the caller's signal, which may live as long as the process.
+  // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each
+  // result.
   const end = new AbortController();
   const { signal } = end;
   const user = { lost: (loss: LockLostError) => end.abort(loss), beat: () => {} };

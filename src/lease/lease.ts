@@ -2,29 +2,34 @@ import { now } from '../base/clock.js';
 import { LockLostError, type LossReason } from '../base/errors.js';
 import type { Claim } from './store.js';
 
-/** Who works under a lease, and hears of what becomes of it. */
+/** Work under a lease, which is told about the lease. */
 export interface LeaseUser {
-  /** Called once, when it is lost. */
+  /** Called once, when the lease is lost. */
   lost(loss: LockLostError): void;
   /** Called at each renewal, whatever its outcome. */
   beat(): void;
 }
 
-/** A holder's right to a key, for a time. Held until `lose` is called or its time is over. */
+/** A holder's right to a key, for a time. It is held until `lose` is called or its time is over. */
 export class Lease implements Claim {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
-  /** Whether others may have the key too: the store could not be asked, and Postgres alone keeps order. */
+  /**
+   * Whether another caller may hold the key, too: the store could not be asked, and only Postgres serializes the
+   * transactions.
+   */
   readonly shared: boolean;
-  /** Whether other processes are known to wait for the key, or may; as far as was told last. */
+  /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;
   #users: readonly LeaseUser[] = [];
 
-  /** `sentAt`: when the command that took it was sent. A lease counts from then, never from the reply. */
+  /**
+   * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
+   */
   constructor(claim: Claim, sentAt: number, shared = false) {
     this.key = claim.key;
     this.holder = claim.holder;
@@ -38,19 +43,20 @@ export class Lease implements Claim {
     return this.#expiresAt;
   }
 
-  /** Milliseconds for which it still stands, renewals aside. */
+  /** Milliseconds until the lease expires, if it is not renewed. */
   get remaining(): number {
     return this.loss ? 0 : Math.max(0, this.#expiresAt - now());
   }
 
-  /** For how long nobody else can have had it; milliseconds. */
+  /** For how long no other caller can have held the key; milliseconds. */
   get age(): number {
     return this.shared ? Number.POSITIVE_INFINITY : now() - this.#since;
   }
 
-  /** Why the lease is lost, or `undefined` while it is held. */
+  /** Why the lease was lost; `undefined` while it is held. */
   get loss(): LockLostError | undefined {
-    // Read off the clock, not off a timer: after a stop of the process replies can come before overdue timers.
+    // Read the clock here and do not rely on a timer: after a pause of the process, replies may be handled before
+    // overdue timers.
     if (this.#loss === undefined && now() >= this.#expiresAt) this.lose('expired');
     return this.#loss;
   }
@@ -59,7 +65,7 @@ export class Lease implements Claim {
     this.#expiresAt = sentAt + this.leaseTime;
   }
 
-  /** What is lost stays lost: it is never silently taken again. */
+  /** A lost lease stays lost: it is never silently taken again. */
   lose(reason: LossReason, cause?: unknown): void {
     if (this.#loss) return;
     this.#loss = new LockLostError(this.key, reason, cause);
@@ -70,7 +76,7 @@ export class Lease implements Claim {
     for (const user of this.#users) user.beat();
   }
 
-  /** Returns the function that ends it. */
+  /** Adds a user of the lease. Returns the function that removes it. */
   attach(user: LeaseUser): () => void {
     this.#users = [...this.#users, user];
     return () => {

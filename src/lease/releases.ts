@@ -2,36 +2,36 @@ import { after, Deadline, type Timer } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import type { Claim, LeaseStore } from './store.js';
 
-/** Pause before what failed is sent again; it doubles up to the longest. */
+/** First and longest pause before a failed release is sent again; milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 
-/** How many releases are known after they were done, and how many are owed at most: the rest end by themselves. */
+/** How many completed and how many failed releases are kept. Beyond that, leases expire by themselves. */
 const REMEMBERED = 1_000;
-/** How many are sent at once: renewals are to come in between. */
+/** How many releases are sent together, so that renewals are not delayed behind them. */
 const TOGETHER = 100;
 
 interface ReleaseHooks {
-  /** Whether what fails now is to be sent again. */
+  /** Whether a release that fails now is sent again. */
   mayTryAgain(): boolean;
-  /** No command is under way any more. */
+  /** Called when no command is in flight any more. */
   onEmpty(): void;
 }
 
 /**
- * Gives back what holders had. Nobody waits for it, and what failed is sent again until the lease has ended by itself:
- * while a node takes over from another one no release gets through, and the others would wait for all of a long lease.
+ * Sends releases in the background. A failed one is sent again until the lease has expired: during a failover no
+ * release gets through, and the other callers would wait for the rest of a long lease.
  */
 export class Releases {
   readonly #store: LeaseStore;
   readonly #emit: Emit;
   readonly #hooks: ReleaseHooks;
-  /** What has failed, and for how long it matters; the oldest first. */
-  readonly #owed = new Map<Claim, Deadline>();
-  /** What holders lately had, and have no more, and for how long it matters. */
-  readonly #done = new Map<string, { readonly claim: Claim; readonly matters: Deadline }>();
+  /** Failed releases, the oldest first, each with the time until its lease expires. */
+  readonly #failed = new Map<Claim, Deadline>();
+  /** Completed releases by holder, each with the time until its lease would have expired. */
+  readonly #completed = new Map<string, { readonly claim: Claim; readonly matters: Deadline }>();
   #stopListening: (() => void) | undefined;
-  #underWay = 0;
+  #inFlight = 0;
   #pause = FIRST_PAUSE;
   #timer: Timer | undefined;
 
@@ -41,64 +41,64 @@ export class Releases {
     this.#hooks = hooks;
   }
 
-  /** Whether no command is under way. */
+  /** Whether no command is in flight. */
   get empty(): boolean {
-    return this.#underWay === 0;
+    return this.#inFlight === 0;
   }
 
   send(claim: Claim): void {
     const sent = new Deadline(claim.leaseTime);
     void this.#release(claim, (error) => {
-      // Nobody learns of it but the events: the caller's result stands.
+      // Only reported as an event: the caller's result stands.
       this.#emit({ type: 'release-failed', key: claim.key, error });
       if (!this.#hooks.mayTryAgain()) return;
-      this.#owed.set(claim, sent);
-      if (this.#owed.size > REMEMBERED) dropOldest(this.#owed);
-      this.#later();
+      this.#failed.set(claim, sent);
+      if (this.#failed.size > REMEMBERED) dropOldest(this.#failed);
+      this.#scheduleRetry();
     });
   }
 
-  /** The store has said that this holder has nothing any more. */
+  /** Called when the store has confirmed that this holder has nothing any more. */
   remember(claim: Claim): void {
     if (!this.#hooks.mayTryAgain()) return;
     const { key, holder, leaseTime } = claim;
-    this.#done.set(holder, { claim: { key, holder, leaseTime }, matters: new Deadline(leaseTime) });
+    this.#completed.set(holder, { claim: { key, holder, leaseTime }, matters: new Deadline(leaseTime) });
     this.#stopListening ??= this.#store.onReturn(() => this.#sendAllAgain());
-    if (this.#done.size > REMEMBERED) dropOldest(this.#done);
+    if (this.#completed.size > REMEMBERED) dropOldest(this.#completed);
   }
 
   /**
-   * The store says that this holder has a key. If that one was ours, and has given it back, then a server has forgotten
-   * what it said: one took over from it that had not heard of it yet, or it was no master any more.
+   * Called when the store still shows `holder`. If this process has released it, a server has lost the release: a
+   * replica was promoted without it, or the server was no master any more. The release is sent again.
    */
   sendAgain(holder: string): void {
-    const done = this.#done.get(holder);
+    const done = this.#completed.get(holder);
     if (done === undefined) return;
-    this.#done.delete(holder);
+    this.#completed.delete(holder);
     this.send(done.claim);
   }
 
-  /** What took over may have heard none of it, and nobody here may ask for those keys again. */
+  /** The promoted server may have missed all these releases, and no caller here may ask for those keys again. */
   #sendAllAgain(): void {
-    const all = [...this.#done.values()].filter(({ matters }) => !matters.passed);
-    this.#done.clear();
+    const all = [...this.#completed.values()].filter(({ matters }) => !matters.passed);
+    this.#completed.clear();
     for (const { claim } of all) this.send(claim);
   }
 
-  /** All that is owed once more; what fails now ends by itself. */
+  /** Sends all failed releases once more. Those that fail now expire by themselves. */
   flush(): void {
     this.#timer?.stop();
     this.#timer = undefined;
     this.#stopListening?.();
     this.#stopListening = undefined;
-    this.#done.clear();
-    for (const claim of this.#owed.keys()) void this.#release(claim);
-    this.#owed.clear();
+    this.#completed.clear();
+    for (const claim of this.#failed.keys()) void this.#release(claim);
+    this.#failed.clear();
   }
 
-  /** Resolves to whether it was done. */
+  /** Resolves to whether the store confirmed it. */
   async #release(claim: Claim, failed: (error: unknown) => void = () => {}): Promise<boolean> {
-    this.#underWay++;
+    this.#inFlight++;
     try {
       await this.#store.release(claim);
       this.remember(claim);
@@ -107,40 +107,40 @@ export class Releases {
       failed(error);
       return false;
     } finally {
-      this.#underWay--;
+      this.#inFlight--;
       this.#hooks.onEmpty();
     }
   }
 
-  #later(): void {
-    // No reason for a process to stay: its leases end by themselves.
-    this.#timer ??= after(this.#pause, () => void this.#again()).unref();
+  #scheduleRetry(): void {
+    // Unref'd: the process may exit, because its leases expire by themselves.
+    this.#timer ??= after(this.#pause, () => void this.#retryAll()).unref();
   }
 
-  /** The oldest goes first: where that one gets no answer, neither would the others. */
-  async #again(): Promise<void> {
-    for (const [claim, sent] of this.#owed) if (sent.passed) this.#owed.delete(claim);
-    const [oldest] = this.#owed.keys();
-    if (oldest && (await this.#settle(oldest))) {
+  /** Sends the oldest first. If it fails, the others would fail, too. */
+  async #retryAll(): Promise<void> {
+    for (const [claim, sent] of this.#failed) if (sent.passed) this.#failed.delete(claim);
+    const [oldest] = this.#failed.keys();
+    if (oldest && (await this.#retry(oldest))) {
       this.#pause = FIRST_PAUSE;
-      const rest = [...this.#owed.keys()];
+      const rest = [...this.#failed.keys()];
       for (let sent = 0; sent < rest.length; sent += TOGETHER) {
-        await Promise.all(rest.slice(sent, sent + TOGETHER).map((claim) => this.#settle(claim)));
+        await Promise.all(rest.slice(sent, sent + TOGETHER).map((claim) => this.#retry(claim)));
       }
     } else {
-      // What is at another node need not wait for it.
-      const matters = oldest && this.#owed.get(oldest);
-      if (oldest && matters && this.#owed.delete(oldest)) this.#owed.set(oldest, matters);
+      // Move it to the end: another key may be on another node, which answers.
+      const matters = oldest && this.#failed.get(oldest);
+      if (oldest && matters && this.#failed.delete(oldest)) this.#failed.set(oldest, matters);
       this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
     }
     this.#timer = undefined;
-    if (this.#owed.size > 0) this.#later();
+    if (this.#failed.size > 0) this.#scheduleRetry();
     else this.#pause = FIRST_PAUSE;
   }
 
-  async #settle(claim: Claim): Promise<boolean> {
+  async #retry(claim: Claim): Promise<boolean> {
     const done = await this.#release(claim);
-    if (done) this.#owed.delete(claim);
+    if (done) this.#failed.delete(claim);
     return done;
   }
 }

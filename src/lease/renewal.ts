@@ -4,20 +4,20 @@ import type { Extension, LeaseStore } from './store.js';
 
 interface Renewed {
   readonly renew: boolean;
-  /** When to extend it next; `Infinity` where it is not to be renewed, or its extension is under way. */
+  /** When to extend the lease next; `Infinity` if it is not renewed, or an extension is in flight. */
   dueAt: number;
-  /** The last error of the store about this lease. */
+  /** The store's last error for this lease. */
   uncertain: Error | undefined;
 }
 
-/** Share of the lease time after which it is extended. */
+/** Share of the lease time after which the lease is extended. */
 const RENEW_AT = 1 / 3;
-/** Share of the lease time after which an extension without an answer is tried again. */
+/** Share of the lease time after which a failed extension is sent again. */
 const RETRY_AT = 1 / 12;
 
 /**
- * Extends the leases of one client, all with one timer. A lease is held, uncertain (no answer: try again until
- * its time is over), or lost (gone, or its time is over).
+ * Extends the leases of one client with one timer. A lease is held, uncertain (no answer: extended again until its time
+ * is over) or lost (gone, or its time is over).
  */
 export class Renewal {
   readonly #store: LeaseStore;
@@ -29,7 +29,7 @@ export class Renewal {
     this.#store = store;
   }
 
-  /** Watches over the lease until `remove`; with `renew`, also extends it. */
+  /** Watches the lease until `remove`, and extends it if `renew` is set. */
   add(lease: Lease, renew: boolean): void {
     const dueAt = renew ? lease.expiresAt - lease.leaseTime * (1 - RENEW_AT) : Number.POSITIVE_INFINITY;
     this.#leases.set(lease, { renew, dueAt, uncertain: undefined });
@@ -37,14 +37,14 @@ export class Renewal {
   }
 
   remove(lease: Lease): void {
-    // The timer stays: in a moment there is another lease to watch over, and it keeps no process alive.
+    // The timer keeps running: another lease is likely to follow, and the timer does not keep the process alive.
     this.#leases.delete(lease);
   }
 
   /**
-   * Asks the store now: there is reason to think that the lease is gone. Resolves to whether it is.
+   * Asks the store now whether the lease still stands. Resolves to whether it is gone.
    *
-   * One that is renewed is extended, which tells it best: of several nodes one may have forgotten it, and gets it again.
+   * A renewed lease is extended instead of read: a quorum node that has forgotten it gets it again.
    */
   async look(lease: Lease): Promise<boolean> {
     if (this.#leases.get(lease)?.renew && lease.loss === undefined) {
@@ -68,7 +68,7 @@ export class Renewal {
     this.#timerAt = Number.POSITIVE_INFINITY;
   }
 
-  /** Only ever brings the timer forward: an early tick finds nothing due and sets the next one. */
+  /** Only brings the timer forward. A tick that is too early finds nothing due and sets the next one. */
   #schedule(at: number): void {
     if (at >= this.#timerAt) return;
     this.#timer?.stop();
@@ -86,7 +86,7 @@ export class Renewal {
         this.#leases.delete(lease);
         continue;
       }
-      // What is nearly due goes along: one pipeline for many leases instead of many.
+      // Include leases that are nearly due: one pipeline for many leases instead of many.
       if (renewed.dueAt <= now() + lease.leaseTime / 30) {
         renewed.dueAt = Number.POSITIVE_INFINITY;
         due.push(lease);
@@ -115,7 +115,7 @@ export class Renewal {
       return;
     }
     if (answer === 'extended') {
-      // A lease that was late is lost even if the store was still generous: others may have been told so.
+      // A lease whose time is over stays lost even if the store extended it: its users may have been told.
       if (lease.loss === undefined) lease.extended(sentAt);
       renewed.uncertain = undefined;
       renewed.dueAt = sentAt + lease.leaseTime * RENEW_AT;

@@ -1,23 +1,23 @@
-/** What an acquire found. */
+/** The result of an acquire. */
 export type AcquireResult =
   /**
-   * `shared`: why others may have it too; only Postgres keeps order at the moment. `contended`: whether other processes
-   * wait for it; `undefined` where the store does not say.
+   * `shared`: the error for which another caller may hold the key, too; only Postgres serializes transactions then.
+   * `contended`: whether other processes wait for the key; `undefined` if the store does not say.
    */
   | { readonly taken: true; readonly shared?: Error; readonly contended?: boolean }
   /**
-   * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `split`: nobody has it, because
-   * several asked at once and none had enough votes: look again soon, and not in step with the others.
+   * `expiresIn`: milliseconds until the present lease expires. `split`: several processes asked at the same time and
+   * none had a majority, so look again soon, with jitter.
    */
   | { readonly taken: false; readonly expiresIn: number; readonly holder?: string; readonly split?: boolean };
 
-/** A look that was never sent, so that there is nothing to undo: the store's client had no connection all the while. */
+/** The command was never sent, because the store's client had no connection. There is nothing to undo. */
 export class NotAsked extends Error {}
 
-/** The server does not let this client in, or not do this: asking again changes nothing until somebody mends it. */
+/** The server refuses this client or this command. Asking again is useless until the configuration is changed. */
 export class Denied extends Error {}
 
-/** Whether an error is a denial, or stands for one. */
+/** Whether an error is a denial, or was caused by one. */
 export function isDenial(error: unknown): boolean {
   return error instanceof Denied || (error instanceof NotAsked && error.cause instanceof Denied);
 }
@@ -29,106 +29,115 @@ export interface Claim {
   readonly leaseTime: number;
 }
 
-/** `gone`: the key is free or somebody else's. An error: nobody knows. */
+/** `gone`: the key is free or has another holder. An error: unknown. */
 export type Extension = 'extended' | 'gone' | Error;
 
 /**
- * A hint, never proof: `look`; whose turn it is and for how long the key is kept for that holder, in milliseconds; or whose turn
- * it will be as soon as the COMMIT that is under way is done.
+ * A hint, never proof. `look`: look at the key. `turn`: the key is offered to that holder for `expiresIn` milliseconds.
+ * `next`: that holder gets the key when the COMMIT in flight is done.
  */
 export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number } | { readonly next: string };
 
 export interface Watch {
-  /** Idempotent. */
+  /** Ends the subscription. Idempotent. */
   close(): void;
-  /** Whether wake-ups can be heard at the moment. */
+  /** Whether wake-ups can arrive at the moment. */
   readonly hears?: boolean;
 }
 
 export interface Look {
-  /** For how long a place in the queue is wanted if the key is not free; milliseconds. Default: none. */
+  /** How long to keep a place in the queue if the key is not free; milliseconds. Default: no place. */
   readonly enter?: number;
-  /** How long the answer may take; milliseconds. Default: a bound of the store. */
+  /** How long the answer may take; milliseconds. Default: the store's own limit. */
   readonly atMost?: number;
 }
 
 /** What a store's client knows of its connection. */
 export interface Reach {
-  /** Whether a command would be sent at once, or make it connect. */
+  /** Whether a command would be sent at once, or would open the connection. */
   readonly ready: boolean;
-  /** Whether a command would be kept back until it is connected again. */
+  /** Whether the client would queue a command until it is connected again. */
   readonly away: boolean;
-  /** Whether its machine has just said that nobody is there: what a server had in its memory is gone then. */
+  /** Whether the server's machine has just refused a connection. The server's memory is gone then. */
   readonly refused: boolean;
-  /** In words, for an error. */
+  /** Describes the state of the connection, for an error. */
   readonly says: string;
 }
 
-/** What is known of a key. */
+/** The state of a key in the store. */
 export interface KeyState {
   readonly key: string;
-  /** `undefined` where nobody has it. */
+  /** `undefined` if nobody holds the key. */
   readonly holder: string | undefined;
-  /** Milliseconds after which its lease ends by itself, unless it is extended. */
+  /** Milliseconds until the lease expires, unless it is extended. */
   readonly expiresIn: number;
-  /** Processes that wait for it. */
+  /** The number of processes that wait for the key. */
   readonly waiting: number;
-  /** What the store has under its names that is no lease and no queue, so that nobody can have it: `force` deletes that. */
+  /**
+   * What the store has under the key's names that is neither a lease nor a queue. It blocks the key until `force`
+   * deletes it.
+   */
   readonly problem?: string;
 }
 
-/** Whether an operator has something to see. */
+/** Whether `list` shows the key. */
 export function isInUse({ holder, waiting, problem }: KeyState): boolean {
   return holder !== undefined || waiting > 0 || problem !== undefined;
 }
 
 /**
- * Where leases are kept. A store tries once: `contention.ts` has the only retry loop, `renewal.ts` the only
- * schedule. Every verb may be repeated with the same holder, so that a lost reply is no special case, and every
- * verb settles within a bounded time, whatever the server does.
+ * The port for leases. A store tries once: `acquire-loop.ts` has the only retry loop, and `renewal.ts` the only
+ * schedule. Every method may be repeated with the same holder, so a lost reply needs no special case. Every method
+ * settles within a bounded time, whatever the server does.
  *
- * A store may keep those who wait in a queue. It then gives a free key to the first of them, as a short lease in that
- * holder's name: taking it confirms it. One without a queue wakes them all.
+ * A store may queue the waiting processes. It then offers a free key to the first one, as a short lease in its name.
+ * Taking the lease confirms the offer. A store without a queue wakes all of them.
  */
 export interface LeaseStore {
-  /** `undefined`: nobody knows. */
+  /** `undefined` if the store does not know its connection. */
   readonly reach?: Reach;
   /**
-   * Takes the lease if the key is free and nobody waits before this holder, **or if it is already this holder's**.
-   * Rejects if the answer is not known; with `NotAsked` if there can be none.
+   * Takes the lease if the key is free and no other process is first in the queue, **or if this holder already has
+   * it**. Rejects if the result is unknown; with `NotAsked` if the command was not sent.
    */
   acquire(claim: Claim, look?: Look): Promise<AcquireResult>;
-  /** One answer a claim, in order. Never rejects. */
+  /** One answer for each claim, in the same order. Never rejects. */
   extend(claims: readonly Claim[]): Promise<Extension[]>;
-  /** Passes the key on if another process waits for it (`false`), and gives the lease its full time again if not. */
+  /**
+   * Passes the key on if another process waits for it and resolves to `false`. Otherwise extends the lease to its full
+   * time and resolves to `true`.
+   */
   yield(claim: Claim): Promise<boolean>;
   /**
-   * Gives back what this holder has, a lease or a place in the queue; no effect on anybody else's. `quietly`: wakes
-   * nobody, because nobody has come to know of it.
+   * Releases the lease of this holder and its place in the queue. Has no effect on other holders. `quietly`: sends no
+   * wake-up, because no other process has seen this holder.
    */
   release(claim: Claim, quietly?: boolean): Promise<void>;
   /**
-   * Calls `wake` whenever it is worth looking at the key again. Resolves once the server has confirmed that it will
-   * send them, so that a look after that misses nothing; or with a watch that hears nothing, where there are none.
+   * Calls `wake` whenever a look at the key is worth it. Resolves when the server has confirmed the subscription, so
+   * that a later look misses nothing. A store without wake-ups resolves to a watch whose `hears` is false.
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
-  /** Tells the first who waits that this holder is about to give the key back. A store without an order has nobody to tell. */
+  /**
+   * Tells the first process of the queue that this holder is about to release the key. A store without a queue does not
+   * implement it.
+   */
   hint?(claim: Claim): Promise<void>;
-  /** Puts the lease into the name of `successor`; `false` if it is neither's any more. */
+  /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   inspect(key: string): Promise<KeyState>;
-  /** The keys that somebody has or waits for, as far as they are there from beginning to end. */
+  /** The keys that are held or waited for during the whole scan. */
   list(): Promise<readonly KeyState[]>;
   /**
-   * Takes the key from this holder, whoever asks, and passes it on; `false` if it is not this holder's any more. Deletes what
-   * is a `problem`, of whatever holder.
+   * Takes the key from `holder` and passes it on. Resolves to `false` if that holder does not have it any more. Also
+   * deletes a `problem`, whoever made it.
    */
   force(key: string, holder: string): Promise<boolean>;
   /**
-   * Calls the listener when a server is back that was away: another one may stand in its place, which has not heard all
-   * that was said before. The function that it gives ends that.
+   * Calls the listener when a server is reachable again. It may be a promoted replica that missed earlier commands.
+   * Returns the function that removes the listener.
    */
   onReturn(listener: () => void): () => void;
-  /** Stops timers and closes connections that the store opened itself. */
+  /** Stops timers and closes the connections that the store opened. */
   close(): Promise<void>;
 }

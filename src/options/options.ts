@@ -1,124 +1,133 @@
 import type { FencedLockEvent } from '../base/events.js';
 
-/** What `fencedLock` takes. */
+/** The options of `fencedLock`. */
 export interface FencedLockOptions {
   /**
-   * An ioredis client (5 or 6) of one server, of Sentinel, or of a Cluster. Commands go over it; wake-ups over one
-   * duplicate of it, on a Cluster over one for each master that has a key somebody waits for. Or a list of clients of servers
-   * that know nothing of each other: a key is then had by who has it on more than half of them, so that locking goes on
-   * while fewer than half fail. There is no order among processes then. No update is lost with one server or with many.
+   * An ioredis client (5 or 6) of one server, a Sentinel group, or a Cluster. Commands use it. Wake-ups use one
+   * duplicate of it; on a Cluster, one for each master that has a key with a waiting caller. Or a list of clients of
+   * independent servers: a holder then needs more than half of them, so that locking goes on while fewer than half
+   * fail, but processes are not served in order. No update is lost either way.
    */
   readonly redis: RedisLike | readonly RedisLike[];
   /**
-   * How those who wait in other processes hear that a key is free. `pubsub`: a release tells them. `poll`: they look
-   * again after a random time, for servers, proxies and users without pub/sub; nothing is published then, so all
-   * clients of the same keys need the same. `spin`: after always the same time. Default: `pubsub`.
+   * How waiting processes learn that a key is free. `pubsub`: a release publishes a message. `poll`: they look again
+   * after a random time, for servers, proxies and users without pub/sub; releases publish nothing, so all clients of
+   * the same keys need the same value. `spin`: like `poll`, after a fixed time. Default: `pubsub`.
    */
   readonly wake?: 'pubsub' | 'poll' | 'spin' | undefined;
-  /** With `wake: 'poll'` the longest time between two looks, with `'spin'` each, and else none; ms, 10 to 2 000. Default: 200. */
+  /**
+   * The longest time between two looks with `wake: 'poll'`, the fixed time with `'spin'`. Not allowed otherwise.
+   * Milliseconds, 10 to 2 000. Default: 200.
+   */
   readonly pollInterval?: number | undefined;
-  /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
+  /**
+   * A driver adapter for the rescue connection, on which the outcome of a lost COMMIT is found out and backends are
+   * ended. Default: made by the client's own adapter factory.
+   */
   readonly rescue?: AdapterLike | undefined;
-  /** Before every name in Redis. Default: `fenced-lock:`. */
+  /** The prefix of all names in Redis. Default: `fenced-lock:`. */
   readonly keyPrefix?: string | undefined;
-  /** The field that makes a model fenced. Default: `fence`. */
+  /** The name of the field that makes a model fenced. Default: `fence`. */
   readonly fenceField?: string | undefined;
   /** The models to fence. Default: every model that has the field. */
   readonly models?: readonly string[] | undefined;
-  /** How long Redis may take to answer one command before its answer counts as lost; ms. Default: 2 000. */
+  /** How long Redis may take to answer a command before the answer counts as lost; milliseconds. Default: 2 000. */
   readonly commandTimeout?: number | undefined;
   /**
-   * `process`: across processes first come, first served, and the callers of one process share its place; the key
-   * passes between them without Redis. `strict`: every caller has a place of its own. Default: `process`.
+   * `process`: processes are served first come, first served; the callers of a process share its place, and the key
+   * passes between them without Redis. `strict`: every caller has its own place. Default: `process`.
    */
   readonly fairness?: 'process' | 'strict' | undefined;
-  /** How often in a row a key may pass from caller to caller in this process while another one waits. Default: 16. */
+  /**
+   * How often in a row a key may pass from caller to caller in this process while another process waits. Default: 16.
+   */
   readonly maxLocalHandovers?: number | undefined;
   /**
-   * What a call does that Redis does not answer: `throw` waits and then rejects with `LockUnavailableError`;
-   * `postgres` goes on without, and transactions of one key wait for each other in Postgres, each on a connection of
-   * its own. No update is lost either way. Handles wait for Redis. Default: `throw`.
+   * What a call does if Redis does not answer. `throw`: waits, then rejects with `LockUnavailableError`. `postgres`:
+   * goes on without Redis; transactions of one key then wait for each other in Postgres, each with a connection. No
+   * update is lost either way. Handles always need Redis. Default: `throw`.
    */
   readonly onRedisUnavailable?: 'throw' | 'postgres' | undefined;
   /**
-   * A key in which a value is missing, such as `stock:undefined`, `stock:null:1`, `stock:NaN` or `[object Object]`: `throw`
-   * refuses it, `allow` takes it as any other. Default: `throw`.
+   * What to do with a key in which a value is missing, such as `stock:undefined`, `stock:null:1`, `stock:NaN` or
+   * `[object Object]`. `throw` refuses it, `allow` accepts it. Default: `throw`.
    */
   readonly unsetKeyParts?: 'throw' | 'allow' | undefined;
   /** Defaults for the options of each call. */
   readonly defaults?: LockOptions | undefined;
-  /** Hears of what happens beside the caller's way. */
+  /** Called with each event. An error that it throws becomes a process warning. */
   readonly onEvent?: ((event: FencedLockEvent) => void) | undefined;
 }
 
-/** An ioredis client, as far as its type matters: the packages' own types differ between their versions. */
+/** An ioredis client. Only a part of the type, because the full types differ between versions of ioredis. */
 export interface RedisLike {
   readonly status: string;
   duplicate(...args: never[]): unknown;
   evalsha(...args: never[]): unknown;
 }
 
-/** A driver adapter of Prisma for PostgreSQL, such as `new PrismaPg({ connectionString })`. */
+/** A Prisma driver adapter for PostgreSQL, such as `new PrismaPg({ connectionString })`. */
 export interface AdapterLike {
   readonly provider: string;
   readonly adapterName: string;
   connect(): Promise<unknown>;
 }
 
-/** What one call takes. */
+/** The options of a call. */
 export interface LockOptions {
-  /** How long to wait for the lock; ms, 0 to 2^31 - 1. Default: 10 000. */
+  /** How long to wait for the lock; milliseconds, 0 to 2^31 - 1. Default: 10 000. */
   readonly waitTime?: number | undefined;
   /**
-   * How long the lease stands without a renewal; ms, at least 100. It bounds what a crash of the holder costs the
-   * others, so it need not be as long as the work. Default: 30 000.
+   * How long the lease lasts without a renewal; milliseconds, at least 100. It is what a crash of the holder costs
+   * other callers, so it need not be as long as the work. Default: 30 000.
    */
   readonly leaseTime?: number | undefined;
   /** Whether the lease is extended while the work runs, at a third of its time. Default: `true`. */
   readonly renew?: boolean | undefined;
-  /** How long the work may take, from its admission to COMMIT; ms. Default: 30 000. */
+  /** How long the work may take, from its admission to COMMIT; milliseconds. Default: 30 000. */
   readonly timeout?: number | undefined;
-  /** Ends the waiting or the work; the call rejects with the signal's reason. */
+  /** Aborts the waiting or the work. The call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * What a call inside the function of a lock of the same keys does: `join` works in its transaction, under its token,
-   * and ends with it; `throw` refuses. Default: `join`.
+   * What a call inside the function of a lock of the same keys does. `join` works in the outer transaction, under its
+   * token, and commits with it. `throw` refuses. Default: `join`.
    */
   readonly reentry?: 'join' | 'throw' | undefined;
   /**
-   * What a call inside the function of another lock, or of a plain `$transaction`, does: `throw` refuses it, because the
-   * outer one holds a connection while the inner one waits; `allow` leaves it to you that the pool has room. Default: `throw`.
+   * What a call inside the function of another lock, or of a plain `$transaction`, does. `throw` refuses it, because
+   * the outer call holds a connection while the inner one waits. `allow` permits it; make the pool large enough.
+   * Default: `throw`.
    */
   readonly nested?: 'throw' | 'allow' | undefined;
   /**
-   * How often the whole transaction runs again, under the same lease and a fresh token, after a serialization failure
-   * (40001), a deadlock (40P01) or a row that was written under another key (`StaleTokenError`, `other-key`). The
-   * function may then run several times: what it does outside of `tx` has to bear that, and it gets a new `tx` and
-   * `lock` each time. `timeout` is for each run. 0 to 100. Default: 0.
+   * How often the whole transaction runs again, under the same lease and a new token, after a serialization failure
+   * (40001), a deadlock (40P01) or a row that was written under another key (`StaleTokenError`, `other-key`). Each run
+   * gets a new `tx` and `lock`, and `timeout` applies to each run. Side effects outside `tx` are repeated. 0 to 100.
+   * Default: 0.
    */
   readonly retries?: number | undefined;
-  /** Isolation level of the transaction. Default: the database's, READ COMMITTED if nobody changed it. */
+  /** The isolation level of the transaction. Default: the database's, READ COMMITTED unless it was changed. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
-  /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
+  /** How long to wait for a connection of the pool; milliseconds. Default: Prisma's (2 000). */
   readonly maxWait?: number | undefined;
 }
 
-/** What one transaction of a handle takes. `waitTime`: how long to wait for another one of the same handle. */
+/** The options of a transaction of a handle. `waitTime` is for other transactions of the same handle. */
 export type TransactionOptions = Pick<
   LockOptions,
   'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'isolationLevel' | 'maxWait'
 >;
 
-/** A handle on its way to another process. */
+/** The serialized state of a handle, for another process. */
 export interface HandleState {
   readonly keys: readonly string[];
-  /** One for each key. */
+  /** One token for each key. */
   readonly tokens: readonly string[];
   readonly holders: readonly string[];
   readonly leaseTime: number;
 }
 
-/** `LockOptions` with every default filled in. */
+/** `LockOptions` with all defaults filled in. */
 export interface ResolvedLockOptions {
   readonly waitTime: number;
   readonly leaseTime: number;
@@ -133,7 +142,7 @@ export interface ResolvedLockOptions {
 }
 
 export interface ResolvedOptions {
-  /** One, or each node of a quorum. */
+  /** One client, or one for each node of a quorum. */
   readonly redis: readonly RedisLike[];
   readonly wake: 'pubsub' | 'poll' | 'spin';
   readonly pollInterval: number;

@@ -6,7 +6,8 @@ const LONGEST_KEY = 512;
 const MOST_KEYS = 100;
 
 /**
- * One key or several, sorted by their bytes and without duplicates: all who want the same ones take them in one order.
+ * One or several keys, sorted by their UTF-8 bytes and without duplicates: all callers take the same keys in the same
+ * order, which rules out deadlocks.
  *
  * @throws InvalidOptionError
  */
@@ -15,16 +16,16 @@ export function checkKeys(keys: unknown): readonly string[] {
   if (keys.length === 0 || keys.length > MOST_KEYS) {
     throw new InvalidOptionError('key', `must be one key, or 1 to ${MOST_KEYS} of them.`);
   }
-  // Not map, which leaves out holes.
+  // Array.from and not map, which skips holes.
   const unique = new Set(Array.from(keys, checkKey));
   return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
 }
 
-/** A key is 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */
+/** Checks a key: 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */
 export function checkKey(key: unknown): string {
   if (typeof key !== 'string') throw new InvalidOptionError('key', `must be a string, not ${typeof key}.`);
   if (key === '') throw new InvalidOptionError('key', 'must not be empty: name what is locked, such as "stock:1".');
-  // Before the bytes are counted: a string of megabytes is refused by its length alone.
+  // Check the length first, so that the bytes of a very long string are not counted.
   if (key.length > LONGEST_KEY || Buffer.byteLength(key) > LONGEST_KEY) {
     throw new InvalidOptionError('key', `must not be longer than ${LONGEST_KEY} bytes of UTF-8: use an id, or a hash.`);
   }
@@ -33,13 +34,13 @@ export function checkKey(key: unknown): string {
   return key;
 }
 
-/** What a template makes of a value that is not there, as a part of a key or at its end. */
+/** What a template makes of a missing value, as a part of a key or at its end. */
 const UNSET =
   /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\])/u;
 
 /**
- * Refuses a key such as `stock:undefined`: all who make the same mistake would wait for each other, and nobody for whom they
- * mean.
+ * Refuses a key such as `stock:undefined`: callers with the same mistake would wait for each other, and not for the
+ * callers of the intended key.
  *
  * @throws InvalidOptionError
  */
@@ -61,7 +62,7 @@ export function checkWork(work: unknown): void {
   if (typeof work !== 'function') {
     throw new InvalidOptionError('fn', 'must be a function that is given the client of the transaction.');
   }
-  // It would run nothing, and look like a success.
+  // Calling a generator runs nothing, and would look like a success.
   if (/Generator/.test(Object.prototype.toString.call(work))) {
     throw new InvalidOptionError('fn', 'must be a plain or an async function, and is a generator.');
   }
@@ -69,10 +70,10 @@ export function checkWork(work: unknown): void {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const TOKEN = /^[1-9][0-9]{0,18}$/;
-/** Of Postgres' bigint. */
+/** The highest value of Postgres's bigint. */
 const HIGHEST_TOKEN = 2n ** 63n - 1n;
 
-/** What `toJSON` of a handle gave, after its journey. @throws InvalidOptionError */
+/** Checks the result of a handle's `toJSON`, as received from another process. @throws InvalidOptionError */
 export function checkState(state: unknown): HandleState {
   const { keys, tokens, holders, leaseTime } = (state ?? {}) as Partial<Record<keyof HandleState, unknown>>;
   const isList = (value: unknown, shape: RegExp, length: number): value is string[] =>

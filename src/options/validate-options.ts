@@ -10,11 +10,11 @@ import {
   type TransactionOptions,
 } from './options.js';
 
-/** The shortest lease that a renewal at a third of its time can hold over a network. */
+/** The shortest lease that a renewal at a third of its time can keep over a network; milliseconds. */
 const SHORTEST_LEASE = 100;
 const MOST_RETRIES = 100;
 const MOST_HANDOVERS = 1_000_000;
-/** A queue whose first takes longer than this to come would hold up all others. */
+/** A process that is first in the queue and looks less often than this would delay all others; milliseconds. */
 const LONGEST_POLL = 2_000;
 const SHORTEST_POLL = 10;
 const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
@@ -150,7 +150,7 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
   const clients: readonly RedisLike[] = Array.isArray(redis) ? [...redis] : [redis as RedisLike];
   if (clients.length === 0) throw new InvalidOptionError('redis', 'must name at least one client.');
   for (const client of clients) checkRedis(client);
-  // It would have two votes.
+  // A client that is listed twice would have two votes.
   if (new Set(clients).size < clients.length) {
     throw new InvalidOptionError('redis', 'names a client twice: each must be of a server of its own.');
   }
@@ -165,9 +165,11 @@ function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
   return clients;
 }
 
-/** Of a client of one server that is given by its address; a text that is the same for the same one. */
+/**
+ * The address of a client of one server, in a form that is equal for equal addresses; `undefined` for other clients.
+ */
 function addressOf({ options }: RedisLike & AddressedLike): string | undefined {
-  // By Sentinel or in a Cluster the address is found out, and may change.
+  // With Sentinel or a Cluster, the address is discovered and may change.
   if (options === undefined || options.sentinels) return undefined;
   if (typeof options.path === 'string') return options.path;
   return typeof options.host === 'string' ? `${options.host.toLowerCase()}:${options.port}` : undefined;
@@ -195,7 +197,7 @@ function checkRedis(redis: unknown): void {
   }
 }
 
-/** An empty hash tag stands before ours, and says that the whole name decides on the slot. */
+/** An empty hash tag before this package's tag would make the Cluster hash the whole name. */
 function checkKeyPrefix(redis: RedisLike & ClusterLike, keyPrefix = ''): void {
   if (redis.isCluster !== true || !`${redis.options?.keyPrefix ?? ''}${keyPrefix}`.includes('{}')) return;
   throw new InvalidOptionError('keyPrefix', 'must not have {} in it on a Cluster, nor the one of the client.');
@@ -221,7 +223,7 @@ function text(name: string, value: unknown): string {
   throw new InvalidOptionError(name, 'must be a text of at least one character.');
 }
 
-/** Whether a lease time that somebody else has chosen is one that we would. */
+/** Whether a lease time is one that this package allows. */
 export function isLeaseTime(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= SHORTEST_LEASE && (value as number) <= LONGEST_TIME;
 }
@@ -237,7 +239,7 @@ function count(name: string, value: number, most: number): number {
 }
 
 function time(name: string, value: unknown, least: number, most = LONGEST_TIME): number {
-  // Whole, because Redis takes no fractions: what is left of a time is often computed from a clock that has them.
+  // Rounded, because Redis accepts integers only, and callers often compute the rest of a time with fractions.
   if (typeof value === 'number' && value >= least && value <= most) return Math.round(value);
   const instead = value === Number.POSITIVE_INFINITY ? ` Instead of Infinity give the largest value, ${most}.` : '';
   throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.${instead}`);

@@ -5,7 +5,7 @@ import type { PgPool } from '../connection/pg-line.js';
 import { fencePool, openTicket } from '../connection/ticket.js';
 import type { AdapterFactory } from './internals.js';
 
-/** What a driver adapter's factory connects. */
+/** The object that a driver adapter factory's `connect()` returns. */
 interface ClientAdapter {
   queryRaw(query: unknown): Promise<unknown>;
   executeRaw(query: unknown): Promise<unknown>;
@@ -15,7 +15,7 @@ interface ClientAdapter {
 
 const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
 
-/** From now on what this factory connects gives the transactions of locks a fenced connection. */
+/** Wraps the factory: transactions of locks get a fenced connection from the adapters that it connects. */
 export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): void {
   if (factory[FENCED]) return;
   const connect = factory.connect;
@@ -27,19 +27,22 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
   };
 }
 
-/** On `globalThis`: a class that another copy of this package has fenced is not fenced again by this one. */
+/** On `globalThis`, so that another copy of this package does not wrap the same class again. */
 const CLASSES = Symbol.for('prisma-extension-fenced-lock.classes');
 const slots = globalThis as { [CLASSES]?: number };
 
-/** How many classes of adapters have been fenced: a transaction that began when there were fewer may not be. */
+/**
+ * How many adapter classes are wrapped. A transaction that began before the last one may have an ordinary connection.
+ */
 export const fencedClasses = (): number => slots[CLASSES] ?? 0;
 
 /**
- * The same for a client that had connected before the extension was applied: from now on the class of its adapter does it
- * when a lock begins a transaction. Nothing is done for an adapter without a pool of pg.
+ * The same for a client that had connected before the extension was applied: wraps its adapter class, which fences the
+ * pool when a lock begins a transaction. Has no effect on adapters without a pool of pg.
  */
 export async function fenceConnected(factory: AdapterFactory): Promise<void> {
-  // It opens no connection before its first query. It is not disposed of: a pool of the caller's would end by that.
+  // The adapter opens no connection before its first query. It is not disposed of, because that would end a pool that
+  // the caller owns.
   const adapter = (await factory.connect()) as ClientAdapter;
   const type = Object.getPrototypeOf(adapter) as Partial<ClientAdapter> & { [FENCED]?: true };
   const start = type.startTransaction;
@@ -52,7 +55,7 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
   slots[CLASSES] = fencedClasses() + 1;
 }
 
-/** Whether the adapter has a pool of pg, which is fenced then. */
+/** Fences the adapter's pool of pg. Returns whether there is one. */
 function fenceDriver(adapter: ClientAdapter): boolean {
   const driver = adapter.underlyingDriver?.();
   if (!isPool(driver)) return false;
@@ -66,7 +69,7 @@ function isPool(driver: unknown): driver is PgPool {
 }
 
 function fenceAdapter(adapter: ClientAdapter): void {
-  // A factory may connect the same one each time. Its class says nothing of it.
+  // A factory may return the same adapter each time, so mark the instance, not the class.
   if (Object.hasOwn(adapter, FENCED)) return;
   Object.defineProperty(adapter, FENCED, { value: true });
   for (const verb of ['queryRaw', 'executeRaw'] as const) {

@@ -3,12 +3,12 @@ import type { Model } from '../database/database.js';
 import type { AdapterFactory, PrismaInternals } from './internals.js';
 import { type ModelField, readModels } from './schema.js';
 
-/** Refuses what cannot work: another database, a shared connection that loses its place. */
+/** Refuses a client that cannot hold locks. @throws InvalidOptionError */
 export function checkClient(client: PrismaInternals): AdapterFactory {
   if (client._activeProvider !== 'postgresql') {
     throw new InvalidOptionError(
       'datasource',
-      `must be PostgreSQL, and this client's is ${client._activeProvider}: the fence lives in Postgres.`,
+      `must be PostgreSQL, and this client's is ${client._activeProvider}. Use the lock with a PostgreSQL client.`,
     );
   }
   const adapter = client._engineConfig.adapter;
@@ -19,25 +19,25 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
     );
   }
   if (client._runtimeDataModel === undefined) {
-    throw new InvalidOptionError('client', 'must be one of Prisma 7: another version has another inside.');
+    throw new InvalidOptionError('client', 'must be a client of Prisma 7. Other versions have other internals.');
   }
   const { config } = adapter as { config?: { query_timeout?: unknown; connectionString?: unknown } };
   if (config?.query_timeout || /[?&]query_timeout=/.test(String(config?.connectionString))) {
     throw new InvalidOptionError(
       'query_timeout',
-      'of the pg pool must not be set: it drops a queued ROLLBACK and gives the connection back inside the open ' +
-        'transaction, whose writes the next one then commits. Use statement_timeout, or the `timeout` of the lock.',
+      'of the pg pool must not be set: it drops a queued ROLLBACK and returns the connection to the pool inside the open ' +
+        'transaction, which the next caller then commits. Use statement_timeout, or the `timeout` of the lock.',
     );
   }
   return adapter;
 }
 
-/** The fields of each model, by its name. */
+/** The fields of each model. */
 export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly ModelField[]> {
   return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
 }
 
-/** Each model, with its tables and relations. */
+/** Each model with its table and relations. */
 export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
   const { adapter } = _engineConfig;
   const { options } = (adapter ?? {}) as { options?: { schema?: string } };

@@ -1,7 +1,7 @@
-/** What Postgres said with an error, which Prisma wraps in three ways, and our own connection not at all. */
+/** An error with Postgres's fields. Prisma wraps them in three ways; the rescue connection and pg do not wrap them. */
 interface Wrapped {
   readonly code?: unknown;
-  /** On an error of pg itself, as our own connection gives it: then its code is the SQLSTATE. */
+  /** Set on an error of pg itself. Its `code` is the SQLSTATE then. */
   readonly severity?: unknown;
   readonly detail?: unknown;
   readonly message?: unknown;
@@ -24,19 +24,19 @@ export function sqlState(error: unknown): string | undefined {
   return code === 'P2034' ? '40001' : undefined;
 }
 
-/** The DETAIL that Postgres gave with it. */
+/** The DETAIL of a Postgres error, if it has one. */
 export function sqlDetail(error: unknown): string | undefined {
   const { detail: own, meta, cause } = (error ?? {}) as Wrapped;
   const detail = meta?.driverAdapterError?.cause?.detail ?? cause?.detail ?? own;
   return typeof detail === 'string' ? detail : undefined;
 }
 
-/** Whether it says that no row matched. */
+/** Whether the error says that no row matched. */
 export function isNoMatch(error: unknown): boolean {
   return (error as Wrapped | null)?.code === 'P2025';
 }
 
-/** That nobody listens there, or that the way there is not known. */
+/** Codes for an unreachable server. */
 const NOT_THERE: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOENT',
@@ -49,14 +49,14 @@ const NOT_THERE: ReadonlySet<unknown> = new Set([
   'P1002',
 ]);
 
-/** Whether it says that no connection was had: nobody listens, or the server is starting or stopping. */
+/** Whether the error says that no connection could be made: the server is down, starting or stopping. */
 export function isUnavailable(error: unknown): boolean {
   const { code, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
   return NOT_THERE.has(code) || kind === 'DatabaseNotReachable' || ['57P02', '57P03'].includes(sqlState(error) ?? '');
 }
 
-/** Whether it says that the connection was closed; pg itself says so in plain words only. */
+/** Whether the error says that the connection was closed. For some cases, pg has only a message. */
 export function isDisconnect(error: unknown): boolean {
   const { code, message, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;

@@ -1,6 +1,6 @@
 import type { DataModel } from './schema.js';
 
-/** What is used of a Prisma 7 client's inside. Nothing else of it is touched anywhere. */
+/** The internals of a Prisma 7 client that are used. Nothing else of the client's inside is used anywhere. */
 export interface PrismaInternals {
   readonly _activeProvider: string;
   readonly _engineConfig: { readonly adapter?: AdapterFactory };
@@ -10,17 +10,17 @@ export interface PrismaInternals {
   $transaction<R>(body: (tx: TransactionClient) => Promise<R>, options: Record<string, unknown>): Promise<R>;
 }
 
-/** A driver adapter, such as `new PrismaPg({ connectionString })`. */
+/** The factory of a driver adapter, such as `new PrismaPg({ connectionString })`. */
 export interface AdapterFactory {
   readonly provider: string;
   readonly adapterName: string;
   connect(): Promise<unknown>;
 }
 
-/** The client of a transaction. */
+/** The client of an interactive transaction. */
 export type TransactionClient = Record<string, Record<string, (args: unknown) => Promise<unknown>>>;
 
-/** What Prisma gives a query hook. */
+/** The parameters of a query hook. */
 export interface HookParams {
   readonly model?: string;
   readonly operation: string;

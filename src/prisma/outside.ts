@@ -6,8 +6,8 @@ import { saysThatItWrites } from './raw-writes.js';
 import { WRITE_NAMES } from './transactions.js';
 
 /**
- * A query extension for what writes, and for nothing else: passes it on, and has it refused if it stands in a lock's
- * function and does not arrive in its transaction.
+ * A query extension for writes. It passes them on, but a write inside a lock's function is refused if it does not
+ * arrive in the lock's transaction.
  */
 export function noticingWrites() {
   const models = Object.fromEntries(WRITE_NAMES.map((name) => [name, notice]));
@@ -33,8 +33,8 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
   const refuse = () => {
     refusal = new InsideTransactionError(
       `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-        'whose writes do not belong to its transaction: they would stay if it is rolled back, and wait for what it holds. ' +
-        'Use the client that the function is given; for what has to stay whatever happens, one without this extension.',
+        "whose writes do not belong to the lock's transaction: they would stay if it is rolled back, and wait for its " +
+        'row locks. Use the `tx` of the function; for writes that must stay in any case, use a client without this extension.',
       { key },
     );
     return refusal;
@@ -42,7 +42,7 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
   try {
     return await writing({ refuse }, async () => await query(args));
   } catch (error) {
-    // On its way here Prisma makes an error of its own of it.
+    // Prisma replaces the error on its way here.
     throw refusal ?? error;
   }
 }

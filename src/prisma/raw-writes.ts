@@ -1,4 +1,4 @@
-/** What is no word of a statement: comments that hold no other one, strings, quoted names. */
+/** Text that cannot contain a keyword: comments without nested ones, strings, quoted identifiers. */
 const NOISE = /--[^\r\n]*|\/\*(?:(?!\/\*|\*\/).)*\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$.*?\$\1\$/gs;
 const COMMENT = /\/\*(?:(?!\/\*|\*\/).)*\*\//gs;
 
@@ -6,13 +6,16 @@ const BEGINS = /^[\s(]*(?:insert|update|delete|merge|truncate|copy|call|do)\b/i;
 const EXPLAINS = /^[\s(]*explain\s*(?:\(([^)]*)\)|((?:(?:analyze|analyse|verbose)\b\s*)+))/i;
 const RUNS = /\banaly[zs]e\b(?!\s*(?:false|off|no|0)\b)/i;
 const WITH = /^[\s(]*with\b/i;
-/** A part of WITH begins behind a parenthesis that opens, the statement itself behind one that closes. */
+/** In WITH, a part follows an opening parenthesis, and the main statement follows a closing one. */
 const PART = /[()]\s*(?:insert\s+into|delete\s+from|merge\s+into|update\b.*?\bset)\b/is;
 
-/** Whether raw SQL says that it writes: by its first word, under EXPLAIN ANALYZE, or in WITH. Functions do not say. */
+/**
+ * Whether raw SQL writes: by its first word, under EXPLAIN ANALYZE, or in WITH. A function that writes is not
+ * recognized.
+ */
 export function saysThatItWrites(sql: string): boolean {
   let text = sql.replaceAll(NOISE, ' ');
-  // Block comments nest: each round leaves those out that hold no other one.
+  // Block comments nest: each round removes the innermost ones.
   for (let longer = ''; longer !== text; ) {
     longer = text;
     text = text.replaceAll(COMMENT, ' ');

@@ -2,9 +2,12 @@ import { after, OVERDUE, type Timer, within } from '../base/clock.js';
 import type { Query, Row } from '../database/database.js';
 import type { AdapterFactory } from './internals.js';
 
-/** How long one statement may take, the connection included; a hung one is given up and another opened. */
+/** Time limit of one statement, including connecting. A hung connection is closed and replaced; milliseconds. */
 const ANSWER_TIME = 3_000;
-/** An unused connection is closed after this time: it is seldom needed, and must not keep the process alive. */
+/**
+ * An unused connection is closed after this time, because it is seldom needed and must not keep the process alive;
+ * milliseconds.
+ */
 const LINGER = 1_000;
 
 interface RescueAdapter {
@@ -16,8 +19,8 @@ interface RescueAdapter {
 }
 
 /**
- * The rescue connection: one, opened at its first use, beside the pool. What finds out an outcome or ends a
- * backend must not wait for a pool that is full, or hung for the very reason that we look into.
+ * The rescue connection: a single one, opened at its first use, separate from the pool. Finding out an outcome or
+ * ending a backend must not wait for a pool that is full or hung.
  */
 export class Rescue {
   readonly #factory: AdapterFactory;
@@ -29,7 +32,7 @@ export class Rescue {
     this.#factory = factory;
   }
 
-  /** One statement at a time, in the order of the calls. */
+  /** Sends one statement at a time, in the order of the calls. */
   readonly query: Query = (text, values) => {
     const answer = this.#last.then(() => this.#ask(text, values));
     this.#last = answer.catch(() => {});
@@ -66,14 +69,14 @@ export class Rescue {
 }
 
 /**
- * A factory for the rescue connection where the caller gave none: of the same make and settings as the client's,
- * with a pool of its own. A `PrismaPg` that was given a pool would hand out that same pool.
+ * Makes the default factory for the rescue connection: the client's own factory with a separate pool. A `PrismaPg` that
+ * was given a pool would use that same pool.
  */
 export function rescueFactory(factory: AdapterFactory): AdapterFactory {
   const { config, options } = factory as { config?: object; options?: unknown };
   if (config === undefined) return factory;
   const make = factory.constructor as new (config: object, options: unknown) => AdapterFactory;
-  // Descriptors, because pg keeps the password of a pool's settings where a spread does not see it.
+  // Copy property descriptors: pg makes the password of a pool's settings non-enumerable, so a spread would miss it.
   const own = Object.defineProperties({}, Object.getOwnPropertyDescriptors(config));
   return new make(Object.assign(own, { max: 1, connectionTimeoutMillis: ANSWER_TIME, allowExitOnIdle: true }), options);
 }

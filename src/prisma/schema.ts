@@ -1,6 +1,6 @@
 import type { Model } from '../database/database.js';
 
-/** A field of the run-time data model of a Prisma 7 client. */
+/** A field of a Prisma 7 client's run-time data model. */
 export interface ModelField {
   readonly name: string;
   readonly kind: string;
@@ -18,7 +18,7 @@ export interface DataModel {
   >;
 }
 
-/** The models of a client. */
+/** Reads the models of a client. */
 export function readModels(data: DataModel, defaultSchema: string): ReadonlyMap<string, Model> {
   const models = Object.entries(data.models).map(([name, model]): [string, Model] => {
     const scalars = model.fields.filter(({ kind }) => kind !== 'object');

@@ -19,7 +19,7 @@ import type { HookParams, PrismaInternals, TransactionClient } from './internals
 import { fencedTx } from './tx.js';
 import { type OperationNames, UNSENT, Unsent } from './unsent.js';
 
-/** The transactions of `client`, as the fence needs them. `concerned`: models whose writes can reach fenced rows. */
+/** Implements the port to the database for `client`. `concerned`: the models whose writes can reach fenced rows. */
 export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
   const models = new Set(Object.keys(client._runtimeDataModel.models).flatMap((name) => [name, lower(name)]));
   const operations = { isModel: (name: string) => models.has(name), isWrite };
@@ -64,7 +64,8 @@ function begin(
         return body(own.tx, own.close);
       };
       let ended: Promise<void> | undefined;
-      // An extension may repeat the transaction, on a connection that is not fenced: that one ends as the first did.
+      // An extension may repeat the transaction, on a connection that is not fenced. A repetition ends as the first run
+      // did.
       decided.resolve((tx) => {
         ended ??= once(tx);
         return ended;
@@ -75,7 +76,10 @@ function begin(
   };
 }
 
-/** Never a transaction without a fence: it begins again once the adapter of a client that had connected is fenced. */
+/**
+ * Refuses a transaction without a fenced connection. If the client had connected before, its adapter is fenced now, and
+ * the transaction begins again.
+ */
 async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fencedBefore: number): Promise<never> {
   if (adapter !== undefined) await fenceConnected(adapter);
   if (fencedClasses() > fencedBefore) throw new NotRun('the adapter had to be fenced first');
@@ -86,36 +90,39 @@ async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fenced
   );
 }
 
-/** An extension may have a `$transaction` of its own, which calls that of the client that it was made for. */
+/** An extension may have its own `$transaction`, which calls that of the client that it was made for. */
 function anotherClient(): InvalidOptionError {
   return new InvalidOptionError(
     '$transaction',
-    'of an extension of this client begins on another client, past what holds writes to the fence. Take locks on a client ' +
-      'without that extension; for conflicts they have `retries` of their own.',
+    'of an extension of this client begins on another client, so writes would not be checked against the fence. Take ' +
+      'locks on a client without that extension. To repeat after conflicts, use the option `retries`.',
   );
 }
 
-/** What only a client with our hook has. */
+/** A property that only a client with this hook has. */
 const HOOKED = '$fencedLockHook';
 
 function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string, unknown> {
   return {
-    // Prisma's own time limit must never fire: it lets the rest of a running operation go on outside the
-    // transaction (prisma/orm#29762). Ours shuts the gate and ends the backend.
+    // Prisma's own timeout must never fire: it lets the rest of a running operation run outside the transaction
+    // (prisma/orm#29762). This package's timeout shuts the gate and ends the backend.
     timeout: LONGEST_TIME,
     ...(maxWait === undefined ? {} : { maxWait }),
     ...(isolationLevel === undefined ? {} : { isolationLevel }),
   };
 }
 
-/** An operation of the fence's own on its way; what another extension does beside it is the caller's. */
+/**
+ * Marks an operation that this package itself runs, so that the hook passes it. Operations that another extension
+ * starts meanwhile still count as the caller's.
+ */
 interface Own {
   readonly model: string;
   readonly name: string;
   sent: boolean;
 }
 
-/** The hook of one transaction that sees its writes, for the models whose tables have no guard. */
+/** Passes the writes of one transaction to its hook, for models whose tables have no guard. */
 class WriteHooks {
   #hook: Hook | undefined;
   #tx: TransactionClient | undefined;
@@ -125,7 +132,7 @@ class WriteHooks {
     this.#tx = tx;
   }
 
-  /** A query extension of its own, which is the innermost: what other extensions swallow or repeat it sees, too. */
+  /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
   extension(models: readonly string[]): object {
     const writes = Object.fromEntries(WRITE_NAMES.map((name) => [name, (params: HookParams) => this.#onWrite(params)]));
     return {
@@ -154,7 +161,7 @@ class WriteHooks {
   }
 }
 
-/** What writes a model. */
+/** Operations that write a model. */
 export const WRITE_NAMES = [
   'create',
   'createMany',

@@ -1,7 +1,7 @@
 import { ClosedError, InsideTransactionError } from '../base/errors.js';
 import { UNSENT, type Unsent } from './unsent.js';
 
-/** What leaves the transaction, or its connection: not to be had on the client of a lock. */
+/** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
   '$connect',
   '$disconnect',
@@ -18,13 +18,13 @@ export const NOT_ON_TX = [
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
 
 /**
- * The transaction's client without what leaves it (the array form of `$transaction` does so silently), until it is closed:
- * then everything on it rejects.
+ * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so
+ * silently), and closed when the transaction ends, after which every operation rejects.
  */
 export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx: object; close(): void } {
   let open = true;
-  // Over an object of its own: after each `get` the engine compares with the target's own property, and Prisma's client is a
-  // proxy that works that out anew.
+  // The proxy has a target of its own. After each `get`, the engine compares the value with the target's own property,
+  // and Prisma's client is a proxy that computes that property again.
   const proxy = new Proxy(
     {},
     {
@@ -36,7 +36,7 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
       },
       has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
       set: (_, property, value, receiver) => Reflect.set(tx, property, value, receiver),
-      // Also what is set comes here, by its receiver.
+      // Assignments arrive here, too, because the receiver is this proxy.
       defineProperty: (_, property, descriptor) => Reflect.defineProperty(tx, property, descriptor),
       deleteProperty: (_, property) => Reflect.deleteProperty(tx, property),
       ownKeys: () => Reflect.ownKeys(tx).filter((property) => !EXITS.has(property)),
@@ -55,7 +55,7 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
   };
 }
 
-/** A model, or one of its operations, that can be called and always rejects. */
+/** A model, or an operation, that can be called and always rejects. */
 function refusing(key: string): unknown {
   const refuse = () =>
     Promise.reject(
@@ -67,13 +67,13 @@ function refusing(key: string): unknown {
   return new Proxy(refuse, { get: (_, property) => (property === 'then' ? undefined : refuse) });
 }
 
-/** `$extends` stays undefined: that is how an extension tells that it is inside a transaction. */
+/** `$extends` is undefined: extensions test it to find out whether they are inside a transaction. */
 function exit(name: string): unknown {
   if (name === '$extends') return undefined;
   return () => {
     throw new InsideTransactionError(
-      `\`${name}\` was called on the client of a lock's transaction, which it would leave. Call it on the client ` +
-        'itself, outside the function.',
+      `\`${name}\` was called on the client of a lock's transaction, and would leave that transaction. Call it on the ` +
+        'base client, outside the function.',
     );
   };
 }

@@ -1,4 +1,4 @@
-/** What answers with the first operation that was called and not sent. */
+/** The property that returns the first operation that was called and not sent. */
 export const UNSENT = Symbol('prisma-extension-fenced-lock.unsent');
 
 const RAW: ReadonlySet<unknown> = new Set([
@@ -11,22 +11,21 @@ const RAW: ReadonlySet<unknown> = new Set([
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** What is known of the client that a transaction belongs to. */
+/** Which names of a client are models and writing operations. */
 export interface OperationNames {
   isModel(name: string): boolean;
   isWrite(name: string): boolean;
 }
 
 /**
- * Notices writes and raw SQL that were called on a transaction's client and that nobody looked at again. Prisma sends an
- * operation when its `then` is called, so such a one is never sent. To read any property of it counts as a look: `then`,
- * `catch`, or a relation of a fluent call, which makes another operation of it. Reads are left alone: one that is not sent
- * changes nothing.
+ * Detects writes and raw SQL that were called on a transaction's client and never awaited. Prisma sends an operation
+ * only when its `then` is called. Reading any property of the operation counts as use: `then`, `catch`, or a relation
+ * of a fluent call, which makes another operation of it. Read operations are ignored: not sending them changes nothing.
  */
 export class Unsent {
   readonly operations: OperationNames;
   readonly #waiting = new Set<Watched>();
-  /** The models that were used, by their name on the client; seldom more than a few. */
+  /** The models that were used, by their names on the client; usually a few. */
   readonly #delegates: Delegate[] = [];
 
   constructor(operations: OperationNames) {
@@ -38,7 +37,7 @@ export class Unsent {
     return undefined;
   }
 
-  /** What stands on the client under a name, watched where it may write. */
+  /** Returns a property of the client, wrapped if it may write. */
   watched(name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
     if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method) : value;
@@ -56,7 +55,7 @@ export class Unsent {
     };
   }
 
-  /** An extension may have a method of its own in the place of an operation, whose promise is an ordinary one. */
+  /** An extension may replace an operation by its own method, which returns an ordinary promise. */
   #watch(name: string, operation: unknown): unknown {
     if (operation instanceof Promise || typeof (operation as Partial<Lazy> | null)?.requestTransaction !== 'function') {
       return operation;
@@ -67,12 +66,12 @@ export class Unsent {
   }
 }
 
-/** What tells an operation of Prisma from another promise. */
+/** A method that only Prisma's lazy promises have. */
 interface Lazy {
   requestTransaction(): unknown;
 }
 
-/** A model of the client. Its proxy stands over an object of its own, for the reason that `fencedTx` has. */
+/** A model of the client. Its proxy has a target of its own, as in `fencedTx`. */
 class Delegate implements ProxyHandler<object> {
   readonly model: string;
   readonly proxy: object = new Proxy({}, this);
@@ -113,7 +112,7 @@ class Delegate implements ProxyHandler<object> {
   }
 }
 
-/** One operation, until somebody looks at it. */
+/** One operation, until one of its properties is read. */
 class Watched implements ProxyHandler<object> {
   readonly name: string;
   readonly #waiting: Set<Watched>;

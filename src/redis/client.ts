@@ -1,4 +1,4 @@
-/** The part of an ioredis client that is used here; ioredis 5 and 6 both have it. */
+/** The part of an ioredis client that is used here. ioredis 5 and 6 both have it. */
 interface Commands {
   readonly status: string;
   readonly options?: { readonly keyPrefix?: string | undefined };
@@ -9,7 +9,7 @@ interface Commands {
 
 type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end' | 'error';
 
-/** Of one server, or of a Sentinel group. Wake-ups go over one duplicate of it. */
+/** A client of one server or of a Sentinel group. Wake-ups use one duplicate of it. */
 export interface RedisClient extends Commands {
   readonly options?: {
     readonly keyPrefix?: string | undefined;
@@ -17,7 +17,7 @@ export interface RedisClient extends Commands {
     readonly failoverDetector?: boolean | undefined;
   };
   readonly mode: string;
-  /** Of the connection at the moment, or of the last one; Node's own. */
+  /** The Node stream of the present or the last connection. */
   readonly stream?: { readonly errored?: Error | null };
   scan(
     cursor: string,
@@ -32,15 +32,17 @@ export interface RedisClient extends Commands {
   off(event: ClientEvent, listener: (error?: Error) => void): unknown;
 }
 
-/** Of a Cluster. Wake-ups go over one duplicate of the client of each node that has a key somebody waits for. */
+/**
+ * A client of a Cluster. Wake-ups use one duplicate of the client of each node that has a key with a waiting caller.
+ */
 export interface ClusterClient extends Commands {
   readonly isCluster: true;
-  /** The addresses of the nodes that have a slot, its master first. */
+  /** The addresses of the nodes that serve a slot, its master first. */
   readonly slots: ReadonlyArray<readonly string[] | undefined>;
   nodes(role: 'all' | 'master'): NodeClient[];
   connect(): Promise<void>;
   ping(): Promise<unknown>;
-  /** Asks a node which has which slot; then comes `refresh`. */
+  /** Asks a node for the slot map. `refresh` is emitted after the answer. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
   on(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
   off(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
@@ -61,14 +63,14 @@ export interface RedisSubscriberClient {
   sunsubscribe(...channels: string[]): Promise<unknown>;
   ping(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
-  /** Of the connection at the moment; Node's own. */
+  /** The Node stream of the present connection. */
   readonly stream?: {
     ref(): unknown;
     unref(): unknown;
     destroy(): unknown;
     on(event: 'error', listener: () => void): unknown;
   };
-  /** `moved`: a channel of this connection is another node's now. */
+  /** `moved`: a channel of this connection has moved to another node. */
   on(event: 'ready' | 'close' | 'end' | 'moved' | 'error', listener: (error?: Error) => void): unknown;
   on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }

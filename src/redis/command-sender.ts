@@ -6,19 +6,19 @@ import { isReply, presentable } from './errors.js';
 import { isUnknownScript, type Script } from './script.js';
 import type { Nodes } from './topology/nodes.js';
 
-/** The states of a client that is connected, or waits for its first command to be. */
+/** Statuses of a client that is connected, or connects at its first command. */
 const READY = ['ready', 'wait'];
-/** The states of a client that has no connection, and has had one or failed to get one. */
+/** Statuses of a client without a connection that had one or failed to get one. */
 const AWAY = ['close', 'reconnecting', 'end'];
 
-/** Sends commands, and waits for their answers no longer than they may take. */
+/** Sends commands and bounds the wait for their answers. */
 export class CommandSender {
   readonly #redis: RedisClient | ClusterClient;
   readonly #nodes: Nodes;
   readonly #longest: number;
   readonly #connection: RedisConnection;
 
-  /** `longest`: how long any command may take; milliseconds. */
+  /** @param longest time limit of any command; milliseconds. */
   constructor(redis: RedisClient | ClusterClient, nodes: Nodes, longest: number) {
     this.#redis = redis;
     this.#nodes = nodes;
@@ -28,7 +28,7 @@ export class CommandSender {
 
   get reach(): Reach {
     const { status } = this.#redis;
-    // One that connects for the first time is not away: it may be there in a moment.
+    // `connecting` is not `away`: the first connection may be there in a moment.
     const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
     return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
   }
@@ -39,9 +39,9 @@ export class CommandSender {
   }
 
   /**
-   * How much of the time is left once there is a connection. A look that is given to the client before is sent when
-   * nobody waits any more, and so is what undoes it: through a long outage they would pile up there. Nobody waits where the
-   * server has just refused the login.
+   * Waits for the connection and resolves to what is left of the time. Without this wait, ioredis would queue the look
+   * and the command that undoes it, and send both after nobody waits any more. Rejects at once if the server has just
+   * refused the login.
    */
   async connected(connection: Promise<void>, atMost = this.#longest): Promise<number> {
     const time = Math.min(atMost, this.#longest);
@@ -54,8 +54,8 @@ export class CommandSender {
   }
 
   /**
-   * Runs a script by its hash; a server that has not seen it yet (or was restarted) is sent the text once, unless nobody waits
-   * for the answer any more: by then it would come behind the command that undoes it.
+   * Runs a script by its hash. If the server does not know the script, sends its text once; not after the time limit,
+   * because the text would then arrive after the command that undoes it.
    */
   runScript<Keys extends string[], Args extends string[], Reply>(
     { sha1, lua, keys: count }: Script<Keys, Args, Reply>,
@@ -63,7 +63,7 @@ export class CommandSender {
     args: NoInfer<Args>,
     atMost = this.#longest,
   ): Promise<Reply> {
-    // One promise, and not one for each step: this is on the way of each call.
+    // One promise instead of one for each step, because every call passes here.
     return new Promise((resolve, reject) => {
       const time = Math.min(atMost, this.#longest);
       let isWaiting = true;
@@ -88,7 +88,10 @@ export class CommandSender {
     });
   }
 
-  /** ioredis' own `commandTimeout` is off by default, and a connection can stay 'ready' through a one-way silence. */
+  /**
+   * Bounds a reply. ioredis has `commandTimeout` off by default, and a connection may stay 'ready' although one
+   * direction is silent.
+   */
   bounded<T>(reply: Promise<T>, atMost = this.#longest): Promise<T> {
     const time = Math.min(atMost, this.#longest);
     return within(reply, time).then(
@@ -108,7 +111,7 @@ export class CommandSender {
     this.#connection.close();
   }
 
-  /** While it connects ioredis keeps commands back: its status says why nothing came. */
+  /** ioredis queues commands while it connects, so its status explains the missing answer. */
   #silence(time: number): string {
     return `Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`;
   }

@@ -1,6 +1,6 @@
 import { listen } from './listen.js';
 
-/** The states of a client that is on its way to a connection. */
+/** Statuses of a client that is going to connect. */
 const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 
 interface Connecting {
@@ -9,7 +9,7 @@ interface Connecting {
   off(event: 'connect' | 'end', listener: () => void): unknown;
 }
 
-/** The connection of a client, for those who wait for it: on one listener, however many they are. */
+/** Waits for a client's connection, with one listener for all waiting callers. */
 export class RedisConnection {
   readonly #redis: Connecting;
   #awaited: Promise<void> | undefined;
@@ -20,8 +20,8 @@ export class RedisConnection {
   }
 
   /**
-   * While the client has none, and would keep back what it is given: resolves when it has one, or will never have one
-   * again. It need not be ready: a login that is refused is told to what was given to the client by then.
+   * While the client has no connection and would queue commands: resolves when it has one, or never will again. The
+   * client need not be ready: queued commands get the error of a refused login.
    */
   get awaited(): Promise<void> | undefined {
     if (!UNCONNECTED.includes(this.#redis.status)) return undefined;
@@ -39,7 +39,7 @@ export class RedisConnection {
     return this.#awaited;
   }
 
-  /** Leaves nothing with the client. */
+  /** Removes the listeners from the client. */
   close(): void {
     this.#settle();
   }

@@ -1,16 +1,19 @@
 import { createHash } from 'node:crypto';
 
-/** The names that a key has in Redis. */
+/** The names of a key in Redis. */
 export interface Names {
   readonly lease: string;
   readonly queue: string;
-  /** The channel that all hear who wait. With `:` and a receiver's id: where that process shows that it is there. */
+  /**
+   * The channel for wake-ups of the key. A waiting process also subscribes to this name with `:` and its receiver id;
+   * that subscription shows that the process is alive.
+   */
   readonly wake: string;
 }
 
 /**
- * All names of a key share one hash tag, so that a Cluster keeps them on one node. The tag is the key itself; a key
- * that holds a `}` would end its tag there, so its tag is a hash, and the key stands behind.
+ * All names of a key have one hash tag, so that a Cluster keeps them in one slot. The tag is the key itself. A key with
+ * a `}` would end its tag early, so its tag is a hash, and the key follows the tag.
  */
 export function namesOf(prefix: string, key: string): Names {
   const base = key.includes('}')
@@ -19,7 +22,7 @@ export function namesOf(prefix: string, key: string): Names {
   return { lease: `${base}:lease`, queue: `${base}:queue`, wake: `${base}:wake` };
 }
 
-/** The key that a name belongs to; `undefined` for one of another make. */
+/** The key that a name belongs to; `undefined` if the name is not one of this package. */
 export function keyOf(prefix: string, name: string): string | undefined {
   if (!name.startsWith(`${prefix}{`)) return undefined;
   const base = name.slice(prefix.length).replace(/:(lease|queue)$/, '');

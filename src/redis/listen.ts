@@ -5,7 +5,7 @@ interface Emitter<Event extends string> {
   off(event: Event, listener: EventListener): unknown;
 }
 
-/** Of each client, by the event. */
+/** The listeners of each client, by event. */
 const hubs = new WeakMap<object, Map<string, EventListeners>>();
 
 class EventListeners {
@@ -16,8 +16,8 @@ class EventListeners {
 }
 
 /**
- * Calls the listener at each such event; the function that it gives ends that. However many stores share a client, it has one
- * listener of ours for an event, because Node warns of more than ten.
+ * Adds a listener and returns the function that removes it. All stores that share a client use one listener for each
+ * event, because Node warns of more than ten.
  */
 export function listen<Event extends string>(
   emitter: Emitter<Event>,

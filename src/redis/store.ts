@@ -25,26 +25,29 @@ import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
-  /** How long one command may take before its answer counts as lost; milliseconds. */
+  /** How long a command may take before its answer counts as lost; milliseconds. */
   readonly commandTimeout: number;
-  /** Whether wake-ups are published and heard. Default: `true`. */
+  /** Whether wake-ups are published and subscribed to. Default: `true`. */
   readonly wakeUps?: boolean;
   /**
-   * How long a key is kept for the one whose turn it is, until that one takes it; milliseconds. 0: there is no order, and
-   * whoever comes first has it. Default: 1 000.
+   * How long an offered key is kept for the process that is next; milliseconds. 0: there is no queue, and the first
+   * process that looks gets the key. Default: 1 000.
    */
   readonly offerTime?: number;
-  /** The verbs of wake-ups. All clients of the same locks have to agree. Default: `sharded` on a Cluster only. */
+  /**
+   * The commands for wake-ups. All clients of the same locks must use the same. Default: `sharded` on a Cluster, else
+   * `classic`.
+   */
   readonly pubsub?: PubSub;
 }
 
 const OFFER_TIME = 1_000;
-/** What closes where nothing was opened. */
+/** A subscription that never fires. */
 const DEAF: Watch = { close: () => {}, hears: false };
-/** How many names a step of `list` asks for. */
+/** COUNT of each SCAN in `list`. */
 const SCAN_STEP = '1000';
 
-/** What listens on the client, and to its servers. */
+/** What holds listeners and connections between creation and `close`. */
 interface OpenedStore {
   readonly nodes: Nodes;
   readonly pubsub: PubSub;
@@ -52,12 +55,12 @@ interface OpenedStore {
   readonly subscriber: Subscriber;
 }
 
-/** Leases and queues on one Redis (or a Sentinel group, which looks like one), or on a Cluster, key by key. */
+/** Leases and queues on one Redis server, a Sentinel group, or a Cluster. */
 export class RedisStore implements LeaseStore {
   readonly #redis: RedisClient | ClusterClient;
   readonly #options: RedisStoreOptions;
   readonly #emit: Emit;
-  /** What this process is known by where it waits. */
+  /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   readonly #unanswered = new Unanswered();
   #open: OpenedStore | undefined;
@@ -66,11 +69,11 @@ export class RedisStore implements LeaseStore {
     this.#redis = redis;
     this.#options = options;
     this.#emit = emit;
-    // What the client says from now on is known at the first look.
+    // Listen from now on, so that the first look knows what the client has reported.
     this.#open = this.#begin();
   }
 
-  /** After `close` it begins anew. */
+  /** After `close`, the next use opens it again. */
   get #opened(): OpenedStore {
     this.#open ??= this.#begin();
     return this.#open;
@@ -100,7 +103,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
-    // Kept: the answer may come when all this is closed, and must not open it again.
+    // Keep these references: the answer may come after `close`, and must not open the store again.
     const { asking, nodes, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
     const { connection } = asking;
@@ -126,7 +129,8 @@ export class RedisStore implements LeaseStore {
       groups.set(name, group);
     });
     const answers: Extension[] = [];
-    // All are told together: a node that is silent must not cost those of the others their time.
+    // All nodes are asked at the same time. The time limit is short, so that a silent node does not cost the leases on
+    // other nodes their time.
     const atMost = groups.size > 1 ? Math.min(...claims.map(({ leaseTime }) => leaseTime)) / 6 : undefined;
     const extended = [...groups.values()].map(async (group) => {
       const extensions = await this.#extendTogether(
@@ -181,14 +185,14 @@ export class RedisStore implements LeaseStore {
       expiresIn: Math.max(0, Number(expiresIn)),
       waiting: Number(waiting),
       ...(name !== undefined && {
-        problem: `In Redis ${JSON.stringify(name)} has a value of another type, which nobody here wrote`,
+        problem: `In Redis ${JSON.stringify(name)} has a value of another type, which this package did not write`,
       }),
     };
   }
 
   async list(): Promise<readonly KeyState[]> {
     const { keyPrefix } = this.#options;
-    // A name that ioredis is to put a prefix of its own before is found behind that prefix.
+    // Names have the client's own `keyPrefix` in front.
     const own = this.#redis.options?.keyPrefix ?? '';
     const seen = new Set<string>();
     const states: KeyState[] = [];
@@ -200,7 +204,7 @@ export class RedisStore implements LeaseStore {
         const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
         const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
         for (const key of fresh) seen.add(key);
-        // Step by step: with all of them under way at once the last answers would come too late.
+        // Page by page: with all keys in flight at once, the last answers would exceed the time limit.
         states.push(...(await Promise.all(fresh.map((key) => this.inspect(key)))));
         cursor = String(next);
       } while (cursor !== '0');
@@ -231,7 +235,7 @@ export class RedisStore implements LeaseStore {
     await this.#asking.runScript(scripts.release, [lease, queue], [...args]);
   }
 
-  /** No channel: the scripts publish nothing. */
+  /** Without wake-ups, the channel is empty, and the scripts publish nothing. */
   #names(key: string): Names {
     const names = namesOf(this.#options.keyPrefix, key);
     return { ...names, wake: this.#options.wakeUps === false ? '' : this.#nodes.channelPrefix + names.wake };
@@ -254,7 +258,7 @@ export class RedisStore implements LeaseStore {
     return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#pubsub];
   }
 
-  /** In one pipeline. */
+  /** Extends the leases in one pipeline. */
   async #extendTogether(claims: readonly Claim[], atMost?: number): Promise<Extension[]> {
     try {
       const pipeline = this.#redis.pipeline();
@@ -273,7 +277,7 @@ export class RedisStore implements LeaseStore {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
     if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
-    // A pipeline of several keys goes to one node; where one of them has moved, it is asked for by itself.
+    // A pipeline goes to one node. If a key has moved from there, extend it by a single command.
     if (!isReply(error)) this.#open?.nodes.refreshTopology();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
@@ -284,7 +288,7 @@ export class RedisStore implements LeaseStore {
     }
   }
 
-  /** A number also where the client's `stringNumbers` made a text of it. */
+  /** Converts the reply: with the client option `stringNumbers`, numbers arrive as strings. */
   async #number<Keys extends string[], Args extends string[]>(
     script: Script<Keys, Args, number>,
     keys: NoInfer<Keys>,
@@ -295,7 +299,7 @@ export class RedisStore implements LeaseStore {
   }
 }
 
-/** A text as a pattern that matches only itself. */
+/** Escapes a text for a SCAN pattern. */
 function escaped(text: string): string {
   return text.replace(/[\\*?[\]]/g, '\\$&');
 }

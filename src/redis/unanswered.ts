@@ -1,10 +1,13 @@
 import { after } from '../base/clock.js';
 
-/** How long, and how often, the client of a Cluster is expected to send a command that was given up here; milliseconds. */
+/**
+ * For how long, and how often, to undo a command that timed out here but that a Cluster client may still send;
+ * milliseconds.
+ */
 const LATEST = 5_000;
 const AGAIN_EVERY = 500;
 
-/** Holders whose acquire was given up here, and that may yet be given what they asked for. */
+/** Holders whose acquire timed out here and may still take the lease later. */
 export class Unanswered {
   readonly #holders = new Set<string>();
 
@@ -12,7 +15,7 @@ export class Unanswered {
     this.#holders.add(holder);
   }
 
-  /** This holder has nothing any more: whatever the client still sends for it is undone, behind that. */
+  /** Called when the holder has released the lease. Repeats the release, so that a late acquire is undone. */
   over(holder: string, release: () => Promise<unknown>): void {
     if (this.#holders.delete(holder)) releaseAgain(release, LATEST);
   }

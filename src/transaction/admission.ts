@@ -2,46 +2,52 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Query, Statement, TextRow } from '../database/database.js';
 import { ADMIT } from '../database/sql.js';
 
-/** Made of its text: behind a pooler another version of this package may have prepared its own on the same server. */
+/**
+ * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
+ * on the same server connection, under another text.
+ */
 const ADMIT_NAME = `fenced_lock ${createHash('sha256').update(ADMIT).digest('hex').slice(0, 16)}`;
 
-/** What Postgres said to one attempt at one transaction. */
+/** What Postgres answered to one attempt at a transaction. */
 export interface Admission {
-  /** The last of its keys, whose row tells what became of it. */
+  /** The last of the keys. The outcome of a lost COMMIT is read from its row. */
   readonly key: string;
   readonly attempt: string;
-  /** One for each key. The last one was drawn last, so it is the highest: that of its rows. */
+  /** One token for each key. The last one was drawn last, so it is the highest. Rows are fenced with it. */
   readonly tokens: readonly bigint[];
   readonly token: bigint;
-  /** The turn's number in the key's row: how many admissions it has seen since it was born. */
+  /** The number of this admission in the key's row, counted since the row was created. */
   readonly turn: bigint;
   readonly xid: string;
   readonly pid: number;
-  /** The crash epoch, or `undefined` where none has been started since the last crash. */
+  /** The crash epoch; `undefined` if no epoch was started since the last crash. */
   readonly epoch: string | undefined;
 }
 
 export interface AdmissionRequest {
   readonly keys: readonly string[];
-  /** One for each key. */
+  /** One holder id for each key. */
   readonly holders: readonly string[];
-  /** A client that is silent for so long, inside the transaction, is ended; milliseconds. */
+  /** Postgres ends the transaction if the client is silent for this time; milliseconds. */
   readonly leaseTime: number;
-  /** No statement of the work runs longer; milliseconds. */
+  /** Postgres cancels a statement of the work that runs longer; milliseconds. */
   readonly workTime: number;
-  /** How long to wait for the keys' rows; milliseconds. */
+  /** How long the admission waits for the locks on the keys' rows; milliseconds. */
   readonly waitTime: number;
-  /** Those of a handle, one for each key; without, fresh ones are drawn. */
+  /** The registered tokens of a handle, one for each key. Without them, new tokens are drawn. */
   readonly tokens?: readonly bigint[] | undefined;
-  /** With `tokens`: the holders in whose name they stand from now on. */
+  /** With `tokens`: the holder ids that replace the present ones in the keys' rows. */
   readonly successors?: readonly string[] | undefined;
-  /** The waiting room of the lease, as a signed number of 32 bits: who has its next lease may end this transaction. */
+  /**
+   * The id of the lease's waiting room, a signed 32-bit number. A later holder from the same waiting room may end this
+   * transaction.
+   */
   readonly room?: number | undefined;
-  /** Whether a crash must not lose the commit, because the token is going to be shown to others. */
+  /** Whether the commit must survive a crash of Postgres, because other systems will see the token. */
   readonly durable?: boolean | undefined;
 }
 
-/** The statement that asks for an admission, and the id of the attempt in it. */
+/** Builds the admission statement, with a new attempt id in it. */
 export function admissionOf(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
   const { keys, holders, leaseTime, workTime, waitTime, room, tokens, successors, durable } = request;
   const attempt = randomUUID();
@@ -60,7 +66,7 @@ export function admissionOf(request: AdmissionRequest): { readonly statement: St
   return { statement: { text: ADMIT, name: ADMIT_NAME, values }, attempt };
 }
 
-/** As Postgres reads an array. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
+/** Formats a Postgres array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
 function arrayOf(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
@@ -84,7 +90,7 @@ export function readAdmission(
   };
 }
 
-/** Asks for an admission in a transaction that has begun. */
+/** Sends an admission in a transaction that has already begun. */
 export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
   const { statement, attempt } = admissionOf(request);
   const [row] = await query(statement.text, statement.values);

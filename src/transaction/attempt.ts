@@ -21,40 +21,48 @@ import { Gate } from './gate.js';
 import { resolveOutcome } from './outcome.js';
 import { fromOvertaking } from './overtaken.js';
 
-/** How long an admission waits for the key's row before it asks who is in its way. */
+/**
+ * How long an admission waits for the lock on the key's row before the blocking transactions are looked for;
+ * milliseconds.
+ */
 const ROW_LOCK_TIMEOUT = 500;
-/** How long who is in its way gets to end by itself once it has asked. */
-const BLOCKED_FOR = 50;
-/** Why the token of a handle is refused: it is not the last of its key any more; the key has no row any more. */
+/**
+ * Delay between sending the admission and asking Postgres to end the blocking transactions; milliseconds. Most blockers
+ * end within it.
+ */
+const END_BLOCKERS_AFTER = 50;
+/** SQLSTATEs of a refused handle token. FL003: the key's row has another token. FL005: the key has no row any more. */
 const REFUSALS: ReadonlyMap<string, StaleReason> = new Map([
   ['FL003', 'superseded'],
   ['FL005', 'forgotten'],
 ]);
-/** How long the answer to that is waited for once the row is had; ms. */
-const HELP_TIME = 500;
+/** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
+const END_BLOCKERS_TIME = 500;
 const SILENT = 'Postgres did not answer its first statement.';
-/** How long Postgres may take to answer, beyond what it was asked to wait. */
+/** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
 const ANSWER_TIME = 2_000;
-/** Postgres ends a statement by itself so much later than our timeout aborts, which says what has happened. */
+/**
+ * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
+ * milliseconds.
+ */
 const BACKSTOP = 500;
-/** How long an operation in flight gets to end by itself after a abort. */
-const SHORTLY = 50;
-/** COMMIT gets the rest of the work's time, and at least so much. */
+/** Grace period for statements in flight after an abort, before their backend is ended; milliseconds. */
+const DRAIN_GRACE = 50;
+/** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 const LEAST_COMMIT_TIME = 1_000;
-/** How long to look for the outcome of a COMMIT that was not answered. */
+/** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
 const OUTCOME_TIME = 15_000;
-/** Classes of SQLSTATE that a server also sends when it goes down, whatever becomes of the transaction. */
-const TELLS_NOTHING: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
+/** SQLSTATE classes that a server also sends while it shuts down. They do not tell whether COMMIT took effect. */
+const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
 
-/** What earlier attempts have met. */
-export interface Before {
-  /** An earlier attempt found somebody in the key's row, although we hold the lease. */
+/** What earlier attempts of the same call found. */
+export interface EarlierAttempts {
+  /** An earlier admission waited in vain for the key's row, although this caller holds the lease. */
   readonly blocked: boolean;
-  /** The row that refused an earlier run, if it is known. */
+  /** The row whose fence refused an earlier run, if known. */
   readonly refusedBy: ReturnType<Fencing['rowOf']>;
 }
 
-/** What an admission is asked for with. */
 interface AdmissionInput {
   readonly leases: Pick<Call<unknown, unknown>['leases'], 'keys' | 'holders' | 'leaseTime' | 'shared'>;
   readonly limits: Pick<Call<unknown, unknown>['limits'], 'timeout'>;
@@ -62,19 +70,22 @@ interface AdmissionInput {
   readonly room: number | undefined;
 }
 
-/** What an admission asks for on behalf of a call. */
+/** The admission request of a call. */
 export function requestOf({ leases, limits, registered, room }: AdmissionInput, waitTime: number): AdmissionRequest {
   const { keys, holders, leaseTime, shared } = leases;
   const workTime = Math.min(limits.timeout + BACKSTOP, LONGEST_TIME);
-  // Who has come past the waiting room has lost nothing there to whoever has a lease of it.
+  // A caller without a lease (Redis is down) registers no waiting room, so that no holder ends its transaction as that
+  // of a former holder.
   return { keys, holders, leaseTime, workTime, waitTime, room: shared ? undefined : room, ...registered };
 }
 
 /**
- * One attempt at the transaction: opening → working → (gate shut, drained) → committing → settled, or refused by Postgres.
+ * One attempt at the transaction: opening → working → (gate shut, statements in flight ended) → committing → settled,
+ * or refused by Postgres.
  *
- * Before `committing` it can only have been rolled back: COMMIT is sent here and nowhere else. From then on its command
- * tag tells what became of it, or the evidence in Postgres where there was no answer.
+ * Before `committing` the transaction can only have been rolled back, because COMMIT is sent here and nowhere else.
+ * From `committing` on, the command tag of the answer tells the outcome. Without an answer, the evidence in Postgres
+ * tells it.
  */
 export class Attempt<Tx, R> implements Conductor {
   readonly #call: Call<Tx, R>;
@@ -87,20 +98,20 @@ export class Attempt<Tx, R> implements Conductor {
   #operations: FencedOperations | undefined;
   #value: R | undefined;
   #stale: StaleTokenError | undefined;
-  /** The tag of a statement of the work that has ended the transaction. */
+  /** The command tag of a statement of the work that ended the transaction. */
   #ended: string | undefined;
-  /** Why the body has not resolved. */
+  /** The error with which the transaction's function rejected. */
   #refused: { readonly error: unknown } | undefined;
   #hasSuccessor = false;
-  /** Those in the way of the admission are being ended. */
-  #helping: Promise<void> | undefined;
-  /** Whether COMMIT had no answer, and its outcome is being looked for. */
+  /** Pending while the backends that block the admission are being ended. */
+  #endingBlockers: Promise<void> | undefined;
+  /** Whether COMMIT had no answer and its outcome is being looked up. */
   #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
   #settle: (end: { readonly value: R } | { readonly error: unknown }) => void = () => {};
 
-  /** `entry`: one that was begun ahead. */
-  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: Before) {
+  /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
+  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: EarlierAttempts) {
     this.#call = call;
     this.#blocked = blocked;
     const before: Statement[] = [];
@@ -140,20 +151,20 @@ export class Attempt<Tx, R> implements Conductor {
     });
   }
 
-  /** The database client's transaction is over. */
+  /** Called when the database client has ended its transaction. */
   #onEnd(error: unknown): void {
     this.#entry.over();
     if (this.#phase === 'committing') return;
     this.#alarm.stop();
     const why = this.#refused ? this.#refused.error : (this.#operations?.named(error) ?? error);
-    // Only where the connection itself has failed, and not the caller with an error that looks like it.
+    // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.#gate.failure?.error;
     const named = failure !== undefined && this.#call.database.isDisconnect(failure) && fromOvertaking(why, this.#call);
     if (named) void named.then((error) => this.#fail(error));
     else this.#fail(why);
   }
 
-  /** Resolves if the transaction may commit. */
+  /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
     const connection = this.#entry.connection as Connection;
     connection.conductor = this;
@@ -173,12 +184,13 @@ export class Attempt<Tx, R> implements Conductor {
     const { database, abort, limits } = this.#call;
     if (connection.isBehind) this.#alarm.set(limits.wait.deadline.remaining, () => this.#notAnswered());
     else this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, SILENT);
-    const help = this.#blocked ? this.#askForHelp() : undefined;
+    const help = this.#blocked ? this.#scheduleEndOfBlockers() : undefined;
     try {
       const admission = await this.#entry.admission.promise;
-      // Whom it has ended is known before the work begins: an operator is told.
-      if (this.#helping) await within(this.#helping, HELP_TIME);
-      // In a transaction of its own, and not in our way. Until then outcomes are found by the key's history.
+      // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
+      if (this.#endingBlockers) await within(this.#endingBlockers, END_BLOCKERS_TIME);
+      // On the rescue connection and not awaited, so the work is not delayed. Until an epoch exists, the outcome of a
+      // lost COMMIT is found by the attempt ids in the key's row.
       if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
       abort.throwIfAborted();
       this.#admission = admission;
@@ -195,12 +207,15 @@ export class Attempt<Tx, R> implements Conductor {
     }
   }
 
-  /** It was sent with the COMMIT before it, and is answered behind it. Where that one is lost, its connection is closed. */
+  /**
+   * Called when the wait time is over and the admission was sent behind the COMMIT of the previous turn. The previous
+   * turn closes the connection if that COMMIT gets no answer.
+   */
   #notAnswered(): void {
     const { leases, limits } = this.#call;
     const lost = new Error('the COMMIT before it was not answered');
     const error = new LockTimeoutError(leases.key, `${limits.wait.waitTime} ms`, lost);
-    // At once: its ROLLBACK waits for that answer, too.
+    // Fail now: the ROLLBACK of this transaction would also wait for that answer.
     this.#fail(error);
     this.#entry.admission.reject(error);
   }
@@ -214,12 +229,12 @@ export class Attempt<Tx, R> implements Conductor {
     return new StaleTokenError(key, token, undefined, { reason, cause: error });
   }
 
-  /** Whoever is in the way of the admission and has lost the lease that we have is ended. */
-  #askForHelp() {
-    return after(BLOCKED_FOR, () => {
+  /** Ends the transactions that block the admission, if they belong to former holders of the lease. */
+  #scheduleEndOfBlockers() {
+    return after(END_BLOCKERS_AFTER, () => {
       this.#entry.before.at(-1)?.listen(
         ({ rows: [row] }) => {
-          this.#helping = endBlockers(this.#call, row);
+          this.#endingBlockers = endBlockers(this.#call, row);
         },
         () => {},
       );
@@ -231,12 +246,13 @@ export class Attempt<Tx, R> implements Conductor {
     try {
       this.#value = await abort.race(work(tx, admission));
       close();
-      // What was not awaited is waited for, whole: cut off, half of an operation would be committed.
+      // Wait for operations that were not awaited: committing in the middle of one would commit half of it.
       if (this.#gate.busy) await abort.race(this.#gate.quiet());
     } catch (error) {
       throw toFencedLockError(error) ?? error;
     } finally {
-      // Before COMMIT or ROLLBACK: what is in flight would otherwise go on behind it, outside the transaction.
+      // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
+      // and the rest of them would run outside the transaction.
       this.#gate.shut(() => this.#closed());
       if (this.#gate.busy || this.#gate.failure !== undefined) await this.#drain(connection, admission);
     }
@@ -246,8 +262,8 @@ export class Attempt<Tx, R> implements Conductor {
   enter(text: string): void {
     const { leases } = this.#call;
     refuseControl(text, leases.key);
-    // After a stop of the process, replies and closed sockets come before overdue timers: the lease is lost by the clock,
-    // which aborts the work, and the caller learns that instead of what it led to.
+    // After a pause of the process, replies and closed sockets are handled before overdue timers. Reading `loss` checks
+    // the clock, so an expired lease aborts the work now, and the caller gets that error instead of a follow-up error.
     void leases.loss;
     this.#gate.enter();
   }
@@ -265,7 +281,7 @@ export class Attempt<Tx, R> implements Conductor {
     return named;
   }
 
-  /** Sticky: a caller that swallows it still cannot commit what rests on a row that it could not write. */
+  /** Keep the error: even if the caller's function swallows it, the transaction must not commit. */
   refused(error: unknown): void {
     if (error instanceof StaleTokenError) this.#stale ??= error;
   }
@@ -275,12 +291,12 @@ export class Attempt<Tx, R> implements Conductor {
     this.#gate.shut(() => this.#endedItself());
   }
 
-  /** The only place where COMMIT is sent. */
+  /** The only place that sends COMMIT. */
   async commit<T>(done: T): Promise<T> {
     const { successor } = this.#call;
     const connection = this.#entry.connection as Connection;
     try {
-      // COMMIT outside a transaction succeeds, too.
+      // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
       if (connection.isOver && this.#ended === undefined) this.#ended = await this.#howEnded();
       this.#mayCommit();
     } catch (error) {
@@ -328,12 +344,12 @@ export class Attempt<Tx, R> implements Conductor {
 
   #onNoAnswer(connection: Connection, error: unknown): void {
     const code = this.#call.database.sqlState(error);
-    // Refused by the server itself, so it is known to have been rolled back. The database client gives it its own form.
-    if (code !== undefined && !TELLS_NOTHING.has(code.slice(0, 2))) this.#phase = 'refused';
+    // Postgres itself refused the COMMIT, so the transaction was rolled back. The database client converts the error.
+    if (code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2))) this.#phase = 'refused';
     else this.#onLost(connection, error);
   }
 
-  /** Throws what forbids a commit. */
+  /** Throws the error that forbids a commit, if there is one. */
   #mayCommit(): void {
     const { abort, leases } = this.#call;
     abort.throwIfAborted();
@@ -342,19 +358,19 @@ export class Attempt<Tx, R> implements Conductor {
     if (this.#ended !== undefined) throw this.#endedItself();
   }
 
-  /** Waits for what is in flight: Postgres bounds it by `statement_timeout`, and a abort ends its backend. */
+  /** Waits for statements in flight. `statement_timeout` bounds them. After an abort, their backend is ended. */
   async #drain(connection: Connection, admission: Admission): Promise<void> {
     if (this.#gate.busy) {
       await this.#call.abort.race(this.#gate.idle()).catch(() => {});
-      // Most operations are about to end by themselves, and then the connection stays whole.
-      if (this.#gate.busy) await within(this.#gate.idle(), SHORTLY);
+      // Most statements end within the grace period, and then the connection can be used again.
+      if (this.#gate.busy) await within(this.#gate.idle(), DRAIN_GRACE);
       if (this.#gate.busy) {
         await endBackend(this.#call, admission);
         if ((await within(this.#gate.idle(), ANSWER_TIME)) === OVERDUE) connection.destroy();
         await this.#gate.idle();
       }
     }
-    // Of a connection that broke the server may know nothing, and keep the key's row for as long as the lease.
+    // If the connection broke, Postgres may not know it yet and would keep the key's row locked for the lease time.
     const failed = this.#gate.failure?.error;
     if (failed !== undefined && this.#call.database.isDisconnect(failed)) {
       await within(endBackend(this.#call, admission), ANSWER_TIME);
@@ -369,7 +385,8 @@ export class Attempt<Tx, R> implements Conductor {
       this.#alarm.set(ANSWER_TIME, () => this.#giveUp());
       return;
     }
-    // It has done nothing. Its connection is cleaned up behind it, however long the admission waits for the row.
+    // The work has not begun, so the caller need not wait. The connection is cleaned up in the background, however long
+    // the admission still waits for the key's row.
     this.#fail(abort.reason);
     const { connection, admission } = this.#entry;
     this.#entry.abandon();
@@ -383,7 +400,7 @@ export class Attempt<Tx, R> implements Conductor {
     });
   }
 
-  /** Without an answer nobody knows whether ROLLBACK has arrived: the transaction may still have the key's row. */
+  /** ROLLBACK got no answer, so the transaction may still be open and keep the key's row locked: end its backend. */
   #giveUp(): void {
     const { abort } = this.#call;
     const ended = endBackend(this.#call, this.#admission as Admission);
@@ -393,7 +410,10 @@ export class Attempt<Tx, R> implements Conductor {
     });
   }
 
-  /** At each renewal: a holder that is well but awaits something else must not be ended as idle. */
+  /**
+   * Called at each renewal. Keeps Postgres from ending an idle transaction whose holder is alive and awaits something
+   * else.
+   */
   #beat(): void {
     const connection = this.#entry.connection;
     if (connection === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
@@ -425,7 +445,7 @@ export class Attempt<Tx, R> implements Conductor {
       'the connection failed at COMMIT, which did not hold.',
       error,
     );
-    // Where it has passed the key on, its lease tells of who came after it.
+    // If the key has passed to a successor, the lease tells about the successor, not about this call.
     return { error: this.#hasSuccessor ? aborted : await fromOvertaking(aborted, this.#call) };
   }
 
@@ -455,7 +475,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   #abortAfter(ms: number, why: string): void {
     const { leases, abort } = this.#call;
-    // After a abort the alarm is set to give up, and stays so.
+    // After an abort, the alarm is set to #giveUp and must not be replaced.
     if (abort.aborted) return;
     this.#alarm.set(ms, () => abort.abort(new TransactionAbortedError(leases.key, why)));
   }

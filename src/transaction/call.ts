@@ -8,70 +8,70 @@ import type { Admission } from './admission.js';
 import type { AskedFor, Entry } from './entry.js';
 import type { Outage } from './outage.js';
 
-/** The right to some keys, as far as the fence needs to know it. */
+/** The leases of one or more keys, as far as the transaction needs them. */
 interface HeldLeases {
-  /** Sorted by their bytes, without duplicates. */
+  /** Sorted by their UTF-8 bytes, without duplicates. */
   readonly keys: readonly string[];
-  /** The first of them: what messages name. */
+  /** The first key. Messages name it. */
   readonly key: string;
-  /** One for each key. */
+  /** One holder id for each key. */
   readonly holders: readonly string[];
   readonly leaseTime: number;
-  /** Whether others may have some of them too. */
+  /** Whether another caller may hold some of these keys, too, because Redis is down. */
   readonly shared: boolean;
-  /** For how long nobody else can have had any of them; milliseconds. */
+  /** For how long no other caller can have held any of the keys; milliseconds. */
   readonly age: number;
-  /** Why it is lost, or `undefined` while it is held. */
+  /** Why a lease was lost; `undefined` while all are held. */
   readonly loss: LockLostError | undefined;
-  /** Asks now whether it is gone; it is lost then. */
+  /** Asks the store now whether the leases still stand, and marks a missing one as lost. */
   look(): Promise<unknown>;
 }
 
-/** What a handle's transactions are admitted by. */
+/** What the admissions of a handle's transactions are checked against. */
 export interface Registered {
-  /** Those that it was registered with, one for each key; without, it is being registered. */
+  /** The handle's tokens, one for each key. Without them, the handle is being registered and new tokens are drawn. */
   readonly tokens?: readonly bigint[];
-  /** The holders in whose name the tokens stand from now on. */
+  /** The holder ids that replace the present ones in the keys' rows. */
   readonly successors?: readonly string[];
-  /** Whether a crash must not lose the commit. */
+  /** Whether the commit must survive a crash of Postgres. */
   readonly durable?: boolean;
 }
 
 interface Limits extends BeginOptions {
-  /** Of the work, from its admission to COMMIT; milliseconds. */
+  /** Time for the work, from its admission to COMMIT; milliseconds. */
   readonly timeout: number;
   /** How often the work may run again. */
   readonly retries: number;
-  /** What is left of the wait time is left for the admission. */
+  /** The admission must be had within what is left of the wait time. */
   readonly wait: { readonly deadline: Deadline; readonly waitTime: number };
 }
 
-/** The turn that begins with the COMMIT of this one, on its connection. */
+/** The next caller of this process, whose transaction begins in one flight with the COMMIT of this one. */
 export interface Successor {
   readonly asked: AskedFor;
-  /** Called once, with the connection that its beginning was sent on. */
+  /** Called once, with the connection on which BEGIN and the admission of the next caller were sent. */
   begin(connection: Connection): void;
 }
 
-/** Everything that one call's transactions are made of. */
+/** Everything that the transactions of one call need. */
 export interface Call<Tx, R> {
   readonly database: Database<Tx>;
-  /** A transaction for the first attempt that was begun ahead. */
+  /** A transaction that was begun ahead, for the first attempt. */
   readonly entry: Entry<Tx> | undefined;
   readonly fencing: Fencing;
   readonly outage: Outage;
   readonly leases: HeldLeases;
-  /** The waiting room of the leases; `undefined` where whoever is in the way is to be ended. */
+  /** The id of the leases' waiting room; `undefined` if a blocking transaction is ended whatever its waiting room. */
   readonly room: number | undefined;
   readonly limits: Limits;
   readonly abort: LazyAbort;
   readonly work: (tx: Tx, admission: Admission) => Promise<R>;
   readonly registered?: Registered | undefined;
-  /** Called when COMMIT is about to be sent: whose turn it is next. */
+  /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
   readonly successor?: (() => Successor | undefined) | undefined;
-  /** Called when COMMIT has been sent, and nobody's turn begins with it. */
+  /** Called after COMMIT has been sent, if no successor begins with it. */
   readonly committing?: (() => void) | undefined;
-  /** Has `beat` called now and then while the lease is held. */
+  /** Registers `beat`, which is called at each renewal of the leases. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;
 }

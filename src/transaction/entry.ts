@@ -12,28 +12,27 @@ import {
 } from '../database/database.js';
 import { type Admission, type AdmissionRequest, admissionOf, readAdmission } from './admission.js';
 
-/** How an entry is made. */
 export interface EntryOptions extends BeginOptions {
-  /** What errors name. */
+  /** The key that errors name. */
   readonly key: string;
-  /** Whether some writes need a condition of ours. */
+  /** Whether writes of some models need the condition that `fencing/writes.ts` adds. */
   readonly hooked: boolean;
-  /** What is asked for, when the connection is had. */
+  /** Makes the admission request when there is a connection: its wait time is what is left then. */
   readonly request: () => AdmissionRequest;
-  /** Whether it begins where others wait for a connection of the pool. Default: it does. */
+  /** Whether to begin even if other callers wait for a connection of the pool. Default: true. */
   readonly evenIfWanted?: boolean;
-  /** Statements before the admission, in the same transaction. */
+  /** Statements that run before the admission, in the same transaction. */
   readonly before?: readonly Statement[];
 }
 
 /**
- * A transaction on its way to its admission: a connection is fetched from the pool, or is had from the turn before, and
- * BEGIN and the admission go out on it together.
+ * The start of a transaction: takes a connection from the pool, or uses the connection of the previous turn, and sends
+ * BEGIN and the admission on it in one flight.
  */
 export class Entry<Tx> {
-  /** Resolves with Postgres's yes; rejects where it says no, or was never asked. */
+  /** Resolves when Postgres admits the transaction. Rejects when Postgres refuses it, or when it was not sent. */
   readonly admission = new Reply<Admission>();
-  /** The answers to the statements before the admission. */
+  /** The replies to the statements before the admission. */
   before: readonly Reply<StatementResult>[] = [];
   connection: Connection | undefined;
   readonly #opening: Opening<Tx>;
@@ -63,19 +62,21 @@ export class Entry<Tx> {
             this.admission.reject(error);
           }
         },
-        (error) => this.admission.reject(over === undefined ? whyOf(error) : error),
+        (error) => this.admission.reject(over === undefined ? unwrapNotRun(error) : error),
       );
     };
     this.#over = over;
     this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
   }
 
-  /** On a connection of the pool. */
+  /** Begins on a connection of the pool. */
   static open<Tx>(database: Database<Tx>, options: EntryOptions): Entry<Tx> {
     return new Entry(database, options, undefined, undefined);
   }
 
-  /** On the connection of the turn before, with whose COMMIT its beginning was sent. */
+  /**
+   * Continues on the connection of the previous turn, which has already sent BEGIN and the admission with its COMMIT.
+   */
   static follow<Tx>(database: Database<Tx>, options: EntryOptions, over: Connection, asked: AskedFor): Entry<Tx> {
     return new Entry(database, options, over, asked);
   }
@@ -84,25 +85,25 @@ export class Entry<Tx> {
     return this.#opening.run(hook, body);
   }
 
-  /** The database client's transaction is over. One that was disconnected meanwhile has begun nothing. */
+  /** Called when the database client has ended its transaction. Without a connection, nothing was begun by it. */
   over(): void {
-    // Its beginning is under way all the same.
+    // BEGIN was sent with the previous turn's COMMIT, so the connection still has to be cleaned up.
     if (this.connection === undefined) this.#over?.abandon();
   }
 
-  /** Instead of `run`: rolls back, and gives the connection back. */
+  /** Called instead of `run`: rolls back and returns the connection to the pool. */
   discard(): void {
     this.abandon();
     this.#opening.discard();
   }
 
-  /** Where the connection is not had yet, nothing is sent on it. */
+  /** If there is no connection yet, nothing is sent on it later. */
   abandon(): void {
     this.#discarded = true;
   }
 }
 
-/** An admission that is asked for, and what it goes out with. */
+/** A built admission request: its flight, and what reads the reply. */
 export interface AskedFor {
   readonly beginning: Beginning;
   readonly attempt: string;
@@ -115,7 +116,7 @@ export function askFor({ request, isolationLevel, before = [] }: EntryOptions): 
   return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
 }
 
-/** Nothing came before it that would not be begun again with it. */
-function whyOf(error: unknown): unknown {
+/** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */
+function unwrapNotRun(error: unknown): unknown {
   return error instanceof NotRun && error.cause !== undefined ? error.cause : error;
 }

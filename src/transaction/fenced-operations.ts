@@ -10,7 +10,10 @@ type Needed = Pick<Call<unknown, unknown>, 'fencing' | 'leases'> & {
   readonly database: Pick<Database<unknown>, 'isNoMatch' | 'rescue' | 'sqlState' | 'sqlDetail'>;
 };
 
-/** The caller's operations in one admitted transaction, in the form that the fence asks for. */
+/**
+ * Sends the operations of one admitted transaction, writes of fenced models without a guard with the condition on the
+ * fence.
+ */
 export class FencedOperations {
   readonly #call: Needed;
   readonly #token: bigint;
@@ -29,7 +32,7 @@ export class FencedOperations {
     const { model, name, args } = operation;
     try {
       if (!isWrite(name) || !fencing.concerns(model)) return await operation.send(args);
-      // Several operations may come at once, and the connection takes one statement at a time.
+      // Store the promise: several operations may start at the same time, and one query of the guards is enough.
       this.#fence ??= fencing.guarded(this.#query, database.rescue).then((guarded) => this.#makeFence(guarded));
       return await sendFenced(operation, await this.#fence);
     } catch (error) {
@@ -37,7 +40,7 @@ export class FencedOperations {
     }
   }
 
-  /** What the guard refused, by its name; any other error as it is. */
+  /** The typed error for a refusal of the guard. Any other error is returned unchanged. */
   named(error: unknown): unknown {
     const { database, leases, fencing } = this.#call;
     return fromGuard(error, database, { key: leases.key, token: this.#token, fencing });

@@ -1,11 +1,11 @@
-/** Captured at import: users run fake timers. */
+/** Captured at import, because tests of users replace the globals with fake timers. */
 const { setImmediate: soon } = globalThis;
 const turnOfLoop = () => new Promise<void>((resolve) => soon(resolve));
 
 /**
- * The one gate that all operations of a transaction pass: it counts what is in flight, remembers what failed, and
- * can be shut. An operation that begins after that is refused; one in flight is waited for, because Prisma would
- * otherwise send ROLLBACK or COMMIT between its statements, and the rest of them would land outside.
+ * All operations of a transaction pass this gate. It counts operations in flight, remembers the first failure, and can
+ * be shut. A shut gate refuses new operations. Operations in flight are waited for: Prisma would otherwise send
+ * ROLLBACK or COMMIT between the statements of an operation, and the rest would run outside the transaction.
  */
 export class Gate {
   #inFlight = 0;
@@ -15,7 +15,7 @@ export class Gate {
   #failed = false;
   #idle: Array<() => void> = [];
 
-  /** The first failure that an operation had, also one that the caller swallowed. */
+  /** The first error of an operation, even if the caller's function swallowed it. */
   get failure(): { readonly error: unknown } | undefined {
     return this.#failed ? { error: this.#failure } : undefined;
   }
@@ -28,7 +28,7 @@ export class Gate {
     return this.#shut !== undefined;
   }
 
-  /** Counts an operation that begins. Throws where the gate is shut; otherwise `leave` has to follow. */
+  /** Counts an operation that begins; each `enter` needs one `leave`. Throws if the gate is shut. */
   enter(): void {
     this.throwIfShut();
     this.#inFlight++;
@@ -44,18 +44,17 @@ export class Gate {
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** Remembers that an operation failed. */
   fail(error: unknown): void {
     if (!this.#failed) this.#failure = error;
     this.#failed = true;
   }
 
-  /** Refuses what begins from now on, with this error, made when it is needed. The first call decides. */
+  /** Refuses operations from now on with `error()`. The first call decides. */
   shut(error: () => unknown): void {
     this.#shut ??= error;
   }
 
-  /** Resolves when nothing is in flight. */
+  /** Resolves when no operation is in flight. */
   idle(): Promise<void> {
     if (this.#inFlight === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -64,8 +63,8 @@ export class Gate {
   }
 
   /**
-   * Resolves when nothing is in flight, and nothing follows: an operation of several statements sends the next one as soon
-   * as it has the answer to the one before.
+   * Resolves when no operation is in flight and none follows in the same turn of the event loop: an operation of
+   * several statements sends the next one when it has the reply to the one before.
    */
   async quiet(): Promise<void> {
     for (let seen = -1; seen !== this.#passed; ) {

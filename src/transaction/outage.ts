@@ -2,22 +2,25 @@ import { type Deadline, now, sleep, within } from '../base/clock.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 
-/** Pause before the server is asked again; it doubles up to the longest, with chance in it. */
+/** Pause before the server is asked again. It doubles up to the longest, with jitter; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 1_000;
-/** An outage that begins so soon behind the last one is the same; ms. */
+/** An outage that begins within this time after the last one continues its pauses; milliseconds. */
 const SAME_OUTAGE = 5_000;
 
 type ServerProbe = Pick<Database<unknown>, 'rescue' | 'isUnavailable'>;
 
-/** A server that is not there, as while it starts again: all who need it wait, and one of them asks. */
+/**
+ * Waits while Postgres is unavailable, for example during a restart. All callers wait for one probe, so that they do
+ * not all connect to a starting server.
+ */
 export class Outage {
   #asking: Promise<void> | undefined;
   #waiting = 0;
   #pause = FIRST_PAUSE;
   #endedAt = Number.NEGATIVE_INFINITY;
 
-  /** Resolves when it is worth trying again, or the time is over; rejects with the reason of the abort. */
+  /** Resolves when a try may succeed or the deadline has passed. Rejects with the abort's reason. */
   async wait(database: ServerProbe, abort: LazyAbort, deadline: Deadline): Promise<void> {
     this.#waiting++;
     try {
@@ -28,7 +31,7 @@ export class Outage {
     }
   }
 
-  /** Until it answers, whatever the answer is, or nobody waits any more. */
+  /** Probes until the server answers, with or without an error, or until no caller waits. */
   async #ask({ rescue, isUnavailable }: ServerProbe): Promise<void> {
     if (now() - this.#endedAt > SAME_OUTAGE) this.#pause = FIRST_PAUSE;
     let isAway = true;

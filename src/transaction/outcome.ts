@@ -5,34 +5,35 @@ import type { Admission } from './admission.js';
 
 export type Outcome = 'committed' | 'aborted' | 'unknown';
 
-/** What Postgres knows of a transaction and of its key. */
+/** What Postgres knows of a transaction and of its key's row. */
 export interface Evidence {
-  /** `future`: the server never gave out the xid. `undefined`: it is too long ago. */
+  /** `future`: the server has not assigned the xid. `undefined`: the xid is too old to be looked up. */
   readonly status: 'in progress' | 'committed' | 'aborted' | 'future' | undefined;
   readonly epoch: string | undefined;
-  /** `undefined` where the key has no row. */
+  /** The token at which the key's row was created; `undefined` if the key has no row. */
   readonly born: bigint | undefined;
   readonly turns: bigint;
   readonly attempts: readonly string[];
 }
 
-/** How many attempts a key's row remembers; the `admit` function of the migration keeps as many. */
+/** How many attempt ids a key's row keeps. The `admit` function of the migration keeps the same number. */
 const REMEMBERED = 16n;
 
-/** What a look gets even when time is over; milliseconds. */
+/** Least time for one look, even if the deadline has passed; milliseconds. */
 const LEAST_LOOK = 1_000;
-/** First pause between two looks, and the longest. */
+/** First and longest pause between two looks; milliseconds. */
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 250;
 
 /**
- * Whether a transaction whose COMMIT was not answered has committed.
+ * Finds out whether a transaction whose COMMIT got no answer has committed.
  *
- * Its backend is ended first: a COMMIT that is still on its way must not arrive after we have looked.
+ * Its backend is ended before each look, so that a COMMIT that is still on its way cannot take effect after it.
  */
 export async function resolveOutcome(rescue: Query, admission: Admission, deadline: Deadline): Promise<Outcome> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
-    // The rescue connection takes one statement at a time, and others may be before us.
+    // A look may take long: the rescue connection sends one statement at a time, and other calls may have queued
+    // before.
     const looking = look(rescue, admission).catch(() => 'open' as const);
     const verdict = await within(looking, Math.max(LEAST_LOOK, deadline.remaining));
     if (verdict !== 'open' && verdict !== OVERDUE) return verdict;
@@ -54,16 +55,17 @@ async function look(rescue: Query, admission: Admission): Promise<Outcome | 'ope
   });
 }
 
-/** The rule of the outcome. `open`: the transaction has not ended yet, look again. */
+/** Decides the outcome from the evidence. `open`: the transaction has not ended yet, look again. */
 export function judge(admission: Admission, evidence: Evidence): Outcome | 'open' {
   const sameEpoch = admission.epoch !== undefined && admission.epoch === evidence.epoch;
   switch (evidence.status) {
     case 'aborted':
     case 'future':
-      // Ours did not commit, whoever's the xid is now: one that had committed is never given out again.
+      // This transaction did not commit, even if the xid now belongs to another one: Postgres never assigns the xid of
+      // a committed transaction again.
       return 'aborted';
     case 'in progress':
-      // In another epoch this is a new transaction under an xid that was given out again, so ours is lost.
+      // In another crash epoch, the xid belongs to a new transaction, so this one was lost in the crash.
       return admission.epoch === undefined || sameEpoch ? 'open' : 'aborted';
     case 'committed':
       if (sameEpoch) return 'committed';
@@ -72,11 +74,11 @@ export function judge(admission: Admission, evidence: Evidence): Outcome | 'open
 }
 
 /**
- * After a crash 'committed' may be another transaction's: an xid that was not flushed is given out again. The
- * attempt id in the key's row, written by the transaction itself, cannot be.
+ * After a crash, 'committed' may refer to another transaction, because an xid that was not flushed is assigned again.
+ * The attempt id in the key's row is unique.
  */
 function judgeByHistory(admission: Admission, { born, turns, attempts }: Evidence): Outcome {
-  // No row, or one younger than our token: ours may have been deleted since, as idle.
+  // No row, or a row created after this token was drawn: the row with this attempt may have been deleted as idle.
   if (born === undefined || born >= admission.token) return 'unknown';
   if (attempts.includes(admission.attempt)) return 'committed';
   const turnsSince = turns - admission.turn;

@@ -2,13 +2,16 @@ import { Deadline, sleep, within } from '../base/clock.js';
 import { LockLostError, TransactionAbortedError } from '../base/errors.js';
 import type { Call } from './call.js';
 
-/** How long to look: an operator ends the transaction first, commits a token, and takes the lease only then; ms. */
+/**
+ * How long to look. forceRelease() ends the transaction first, then commits a new token, and only then takes the lease;
+ * milliseconds.
+ */
 const LOOK_TIME = 1_000;
 const FIRST_PAUSE = 25;
 
 /**
- * What has ended a transaction, where its connection was closed underneath. Postgres says the same of a restart and of
- * a holder that is overtaken, but only that one has lost its lease. Any other error as it is.
+ * Explains why Postgres closed a transaction's connection. The error is the same for a restart and for a holder whose
+ * key was taken, but only the latter has lost its lease. Any other error is returned unchanged.
  */
 export async function fromOvertaking(
   error: unknown,

@@ -1,11 +1,11 @@
-/** Blanks, comments and empty statements, which may stand before the first word. Block comments nest. */
+/** Skips blanks, comments and empty statements before the first word. Block comments nest in Postgres. */
 function beginOf(sql: string): string {
   let at = 0;
   for (;;) {
     const blank = /^[\s;(]+/.exec(sql.slice(at, at + 1_000))?.[0].length ?? 0;
     at += blank;
     if (sql.startsWith('--', at)) {
-      // For Postgres a carriage return ends a line by itself.
+      // In Postgres, a carriage return alone ends a line comment.
       const length = sql.slice(at).search(/[\r\n]/);
       if (length < 0) return '';
       at += length;
@@ -30,15 +30,15 @@ function blockCommentEnd(sql: string, start: number): number {
   return sql.length;
 }
 
-/** Words that end or leave the transaction, or begin another one. Savepoints stay inside it. */
+/** Words that end the transaction or begin another one. Savepoints stay inside it. */
 const CONTROL = /^(BEGIN|COMMIT|END|ABORT|START|ROLLBACK|PREPARE)\b/i;
 
 /**
- * The word by which a statement is transaction control, or `undefined`. The statement is one: the protocol that it goes
- * out by takes no other.
+ * Returns the first word of a statement that is transaction control, `undefined` for any other. One statement is
+ * enough: the extended protocol takes only one.
  */
 export function transactionControl(sql: string): string | undefined {
-  // What Prisma itself sends is told at once.
+  // Most statements are Prisma's own, which begin with one of these words.
   if (/^(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b/.test(sql)) return undefined;
   const text = beginOf(sql);
   const word = CONTROL.exec(text)?.[0].toUpperCase();
@@ -47,7 +47,7 @@ export function transactionControl(sql: string): string | undefined {
   return word;
 }
 
-/** Whether behind the first word, and one that may stand there, comes what is looked for. */
+/** Whether the word after the first one, or after an optional second one, is the wanted one. */
 function hasNext(text: string, optional: RegExp, wanted: RegExp): boolean {
   const second = beginOf(text.replace(/^\w+/, ''));
   return wanted.test(second) || wanted.test(beginOf(second.replace(optional, '')));

@@ -8,30 +8,30 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const QUERY_CANCELED = '57014';
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK = '40P01';
-/** How many closed connections of the pool a call gets over; one that was never admitted has done nothing. */
+/** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
 const MOST_DISCONNECTS = 3;
-/** Pauses before the work runs again double from the first to the longest, each with chance in it; milliseconds. */
+/** Pauses before the work runs again double from the first to the longest, with jitter; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
-/** Before the next try of an admission that Postgres has cancelled, which may have been at once; ms. */
+/** Pause before an admission that Postgres cancelled is sent again; the cancel may have come at once; milliseconds. */
 const CANCELED_PAUSE = 50;
-/** No such schema, function or table, or no right to use it. */
+/** SQLSTATEs for a missing schema, function or table, or a missing right to use it. */
 const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
 
-/** What an admission may be stopped by, and begin again while there is wait time. */
+/** SQLSTATEs after which an admission is sent again within the wait time. */
 const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);
 const BLOCKED =
-  ": another transaction has its row in Postgres: a former holder's, or one that is not ours to end, of another waiting " +
-  'room (another keyPrefix, or work without Redis) or another role';
+  ": another transaction has its row in Postgres: a former holder's, or one that this client may not end, " +
+  'of another waiting room (another keyPrefix, or work without Redis) or of another role';
 const CANCELED =
-  ': Postgres cancelled its admission, as a `statement_timeout` of the role does that is shorter than it waits for the ' +
-  "key's row: raise that to a second";
+  ': Postgres cancelled its admission. If the role has a `statement_timeout` shorter than the wait for the ' +
+  "key's row, raise it to a second";
 
 /**
- * The caller's work in a transaction that Postgres has admitted; in another one, with a fresh token, where it was
- * refused for what may be gone by then and `retries` allows it.
+ * Runs the caller's work in a transaction that Postgres has admitted. Where `retries` allows it, a conflict that may
+ * have passed makes the work run again in a new transaction with a new token.
  *
- * @returns what the work returned, and only if its transaction has committed.
+ * @returns the result of the work, only if its transaction has committed.
  */
 export function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   return call.limits.retries === 0 ? admittedTransaction(call, call.entry, undefined) : repeatedTransaction(call);
@@ -44,25 +44,25 @@ async function repeatedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
     try {
       return await admittedTransaction(call, run === 0 ? call.entry : undefined, refusal);
     } catch (error) {
-      if (run >= limits.retries || !mayPass(error, call)) throw error;
+      if (run >= limits.retries || !isRetryable(error, call)) throw error;
       if (abort.aborted || leases.loss) throw error;
       refusal = error;
-      // Chance keeps apart those who met once: they would meet again.
+      // Jitter, so that two callers that met in a conflict do not meet again.
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** run) * Math.random();
       await abort.race(sleep(pause));
     }
   }
 }
 
-function mayPass(error: unknown, { database }: Pick<Call<unknown, unknown>, 'database'>): boolean {
+function isRetryable(error: unknown, { database }: Pick<Call<unknown, unknown>, 'database'>): boolean {
   if (error instanceof StaleTokenError) return error.reason === 'other-key';
   const code = database.sqlState(error);
   return code === SERIALIZATION_FAILURE || code === DEADLOCK;
 }
 
 /**
- * One run of the work. Begins again only where the work has not begun: somebody stands in the key's row, the snapshot
- * is older than the turn before ours, or the connection was a dead one.
+ * Runs the work once. Begins again only before the work has begun: the key's row is locked by another transaction, the
+ * snapshot is older than the previous holder's commit, or the connection was closed.
  */
 async function admittedTransaction<Tx, R>(
   call: Call<Tx, R>,
@@ -70,8 +70,8 @@ async function admittedTransaction<Tx, R>(
   refusal: unknown,
 ): Promise<R> {
   const { database, leases, limits } = call;
-  // In the order of their tokens those who wait for a row overtake each other, again and again. Who has lost once gets
-  // the row first and its token then.
+  // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
+  // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
   const { model, where } = refusal instanceof StaleTokenError ? refusal : {};
   const refusedBy = model === undefined ? undefined : call.fencing.rowOf(model, where);
   let entry = ahead;
@@ -86,8 +86,8 @@ async function admittedTransaction<Tx, R>(
     } catch (error) {
       if (attempt.admitted) throw error;
       if (call.abort.aborted) throw call.abort.reason;
-      // A connection of the pool that Postgres had closed, as it does with one that was idle for too long under a lock.
-      // Or the COMMIT before it failed, which took its beginning along.
+      // Postgres may have closed an idle connection of the pool. Or the COMMIT that this transaction's BEGIN was sent
+      // with failed, so Postgres skipped the BEGIN.
       const begins = database.isDisconnect(error) || error instanceof NotRun;
       if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
       if (begins || database.isUnavailable(error)) {
@@ -98,7 +98,8 @@ async function admittedTransaction<Tx, R>(
       const code = database.sqlState(error);
       if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
       if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw error;
-      // One that was begun ahead waits hardly at all, and says nothing of who is in the way.
+      // An admission that was sent ahead waits only some milliseconds, so its timeout does not show a blocking
+      // transaction.
       blocked ||= code !== SERIALIZATION_FAILURE && !wasAhead;
       canceled ||= code === QUERY_CANCELED;
       const { deadline, waitTime } = limits.wait;

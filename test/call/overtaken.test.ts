@@ -44,7 +44,7 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
       const error = await outcome;
       expect(error).toBeInstanceOf(LockLostError);
       expect(error).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key, cause: expect.any(Error) });
-      expect((error as Error).message).toContain('another holder, or an operator, has ended its transaction');
+      expect((error as Error).message).toContain('another holder or an operator has ended its transaction');
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );

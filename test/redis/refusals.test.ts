@@ -42,7 +42,7 @@ describeWithRedis('a server that refuses', (redis) => {
       ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
       ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
       'NOREPLICAS',
-      'see to the replicas',
+      'check the replicas',
     ],
     ['a user without EVALSHA', acl('+@all', '-evalsha', '-eval'), ['PING'], 'NOPERM', '"Rights" in the README', less],
     ['a user without a command in a script', acl('+@all', '-get'), ['PING'], '', '"Rights" in the README', less],
@@ -60,8 +60,8 @@ describeWithRedis('a server that refuses', (redis) => {
   });
 
   const denied: Record<string, [login: Options, said: RegExp]> = {
-    'a wrong password': [{ username: 'somebody', password: 'wrong-secret' }, /WRONGPASS.*see to the user/],
-    'no password': [{}, /NOAUTH.*see to the user/],
+    'a wrong password': [{ username: 'somebody', password: 'wrong-secret' }, /WRONGPASS.*check the user/],
+    'no password': [{}, /NOAUTH.*check the user/],
     'a user without rights': [{ username: 'less', password: 'password' }, /NOPERM.*needs more rights/],
   };
 
@@ -122,7 +122,7 @@ describeWithRedis(
   (redis) => {
     test('the error names them, and repeats no arguments', async () => {
       const error = await refusal(redis().url);
-      expect(error.message).toMatch(/unknown command.*EVALSHA and EVAL under their own names; or .* Sentinel/);
+      expect(error.message).toMatch(/unknown command.*EVALSHA and EVAL under these names; for a Sentinel/);
       expect(error.message.replace(String(error.key), '')).not.toContain(String(error.key));
     });
   },
@@ -135,7 +135,7 @@ describeWithRedis(
   'a node of a Cluster, by its own address',
   (redis) => {
     test('the error says that keys are not served, or that it is the address of a node', async () => {
-      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*see to its nodes/);
+      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*check its nodes/);
       const other = await startRedis(CLUSTER);
       onTestFinished(() => other.stop());
       const [node, owner] = [new Redis(redis().url), new Redis(other.url)];

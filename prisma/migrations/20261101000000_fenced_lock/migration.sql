@@ -1,20 +1,20 @@
--- The database side of prisma-extension-fenced-lock.
+-- The database objects of prisma-extension-fenced-lock.
 --
--- Everything stands in a schema of its own, which schema.prisma does not list: Prisma Migrate then neither
--- sees drift in it nor drops it, also not in `prisma migrate reset`. An application role needs USAGE on the schema and
--- EXECUTE on the functions that are listed below, no right on the tables: those functions run as their owner.
+-- All objects are in a schema of their own, which schema.prisma does not list, so Prisma Migrate neither sees drift in
+-- it nor drops it, not even in `prisma migrate reset`. An application's role needs USAGE on the schema and EXECUTE on
+-- the functions that are listed below, and no right on the tables: these functions run as their owner.
 --
--- This script may be applied where its objects are already: after a reset, to a restored dump, a second time by another
--- application, behind a newer version of itself. The tokens stay, because they must never go back; functions become
--- those of the highest version. One statement, so that also psql applies all of it or nothing.
+-- The script may be applied where the objects exist: after a reset, to a restored dump, a second time by another
+-- application, or after a newer version. Tokens are kept, because they must never go back. Functions become those of
+-- the highest version. The script is one statement, so that psql, too, applies all of it or nothing.
 --
--- No function finds a type, an operator or a function by a search_path that its caller chose: it would run the caller's
--- code as the function's owner, or, in the action of a foreign key, as the owner of the table.
+-- No function finds a type, an operator or a function by its caller's search_path: it would run the caller's code as
+-- the function's owner or, in the action of a foreign key, as the owner of the table.
 
 DO $fenced_lock$
 DECLARE
     own_path constant pg_catalog.text := pg_catalog.current_setting('search_path');
-    -- The functions that an application calls, and those that the guard calls in its name.
+    -- The functions that an application calls, and those that the guard calls as the writing role.
     for_applications constant pg_catalog.text := '
         fenced_lock.admit(text[], uuid[], uuid, integer, integer, integer, integer, bigint[], uuid[], boolean),
         fenced_lock.await_row(text, text, jsonb),
@@ -45,7 +45,7 @@ there_before := ARRAY(
 );
 CREATE SCHEMA IF NOT EXISTS fenced_lock;
 
--- What another role has made is not taken over: its triggers and functions would run with our rights.
+-- Do not take over objects of another role: its triggers and functions would run with this role's rights.
 FOR one IN
     SELECT o.what, pg_get_userbyid(o.owner) AS owner FROM (
         SELECT 'schema fenced_lock' AS what, nspowner AS owner FROM pg_namespace WHERE nspname = 'fenced_lock'
@@ -62,50 +62,51 @@ LOOP
             HINT = 'If that role is yours, run this as it. If nobody knows it, look at what it made before you drop it.';
 END LOOP;
 
--- A newer version has been applied: what it has made stays.
+-- A newer version has been applied, and its objects stay.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
     FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 2;
 
--- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted.
--- CACHE 1: a session that kept numbers back would hand them out after higher ones had been used.
+-- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted. CACHE 1:
+-- a session that caches numbers would issue them after higher ones.
 CREATE SEQUENCE IF NOT EXISTS fenced_lock.token AS bigint MINVALUE 1 START 1 INCREMENT 1 CACHE 1 NO CYCLE;
 
 CREATE TABLE IF NOT EXISTS fenced_lock.admission (
     key         text PRIMARY KEY,
-    -- Last token admitted.
+    -- The last token that was admitted.
     token       bigint NOT NULL,
-    -- Holder of that token: after a failover that lost the end of the sequence a token can be issued twice.
+    -- The holder of that token. After a failover that lost the end of the sequence, a token can be issued twice.
     holder      uuid NOT NULL,
-    -- Every token up to this one was drawn before the row existed.
+    -- The last token that was drawn before this row was created.
     born        bigint NOT NULL,
-    -- Admissions since then, and the ids of the last of them, newest first: what proves that a lost COMMIT held.
+    -- The number of admissions since then, and the ids of the last 16 attempts, newest first. They prove that a lost
+    -- COMMIT took effect.
     turns       bigint NOT NULL,
     attempts    uuid[] NOT NULL,
-    -- Transaction of the last admission: what proves to the guard that a token is the writer's own.
+    -- The transaction of the last admission. It proves to the guard that a token is the writer's own.
     xid         xid8,
     admitted_at timestamptz NOT NULL
 ) WITH (
-    -- Room on the page for the next version: an admission is then a heap-only update that touches no index.
+    -- Free space on the page for the next row version: an admission is then a heap-only update that touches no index.
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 500
 );
 
--- The crash epoch. UNLOGGED: any crash recovery empties it, and only then may an xid have been given out twice.
+-- The crash epoch. The table is UNLOGGED: any crash recovery empties it, and only after one can an xid be issued twice.
 CREATE UNLOGGED TABLE IF NOT EXISTS fenced_lock.epoch (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     id       uuid NOT NULL
 );
 
--- Starts an epoch where crash recovery has ended one. To be called in a transaction of its own.
--- Whoever holds the row back must not hold us up.
+-- Starts an epoch if crash recovery has ended the last one. Call it in a separate transaction. The lock_timeout keeps
+-- another session that locks the row from delaying the caller.
 CREATE OR REPLACE FUNCTION fenced_lock.start_epoch() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
 AS $$
     INSERT INTO fenced_lock.epoch (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING
 $$;
 
--- A time setting of the transaction becomes the smaller of ours and the one in force, of which 0 is "none".
+-- Sets a timeout of the transaction to the smaller of `ours` and the value in force, where 0 means no timeout.
 CREATE OR REPLACE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS text
 LANGUAGE plpgsql
 AS $$
@@ -117,23 +118,24 @@ BEGIN
 END
 $$;
 
--- The admission: Postgres's yes or no to a holder, for its keys, in the transaction that will write.
--- The first statement of that transaction. Each key's row is written, and so stays locked until its end.
+-- The admission: Postgres admits or refuses a holder for its keys, in the transaction that will write. It is the first
+-- statement of that transaction. Each key's row is written, so it stays locked until the transaction ends.
 --   keys       sorted by their bytes, without duplicates
---   holders    random id of the holder of each
+--   holders    holder id for each key
 --   attempt    random id of this transaction
---   lease_time a client silent for so long, inside the transaction, has lost its lease: Postgres ends it; ms
---   work_time  what is left for the work: no statement runs longer; ms
---   wait_time  how long to wait for the rows; ms
---   room       the waiting room that this transaction comes from: whoever has the next lease of that room, and of no
---              other, may end it. A mark in pg_locks, which every role can read and which ends with the transaction
---   tokens     those of a handle, which were drawn when it was registered; without, each key draws a fresh one
---   successors with tokens: the holders in whose name they stand from now on
---   durable    whether the token is going to be shown to others, so that the commit must not be lost in a crash
--- Answers with one text, the cheapest form of a row: the turn of the last key, xid, pid, the epoch or '-', and a token for
--- each key, with spaces between. A token that is not the key's any more, or not this holder's, is SQLSTATE FL003, and
--- one whose key has no row is FL005; their detail is the key. Times and sizes have limits, because any role that may call
--- it may send what it likes.
+--   lease_time Postgres ends the transaction if the client is silent for this time; ms
+--   work_time  Postgres cancels a statement that runs longer; ms
+--   wait_time  how long to wait for the row locks; ms
+--   room       id of the waiting room of this transaction. The next holder from the same waiting room may end this
+--              transaction, and no other. Stored as an advisory lock, which every role can see and which ends with the
+--              transaction
+--   tokens     the registered tokens of a handle; without them, a new token is drawn for each key
+--   successors with tokens: the holders that replace the present ones
+--   durable    whether the commit must survive a crash, because other systems will see the token
+-- Returns one text, the cheapest form of a row: the turn of the last key, xid, pid, the epoch or '-', and one token for
+-- each key, separated by spaces. SQLSTATE FL003: the token is not the key's last one, or another holder's. FL005: the
+-- key has no row. DETAIL is the key. All arguments are checked, because every role that may call the function can send
+-- any values.
 CREATE OR REPLACE FUNCTION fenced_lock.admit(
     keys text[], holders uuid[], attempt uuid, lease_time integer, work_time integer, wait_time integer,
     room integer DEFAULT NULL, tokens bigint[] DEFAULT NULL, successors uuid[] DEFAULT NULL, durable boolean DEFAULT NULL
@@ -149,7 +151,7 @@ DECLARE
     our_tokens  text := '';
     our_turn    bigint;
     our_epoch   uuid;
-    -- What set_config answers with. Assigned, and not PERFORMed, it is an expression and not a query of its own.
+    -- Receives the result of set_config. An assignment is an expression and cheaper than PERFORM, which is a query.
     is_set      text;
     is_marked   boolean;
 BEGIN
@@ -159,17 +161,17 @@ BEGIN
         RAISE EXCEPTION 'an admission takes 1 to 100 keys, a holder for each, and the id of the attempt'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- 0 and less would switch off the limits of a transaction that nobody else may be allowed to end.
+    -- A value of 0 or less would switch off the limits of a transaction that nobody else may be able to end.
     IF (lease_time >= 1 AND work_time >= 1 AND wait_time >= 0) IS NOT TRUE THEN
         RAISE EXCEPTION 'an admission takes a lease_time and a work_time of at least 1 ms, and a wait_time of at least 0'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- What does not need the rows comes first: it is done by the time that somebody else's COMMIT lets us have them.
-    -- A client frozen while a large result is sent to it is neither idle nor running a statement: only the connection's own
-    -- timeout sees it.
+    -- Everything that does not need the rows comes first: it is done by the time that another transaction's COMMIT
+    -- releases them. tcp_user_timeout is for a client that is frozen while it receives a large result: it is neither
+    -- idle nor running a statement.
     IF current_setting('idle_in_transaction_session_timeout') = '0' AND current_setting('statement_timeout') = '0'
         AND current_setting('tcp_user_timeout') = '0' THEN
-        -- As by default: nothing is in force.
+        -- The usual case: no timeout is in force.
         is_set := set_config('idle_in_transaction_session_timeout', lease_time::text, true)
             || set_config('statement_timeout', work_time::text, true)
             || set_config('tcp_user_timeout', lease_time::text, true);
@@ -180,11 +182,12 @@ BEGIN
         is_set := fenced_lock.limit_time('statement_timeout',
             CASE WHEN current_setting('statement_timeout') = '0' THEN 0 ELSE
             extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, work_time);
-        -- This setting is shown as a bare number of milliseconds.
+        -- This setting has no unit: its value is a number of milliseconds.
         is_set := fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
     END IF;
     SELECT e.id INTO our_epoch FROM fenced_lock.epoch AS e;
-    -- 'FLCK'. Before the row, so that nobody ever has the one without the other; it waits for nobody.
+    -- 1179403083 is 'FLCK'. The advisory lock is taken before the row, so that no transaction has the row without it.
+    -- It waits for no other transaction.
     IF room IS NOT NULL THEN
         is_marked := pg_try_advisory_xact_lock_shared(1179403083, room);
     END IF;
@@ -193,14 +196,14 @@ BEGIN
         our_key := keys[place];
         our_holder := holders[place];
         our_token := tokens[place];
-        -- Also of an array of several dimensions, or that begins elsewhere, an element is NULL.
+        -- If an array has several dimensions, or another lower bound, its elements are NULL here.
         IF (octet_length(our_key) BETWEEN 1 AND 512 AND our_holder IS NOT NULL
             AND (tokens IS NULL OR our_token IS NOT NULL)
             AND (successors IS NULL OR successors[place] IS NOT NULL)) IS NOT TRUE THEN
             RAISE EXCEPTION 'a key has 1 to 512 bytes, a holder, and one of whatever else is given'
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
-        -- lock_timeout counts anew for each lock, so what is left is worked out anew for each key.
+        -- lock_timeout starts anew for each lock, so compute the rest of the wait time for each key.
         IF place = 1 THEN
             is_set := set_config('lock_timeout', greatest(1, wait_time)::text, true);
             IF cardinality(keys) > 1 THEN
@@ -211,14 +214,15 @@ BEGIN
                 greatest(1, wait_time - extract(epoch FROM clock_timestamp() - began) * 1000)::integer::text, true);
         END IF;
         IF tokens IS NOT NULL THEN
-            -- Written, and not only looked at or locked: a snapshot from before another turn then cannot commit.
+            -- The row is written, not only read or locked: a transaction with a snapshot from before another turn then
+            -- cannot commit.
             UPDATE fenced_lock.admission AS a SET
                 holder = coalesce(successors[place], our_holder),
                 turns = a.turns + 1,
                 attempts = array_prepend(attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
                 admitted_at = clock_timestamp()
-            -- By token and holder: after a failover that lost the end of the sequence a token can be issued twice.
+            -- By token and holder: after a failover that lost the end of the sequence, a token can be issued twice.
             WHERE a.key = our_key AND a.token = our_token AND a.holder IN (our_holder, successors[place])
             RETURNING a.turns INTO our_turn;
             IF NOT FOUND THEN
@@ -232,8 +236,8 @@ BEGIN
             END IF;
         ELSE
             LOOP
-                -- UPDATE first. An upsert would draw its token before it has the row, and tokens could then commit
-                -- out of their order. Here the row that is written is the row that was read, or it is read again.
+                -- UPDATE first. An upsert would draw its token before it has the row, and tokens could then commit out
+                -- of order. UPDATE reads the row again if it had to wait for it.
                 UPDATE fenced_lock.admission AS a SET
                     token = nextval('fenced_lock.token'),
                     holder = our_holder,
@@ -253,7 +257,7 @@ BEGIN
         END IF;
         our_tokens := our_tokens || ' ' || our_token;
     END LOOP;
-    -- The caller's own statements wait for locks as its role is set up to, not as we are.
+    -- Restore lock_timeout: the caller's own statements use the role's setting.
     is_set := set_config('lock_timeout', lock_before, true)
         || set_config('fenced_lock.token', our_token::text, true) || set_config('fenced_lock.key', our_key, true);
     IF durable AND current_setting('synchronous_commit') IN ('off', 'local') THEN
@@ -264,8 +268,8 @@ BEGIN
 END
 $$;
 
--- What an operator wants to know of a key: its last admission, and the transaction that has its row now.
--- An UPDATE that has not committed is seen in the xmax of the version before it; no client may read the table itself.
+-- The last admission of a key, and the transaction that has its row now, for operators. An UPDATE that has not
+-- committed is visible as xmax of the previous row version. Clients may not read the table itself.
 CREATE OR REPLACE FUNCTION fenced_lock.last_admission(
     of_key text,
     OUT token bigint, OUT turns bigint, OUT admitted_at timestamptz, OUT writer xid
@@ -275,8 +279,8 @@ AS $$
     SELECT a.token, a.turns, a.admitted_at, a.xmax FROM fenced_lock.admission AS a WHERE a.key = of_key
 $$;
 
--- Keeps the rows of handles that are alive from being collected: of each key whose last token this is, and this holder's.
--- At most once an hour, and not while somebody has the row, who keeps it young by that.
+-- Keeps gc from deleting the rows of open handles: of each key that still has this token and holder. At most once an
+-- hour. A locked row is skipped, because the transaction that has it will update admitted_at.
 CREATE OR REPLACE FUNCTION fenced_lock.touch(keys jsonb, holders jsonb, tokens jsonb) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -293,9 +297,9 @@ AS $$
     FROM ours WHERE a.key = ours.key AND a.token = ours.token
 $$;
 
--- What is known of a transaction whose COMMIT was not answered.
---   status     in progress | committed | aborted; future: this server never gave out the xid; NULL: too long ago
---   born       NULL where the key has no row
+-- What is known of a transaction whose COMMIT got no answer.
+--   status     in progress | committed | aborted; future: this server has not assigned the xid; NULL: too old
+--   born       NULL if the key has no row
 CREATE OR REPLACE FUNCTION fenced_lock.evidence(
     of_key text, of_xid text,
     OUT status text, OUT epoch uuid, OUT born bigint, OUT turns bigint, OUT attempts text[]
@@ -315,26 +319,28 @@ BEGIN
 END
 $$;
 
--- The guard: a row of a fenced table never goes back, whoever writes it and however. add-fence puts on such a table
+-- The guard: a row of a fenced table never gets an older fence, whoever writes it and however. `fenced-lock add-fence`
+-- creates on such a table
 --
 --   CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON …
 --       FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('<fence column>', '<policy>');
 --   CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON …
 --       FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('<policy>');
 --
--- Row triggers run in the order of their names: zzz_ comes after the user's own, whatever they made of the fence.
--- The policy is about a writer without a token:
---   allow      may write, and the fence stays
---   require    may not (SQLSTATE FL002)
---   prove      neither, nor one whose token this transaction was not admitted with: the setting alone is anybody's
--- A writer with a token that is lower than the row's fence never may (SQLSTATE FL001).
--- It runs as whoever writes, and in the action of a foreign key as the owner of the table, with the writer's search_path.
--- What it calls has a search_path of its own. It and is_admitted run for each row, where that would cost half as much
--- again on PostgreSQL 14: their names are written in full, types, operators and what hides one (IN, BETWEEN, nullif, a simple CASE)
--- included.
+-- Row triggers run in the order of their names: zzz_ runs after the user's own triggers, which may change the fence.
+-- The policy is for a writer without a token:
+--   allow      may write; the row keeps its fence
+--   require    may not write (SQLSTATE FL002)
+--   prove      may not write, and a token only counts if this transaction was admitted with it: any role can set the
+--              setting
+-- A writer whose token is lower than the row's fence may never write (SQLSTATE FL001).
+-- The guard runs as the writing role or, in the action of a foreign key, as the owner of the table, with the writer's
+-- search_path. The functions that it calls set their own search_path. guard and is_admitted run for each row, where SET
+-- search_path would cost half as much again on PostgreSQL 14, so they write all names in full: types, operators, and
+-- forms that hide an operator (IN, BETWEEN, nullif, a simple CASE).
 
--- Whether this transaction was admitted with this token. By the xid of the whole transaction, which a savepoint
--- does not change; rolled back to before the admission, the row says so too.
+-- Whether this transaction was admitted with this token. Compared by the xid of the whole transaction, which is the
+-- same inside a savepoint. After a rollback to before the admission, the row has its earlier xid again.
 CREATE OR REPLACE FUNCTION fenced_lock.is_admitted(our_token bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
@@ -348,7 +354,7 @@ BEGIN
 END
 $$;
 
--- Transactions in which an administrator writes without a token; they stay, as a record.
+-- Transactions in which an administrator may write without a token. The rows stay as a record.
 CREATE TABLE IF NOT EXISTS fenced_lock.override (
     xid        xid8 PRIMARY KEY,
     why        text NOT NULL CHECK (why <> ''),
@@ -356,8 +362,8 @@ CREATE TABLE IF NOT EXISTS fenced_lock.override (
     granted_at timestamptz NOT NULL
 );
 
--- Lets the rest of this transaction write without a token, also under require and prove, and set fences as it likes: the
--- way out where one is higher than all tokens. For the owner, and whom the owner grants it to.
+-- Lets the rest of this transaction write without a token, also under require and prove, and set any fence. Needed if a
+-- fence is higher than all tokens. For the owner, and for roles that the owner grants it to.
 CREATE OR REPLACE FUNCTION fenced_lock.override(why text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -373,13 +379,14 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM fenced_lock.override AS o WHERE o.xid = pg_current_xact_id_if_assigned()
-        -- A restored dump brings records of another cluster, which gives out the same xids again.
+        -- A restored dump brings records of another cluster, and this one assigns the same xids again.
         AND o.granted_at >= transaction_timestamp());
 END
 $$;
 
--- What becomes of a fence that a writer without a token sets. That of a row stays. A new row, such as a copied or a
--- restored one, keeps its own up to the last token that was drawn: with a higher one it would refuse every lock.
+-- The fence that is stored if a writer without a token sets one. An existing row keeps its fence. A new row, such as a
+-- copied or restored one, keeps the given fence up to the last token that was drawn: a higher fence would refuse every
+-- lock.
 CREATE OR REPLACE FUNCTION fenced_lock.fence_without_token(row_fence bigint, wanted bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -393,8 +400,8 @@ BEGIN
 END
 $$;
 
--- What the client reads in an error of the guard. The row is known by the columns of its primary key; they are told only
--- to a session that may read them. By session_user: in a cascade the current user is the owner of the table.
+-- DETAIL of the guard's errors, which the client reads. It identifies the row by its primary key, but only to a session
+-- that may read these columns. Tests session_user, because in a cascade the current user is the owner of the table.
 CREATE OR REPLACE FUNCTION fenced_lock.detail(of_table regclass, row_fence bigint, whole_row jsonb) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -412,7 +419,7 @@ AS $$
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = of_table
 $$;
 
--- Throws for a writer whom the policy does not let write, with our_token or, where that is NULL, without one.
+-- Raises an error if the policy forbids the write. our_token is NULL for a writer without a token.
 CREATE OR REPLACE FUNCTION fenced_lock.check_writer(of_table regclass, policy text, our_token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -439,7 +446,7 @@ BEGIN
 END
 $$;
 
--- Without a row_fence: what is written is not one row that could be looked at.
+-- row_fence is NULL if no single row is known.
 CREATE OR REPLACE FUNCTION fenced_lock.refuse_stale(
     of_table regclass, row_fence bigint, our_token bigint, whole_row jsonb
 ) RETURNS void
@@ -458,8 +465,9 @@ BEGIN
 END
 $$;
 
--- Waits for a row and locks it, before the admission of a transaction that this row has refused: its token is then
--- drawn after those of all who have written the row, and nobody can come between. As whoever asks, for a second.
+-- Waits for the lock on a row, before the admission of a transaction that this row's fence has refused. The token is
+-- then drawn after those of all earlier writers of the row, and no other writer can come in between. Runs as the
+-- calling role, for at most a second.
 CREATE OR REPLACE FUNCTION fenced_lock.await_row(of_schema text, of_table text, row_key jsonb) RETURNS void
 LANGUAGE plpgsql SET lock_timeout = '1s' SET search_path = pg_catalog, pg_temp
 AS $$
@@ -471,7 +479,7 @@ BEGIN
         FROM jsonb_object_keys(row_key) AS name
     ) USING row_key;
 EXCEPTION WHEN OTHERS THEN
-    -- It was a courtesy: what follows decides, and says what is wrong.
+    -- Errors are ignored: the admission and the write that follow decide.
 END
 $$;
 
@@ -485,8 +493,8 @@ DECLARE
     new_fence bigint := our_token;
     is_there  boolean;
 BEGIN
-    -- A call costs more than all the rest, so it is spared where it has nothing to say. In statements of their own: a
-    -- role without our rights may not even name our functions, and may write under allow.
+    -- A call of a function costs more than all other work here, so it is skipped where it would pass. Nested IFs,
+    -- because a role without rights on the schema may not even name its functions, but may write under allow.
     IF TG_ARGV[1] OPERATOR(pg_catalog.<>) 'allow' THEN
         IF our_token IS NULL OR TG_ARGV[1] OPERATOR(pg_catalog.<>) 'require' THEN
             IF our_token IS NULL OR TG_ARGV[1] OPERATOR(pg_catalog.<>) 'prove'
@@ -496,8 +504,9 @@ BEGIN
         END IF;
     END IF;
 
-    -- The usual name without dynamic SQL, which costs more than all the rest. is_there fails where there is no such
-    -- column: ($1).name would then be a call of the function name, whoever made that.
+    -- The default column name is read without dynamic SQL, which costs more than all other work here.
+    -- has_column_privilege fails if the column does not exist: ($1).name would then call a function of that name, which
+    -- any role may have created.
     IF TG_OP OPERATOR(pg_catalog.<>) 'INSERT' THEN
         IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
             row_fence := OLD.fence;
@@ -514,7 +523,7 @@ BEGIN
         END IF;
     END IF;
 
-    -- With a token: the token. Without one the fence is no writer's to set, and next to none does.
+    -- With a token, the fence becomes the token. Without one, the writer may not set the fence, and hardly any does.
     IF our_token IS NULL THEN
         IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
             new_fence := NEW.fence;
@@ -525,7 +534,7 @@ BEGIN
         IF new_fence OPERATOR(pg_catalog.=) coalesce(row_fence, 0) THEN
             RETURN NEW;
         END IF;
-        -- A role without our rights cannot ask, and sets none.
+        -- A role without rights on the schema cannot call the function, so its fence is ignored.
         IF pg_catalog.has_schema_privilege('fenced_lock', 'USAGE') THEN
             new_fence := fenced_lock.fence_without_token(row_fence, new_fence);
         ELSE
@@ -541,28 +550,28 @@ BEGIN
 END
 $$;
 
--- The tables with a guard that fires, as the client asks for them.
+-- The tables with an active guard, for the client.
 CREATE OR REPLACE FUNCTION fenced_lock.guards(
     OUT table_id oid, OUT schema_name text, OUT table_name text, OUT fence_column text
 ) RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT t.tgrelid, n.nspname, c.relname,
-        -- No backslash: with standard_conforming_strings off it would be an escape.
+        -- No backslash: with standard_conforming_strings off, it would be an escape.
         convert_from(substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1), getdatabaseencoding())
     FROM pg_trigger AS t
     JOIN pg_class AS c ON c.oid = t.tgrelid
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE t.tgname = 'zzz_fenced_lock_guard' AND t.tgfoid = 'fenced_lock.guard'::regproc
         AND (t.tgenabled = 'A' OR (t.tgenabled = 'O' AND current_setting('session_replication_role') <> 'replica'))
-        -- Anybody may put a trigger of this name on a table of his own, and who has the right TRIGGER on one of ours: it
-        -- counts only if it is the guard, before every row of INSERT, UPDATE and DELETE, without a condition.
+        -- Any role may create a trigger of this name on its own table, or on another one with the right TRIGGER. It
+        -- only counts if it is the guard, BEFORE each row of INSERT, UPDATE and DELETE, without a condition.
         AND t.tgnargs = 2 AND t.tgtype = 31 AND t.tgqual IS NULL AND t.tgattr::text = ''
 $$;
 
--- TRUNCATE has no rows to look at, so under a token it looks for a fresher one, with the table locked already. The
--- column stands in the arguments of the other trigger. It is refused where a fresher row may be there and not be seen:
--- an older snapshot and the policies of row-level security hide rows that TRUNCATE takes all the same.
+-- TRUNCATE has no rows to check, so a writer with a token looks for a fresher fence; the table is locked already. The
+-- fence column is an argument of the row trigger. TRUNCATE is refused if a fresher row may exist unseen: an older
+-- snapshot and row-level security hide rows that TRUNCATE deletes all the same.
 CREATE OR REPLACE FUNCTION fenced_lock.guard_truncate() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -571,7 +580,7 @@ DECLARE
     fence_column text;
     highest bigint;
 BEGIN
-    -- As in guard(): a role without our rights may write under allow.
+    -- As in guard(): a role without rights on the schema may write under allow.
     IF TG_ARGV[0] <> 'allow' THEN
         PERFORM fenced_lock.check_writer(TG_RELID, TG_ARGV[0], our_token);
     END IF;
@@ -591,7 +600,7 @@ BEGIN
 END
 $$;
 
--- ALTER DEFAULT PRIVILEGES may have given others rights on what is new here: the sequence, the overrides.
+-- ALTER DEFAULT PRIVILEGES may have granted rights on the new objects: revoke them.
 FOR one IN
     SELECT o.what, x.grantee FROM (
         SELECT oid, 'SCHEMA fenced_lock' AS what, nspacl AS acl, nspowner AS owner
@@ -610,10 +619,11 @@ LOOP
 END LOOP;
 
 admit := 'fenced_lock.admit(text[], uuid[], uuid, integer, integer, integer, integer, bigint[], uuid[], boolean)'::regprocedure;
--- That of an earlier version.
+-- The function of version 1.
 old_admit := to_regprocedure('fenced_lock.admit(jsonb)');
--- The first time everybody may lock: nobody can tell from here which role is the application's. Later whoever could
--- before, so that what was taken from PUBLIC stays taken. override() is for the owner, and whom the owner grants it to.
+-- At the first installation, all roles may lock, because the application's role is unknown. Later, the roles that could
+-- lock before may lock, so rights that were revoked from PUBLIC stay revoked. override() is for the owner, and for
+-- roles that the owner grants it to.
 IF admit <> ALL (there_before) AND old_admit IS NULL THEN
     GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC;
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', admit);

@@ -12,7 +12,7 @@ import { migrationName } from './names.js';
 
 export interface AddFenceOptions extends FileOptions {
   readonly field: string;
-  /** `undefined`: `allow` for a table without a guard, and as it is for one that has it. */
+  /** `undefined`: `allow` for a table without a guard, the present policy for a table with one. */
   readonly guard?: Policy;
 }
 
@@ -65,7 +65,7 @@ function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, gua
   return { table, column, add: existing === undefined, guard: same ? undefined : (policy as Policy) };
 }
 
-/** A client asks once which tables have a guard, and adds no conditions of its own to writes that a guard refuses. */
+/** Running clients know the guards from before, and add no conditions to writes of tables that had a guard. */
 function restartAround(models: string): string[] {
   return [
     `Careful: clients that run count on the guard of ${models}, and without it write there unprotected. In this order:`,
@@ -82,7 +82,9 @@ function refuseWithoutObjects(history: History): void {
   );
 }
 
-/** The changed files. A file's models are edited from the last to the first, so that their places stay true. */
+/**
+ * The changed schema files. Models of a file are edited from the last to the first, so that their offsets stay valid.
+ */
 function edited(schema: ReadonlyMap<string, string>, models: readonly SchemaModel[], field: string): Change[] {
   return [...schema].flatMap(([path, before]) => {
     const here = models.filter(({ file }) => file === path);

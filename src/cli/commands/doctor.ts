@@ -22,7 +22,7 @@ import { type DatabaseOptions, databaseUrl, givenRedisUrls, type RedisOptions } 
 
 export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   readonly role?: string;
-  /** Default: what the guard of each model looks at. */
+  /** Default: the column that the guard of each model checks. */
   readonly field?: string;
   readonly fix?: boolean;
   readonly upTo?: bigint;
@@ -35,7 +35,7 @@ const COLOURS = { ok: 'green', warning: 'yellow', fault: 'red', skipped: 'dim' }
 >;
 export const CHECKS = [...serverChecks, ...objectChecks, ...roleChecks, ...fenceChecks, ...sequenceChecks];
 
-/** Looks at both servers. Returns whether they are healthy: warnings are no illness. */
+/** Checks both servers. Returns whether there is no fault; warnings do not count. */
 export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
   const found = [...(await postgres(context, options)), ...(await redis(context, options))];
   const faults = found.filter(({ status }) => status === 'fault').length;
@@ -122,7 +122,7 @@ async function oneNode(
   return (await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node }));
 }
 
-/** A server that cannot be reached is a finding, so that the other one is still looked at. */
+/** Reports a server that cannot be reached as a finding, so that the other server is still checked. */
 async function asFindings(
   context: Context,
   server: Reported['server'],
@@ -149,13 +149,13 @@ interface ProjectHere {
   readonly history: History;
 }
 
-/** The project that the command runs in, or why it runs in none. */
+/** The project in the working directory, or a Problem that says why there is none. */
 async function projectHere(context: Context, options: DoctorOptions): Promise<ProjectHere | Problem> {
   try {
     const { schema, migrations } = await locate(context, options);
     return { schema, history: await History.read(context, migrations) };
   } catch (error) {
-    // Doctor may be run on a server, far from the project; a path that was given must be right.
+    // Doctor may run on a server without the project. But a path that was given must be right.
     if (error instanceof Problem && options.schema === undefined && options.config === undefined) return error;
     throw error;
   }

@@ -8,23 +8,23 @@ import { refuseFailedMigrations } from '../servers/failed-migrations.js';
 /** Options of the commands that write files. */
 export interface FileOptions extends ProjectOptions {
   readonly dryRun?: boolean;
-  /** Shows a script of the package in full; a difference that depends on the project is always shown. */
+  /** Shows a script of the package in full. A diff that depends on the project is always shown. */
   readonly print?: boolean;
-  /** Only to see that no migration has failed there. */
+  /** Only used to check that no migration has failed there. */
   readonly databaseUrl?: string;
 }
 
-/** What a command is about to write. */
+/** What a command is going to write. */
 export interface Plan {
   readonly command: string;
   /** Changed files of the schema. */
   readonly schema: readonly Change[];
   readonly migration: { readonly name: string; readonly sql: string };
-  /** What its script is, in a few words, where that says more than the script itself. */
+  /** A short description of the script, shown instead of the script. */
   readonly brief?: string;
-  /** What to do next, a line each. */
+  /** What to do next, one line each. */
   readonly next: readonly string[];
-  /** More for --json. */
+  /** Additional data for --json. */
   readonly data?: object;
 }
 
@@ -35,7 +35,7 @@ export async function open(context: Context, options: FileOptions): Promise<{ pr
   return { project, history };
 }
 
-/** Shows what will change, then writes it, all or nothing. */
+/** Shows the changes, then writes all files or none. */
 export async function carryOut(context: Context, history: History, options: FileOptions, plan: Plan): Promise<void> {
   const { name, changes } = history.next(plan.migration.name, plan.migration.sql, context.now());
   const all = [...plan.schema, ...changes];

@@ -9,13 +9,13 @@ export interface GcOptions extends DatabaseOptions {
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
-/** A row younger than this may still be what proves that a lost COMMIT held. */
+/** A younger row may still be needed to prove that a lost COMMIT took effect; seconds. */
 const FLOOR = 86_400;
 const PAGE = 5_000;
 
 /**
- * One page of keys, in their order. A row that is locked is in use, so it is not idle: it is passed over. The age is
- * tested again by the DELETE, on the row as it then is.
+ * Deletes one page of keys, in their order. A locked row is in use, so it is skipped. The DELETE tests the age again,
+ * on the current version of the row.
  */
 const COLLECT = `
 WITH page AS (SELECT key FROM fenced_lock.admission WHERE key > $1 ORDER BY key LIMIT ${PAGE}),

@@ -6,11 +6,11 @@ import type { History } from '../project/history.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
 export interface InitOptions extends FileOptions {
-  /** The roles that may lock; without, all may. */
+  /** The roles that may lock. Without any, all roles may. */
   readonly role?: readonly string[];
 }
 
-/** Puts the database side into the project, as one migration. */
+/** Adds the database objects to the project, as one migration. */
 export async function init(context: Context, options: InitOptions): Promise<void> {
   const { history } = await open(context, options);
   const roles = [...new Set(options.role)];

@@ -4,7 +4,7 @@ import { describe } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 
-/** Lists the keys that somebody has or waits for. */
+/** Lists the keys that are held or waited for. */
 export async function ls(context: Context, options: ServerOptions): Promise<void> {
   const { keys, missing } = await withServers(context, options, async ({ locks, database }) => {
     const found = await locks.list();

@@ -1,6 +1,6 @@
 const LONGEST = 80;
 
-/** The name of a migration after what it does, such as `add_fence_stock_order`, in the letters that Prisma uses. */
+/** The name of a migration, such as `add_fence_stock_order`, with the characters that Prisma uses. */
 export function migrationName(what: string, models: readonly string[]): string {
   const snake = (name: string) => name.replaceAll(/([a-z\d])([A-Z])/g, '$1_$2').toLowerCase();
   const name = [what, ...models.map(snake)].join('_');

@@ -8,11 +8,11 @@ import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 import { migrationName } from './names.js';
 
 export interface RemoveFenceOptions extends FileOptions {
-  /** Default: what the guard of the model looks at. */
+  /** Default: the column that the guard of the model checks. */
   readonly field?: string;
 }
 
-/** Takes the fence away: the guard, the column and the field. */
+/** Removes the fence of models: the guard, the column and the field. */
 export async function removeFence(
   context: Context,
   names: readonly string[],

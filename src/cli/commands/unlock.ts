@@ -12,7 +12,7 @@ export interface UnlockOptions extends ServerOptions {
   readonly dryRun?: boolean;
 }
 
-/** Takes a key from whoever has it, in Postgres and then in Redis. */
+/** Takes a key from its holder, in Postgres first, then in Redis. */
 export async function unlock(context: Context, given: string, options: UnlockOptions): Promise<void> {
   const key = checked(given);
   await withServers(context, options, async (servers) => {
@@ -27,7 +27,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       return;
     }
     const token = await raiseToken(database, await servers.aside(), key);
-    // From the holder that it was: who has the key since was admitted after us, and is well.
+    // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.
     const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
     const leaseTaken = await takeLease(servers, key, inTheWay, token);
     context.say(done(key, token, leaseTaken));

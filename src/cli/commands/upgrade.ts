@@ -3,7 +3,7 @@ import { type Packaged, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
-/** Brings the objects to this package's version by a migration of its own: an applied one is never edited. */
+/** Upgrades the objects to this package's version by a new migration: an applied migration is never edited. */
 export async function upgrade(
   context: Context,
   options: FileOptions,
@@ -31,7 +31,7 @@ export async function upgrade(
   await carryOut(context, history, options, {
     command: 'upgrade',
     schema: [],
-    // It keeps the rights as they are: those who may lock may also call what is new.
+    // The script keeps the rights: roles that may lock may also call new functions.
     migration: { name: `fenced_lock_${current}`, sql },
     brief: 'the objects of the schema fenced_lock; --print shows the SQL',
     next: ['Next: npx prisma migrate deploy.'],

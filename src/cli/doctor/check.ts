@@ -2,26 +2,26 @@ import { codeOf, messageOf } from '../problem.js';
 
 export type Status = 'ok' | 'warning' | 'fault' | 'skipped';
 
-/** What a check found. */
+/** The result of a check. */
 export interface Finding {
   readonly status: Status;
   readonly message: string;
-  /** What to do. */
+  /** What to do about it. */
   readonly remedy?: string;
 }
 
-/** A finding, with where it was found. */
+/** A finding with its place. */
 export interface Reported extends Finding {
   readonly server: 'postgres' | 'redis';
-  /** Of Redis, where one was reached: `host:port`. */
+  /** The Redis server, as `host:port`, if it was reached. */
   readonly node?: string;
   readonly check: string;
 }
 
-/** One thing to look at. */
+/** A single check. */
 export interface Check<Subject> {
   readonly name: string;
-  /** With a fault here the checks after it would only repeat it. */
+  /** Whether a fault ends the checks: the later ones would only repeat it. */
   readonly essential?: boolean;
   look(subject: Subject): Promise<Finding | readonly Finding[]>;
 }
@@ -30,7 +30,7 @@ export const ok = (message: string): Finding => ({ status: 'ok', message });
 export const warning = (message: string, remedy: string): Finding => ({ status: 'warning', message, remedy });
 export const fault = (message: string, remedy: string): Finding => ({ status: 'fault', message, remedy });
 
-/** Looks at one thing after the other. */
+/** Runs the checks one after the other. */
 export async function run<Subject>(
   server: Reported['server'],
   checks: ReadonlyArray<Check<Subject>>,
@@ -45,7 +45,10 @@ export async function run<Subject>(
   return all;
 }
 
-/** A check that could not look has found no fault in what it did not see, unless the server itself is ill. */
+/**
+ * The finding for a check that failed itself. It is a fault only if the server has failed; a missing right is a
+ * warning.
+ */
 function notSeen(error: unknown): Finding {
   switch (codeOf(error)) {
     case '42501':

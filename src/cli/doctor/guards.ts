@@ -7,20 +7,20 @@ interface Trigger {
   readonly name: string;
   readonly enabled: string;
   readonly before: boolean;
-  /** Whether it fires for every row and every kind of write that a guard has to see. */
+  /** Whether the trigger fires for every row and every kind of write that a guard must check. */
   readonly whole: boolean;
   readonly called: string;
   readonly args: readonly string[];
 }
 
-/** A table, or a partition or child of it, and the triggers that it has. */
+/** A table, partition or child, with its triggers. */
 interface Relation {
   readonly table: string;
   readonly kind: 'table' | 'partition' | 'child' | 'foreign table';
   readonly triggers: readonly Trigger[];
 }
 
-/** One trigger of a relation, or a relation that has none. */
+/** A trigger of a relation, or a relation without triggers. */
 interface GuardRow extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'args'> {
   readonly name: string | null;
   readonly args: Buffer;
@@ -28,7 +28,7 @@ interface GuardRow extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'a
 
 const DEPLOY = 'npx prisma migrate deploy';
 
-/** The table first, then those below it. */
+/** The table first, then its partitions and children. */
 export async function familyOf(ask: PostgresSubject['ask'], table: string): Promise<Relation[]> {
   const rows = await ask<GuardRow>(
     `WITH RECURSIVE family(id) AS (
@@ -52,7 +52,7 @@ export async function familyOf(ask: PostgresSubject['ask'], table: string): Prom
   for (const { table, kind, name, args, ...trigger } of rows) {
     const relation = family.get(table) ?? { kind, triggers: [] };
     family.set(table, relation);
-    // Each argument is ended by a zero byte.
+    // Each argument ends with a zero byte.
     if (name !== null) relation.triggers.push({ ...trigger, name, args: args.toString('utf8').split('\0') });
   }
   return [...family].map(([table, rest]) => ({ table, ...rest }));
@@ -66,7 +66,7 @@ export function guardFinding(fence: ExpectedFence, family: readonly Relation[]):
     return ok(`${model}: no guard, as in the migrations.`);
   }
   const expected = { column, policy: guard?.policy ?? row?.args[1] ?? 'allow' };
-  // A table that is missing is another check's.
+  // A missing table is reported by another check.
   const relations: readonly Relation[] =
     family.length > 0 ? family : [{ table: fence.table, kind: 'table', triggers: [] }];
   for (const relation of relations) {
@@ -84,7 +84,7 @@ function defectOf({ table, kind, triggers }: Relation, expected: Guard): Finding
   const again = `${makeRow}; ${makeTruncate}`;
   const row = triggerOf(triggers, GUARD);
   const truncate = triggerOf(triggers, GUARD_TRUNCATE);
-  // What a foreign table has is kept by another server, and TRUNCATE may come there.
+  // A foreign table needs no TRUNCATE trigger: its rows are on another server, where they can be truncated in any case.
   const complete = row !== undefined && (truncate !== undefined || kind === 'foreign table');
   if (row === undefined && truncate === undefined) {
     return fault(`the guard is missing on ${where}.`, `${DEPLOY}. If nothing is left to deploy: ${again}`);

@@ -4,7 +4,7 @@ import { versionOfComment } from '../migrations/packaged.js';
 import { type Check, type Finding, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
 
-/** The script may be applied again, also where Prisma's history says that it was, as after a restore. */
+/** The script may be applied again, even if Prisma's history says that it was applied, for example after a restore. */
 const install = ({ migration }: PostgresSubject['objects']) =>
   migration === undefined
     ? 'npx fenced-lock init, then npx prisma migrate deploy'
@@ -60,7 +60,7 @@ const epoch: Check<PostgresSubject> = {
         'ALTER TABLE fenced_lock.epoch SET UNLOGGED',
       );
     }
-    // By the function, because a role that may not read the table may call it.
+    // Read by the function: a role without rights on the table may call it.
     const [row] = await ask<{ epoch: string | null }>(
       `SELECT epoch::text FROM fenced_lock.evidence('', pg_snapshot_xmin(pg_current_snapshot())::text)`,
     );
@@ -77,7 +77,7 @@ const epoch: Check<PostgresSubject> = {
   },
 };
 
-/** Whether no token was ever drawn. A role that may not see that is told nothing wrong. */
+/** Whether no token was ever drawn; `false` if the role may not see that. */
 async function isUnused(ask: PostgresSubject['ask']): Promise<boolean> {
   const [row] = await ask<{ unused: boolean }>(
     `SELECT CASE WHEN has_sequence_privilege(s.id, 'USAGE, SELECT') THEN pg_sequence_last_value(s.id) IS NULL
@@ -114,7 +114,7 @@ const rights: Check<PostgresSubject> = {
   },
 };
 
-/** By it a role writes fenced rows without a lock, whatever the policy of their guard. */
+/** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
 const override: Check<PostgresSubject> = {
   name: 'override',
   async look({ ask }) {

@@ -4,13 +4,13 @@ import { placesOf, type Token, tokensAbove } from './tokens.js';
 import { wayOut } from './way-out.js';
 
 /**
- * No lock has drawn a token above this: at a million a second it would take 285 years. And the sequence may be set this
- * far without harm: a thousand times as many are left.
+ * No lock has drawn a token above this: at a million a second, it would take 285 years. The sequence may be set this
+ * far without harm: it has a thousand times as many tokens.
  */
 export const BEYOND = 2n ** 53n;
-/** How far a lone row may be above all other tokens, and still be believed. */
+/** How far a single row may be above all other tokens and still count as drawn by a lock. */
 const FAR = 1_000_000n;
-/** How many lone rows are looked at, one above the other. */
+/** How many single rows are examined, one above the other. */
 const MANY = 20;
 
 export const position: Check<PostgresSubject> = {
@@ -54,9 +54,9 @@ export const position: Check<PostgresSubject> = {
 };
 
 /**
- * The highest token that a lock has drawn, of those in use above the sequence, highest first. A restore brings many
- * rows, of which the last ones were written soon one after the other, and the admissions of their keys; what somebody
- * has set by hand stands alone, far above all others. An admission is always believed: nobody but the owner writes it.
+ * The highest token that a lock has drawn, among the tokens above the sequence (highest first). A restore brings many
+ * rows, whose last ones were written close together, and the admissions of their keys. A fence that was set by hand
+ * stands alone, far above all others. An admission always counts, because only the owner can write it.
  */
 function plausible(used: readonly Token[], last: bigint, upTo: bigint): Token | undefined {
   const admitted = used.find(({ admission }) => admission)?.token ?? 0n;
@@ -69,8 +69,8 @@ function plausible(used: readonly Token[], last: bigint, upTo: bigint): Token | 
 }
 
 /**
- * ALTER SEQUENCE keeps every nextval waiting until this commits. Without that a token drawn in between could be set
- * back, and issued again.
+ * ALTER SEQUENCE blocks every nextval until this commits. Otherwise a token that is drawn in between could be issued
+ * again.
  */
 function setForward({ database }: PostgresSubject, highest: bigint): Promise<string> {
   return database.transaction('BEGIN', async (query) => {

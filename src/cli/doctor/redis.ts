@@ -3,14 +3,14 @@ import { messageOf } from '../problem.js';
 import type { RedisServer } from '../servers/redis-server.js';
 import { type Check, fault, ok, warning } from './check.js';
 
-/** What the checks of Redis look at. */
+/** What the checks of Redis need. */
 export interface RedisSubject {
-  /** What INFO says. */
+  /** The fields of INFO. */
   readonly info: ReadonlyMap<string, string>;
-  /** One that this server keeps, and that nobody has. */
+  /** A key that this server stores and that nobody holds. */
   readonly key: string;
   readonly store: ReturnType<RedisServer['store']>;
-  /** The same, but nothing is published or heard: as with `wake: 'poll'`. */
+  /** The same store without pub/sub, as with `wake: 'poll'`. */
   readonly silent: ReturnType<RedisServer['store']>;
 }
 

@@ -4,7 +4,7 @@ import type { PostgresSubject } from './subject.js';
 
 interface Limit {
   readonly setting: string;
-  /** Shorter than this, in ms, is reported. */
+  /** A shorter value is reported; milliseconds. */
   readonly least: number;
   readonly report: typeof fault | typeof warning;
   readonly because: string;
@@ -32,7 +32,10 @@ const LIMITS: readonly Limit[] = [
   },
 ];
 
-/** What is in force for a role in this database, in ms; what it sets for itself comes last and wins. */
+/**
+ * The settings in force for a role in this database, in milliseconds. Settings of the role override those of the
+ * database.
+ */
 const IN_FORCE = `
 WITH role AS (SELECT coalesce($1::text, current_user::text) AS name),
 set_for AS (
@@ -60,7 +63,7 @@ const timeouts: Check<PostgresSubject> = {
     const rows = await ask<{ name: string; ms: string }>(IN_FORCE, [role, names]);
     const short = LIMITS.flatMap(({ setting, least, report, because }): Finding[] => {
       const ms = Number(rows.find(({ name }) => name === setting)?.ms ?? 0);
-      // 0 is "none".
+      // 0 means no limit.
       if (ms === 0 || ms >= least) return [];
       return [
         report(`${setting} is ${ms} ms: ${because}.`, `ALTER ROLE … SET ${setting} = '${least}ms' or more, or 0`),

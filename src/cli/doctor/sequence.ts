@@ -11,7 +11,7 @@ interface Definition {
   readonly cycle: boolean;
 }
 
-/** What the sequence must be, and what becomes of the tokens otherwise. */
+/** The required definition of the sequence, and what happens with another one. */
 const REQUIRED: ReadonlyArray<readonly [(is: Definition) => boolean, string]> = [
   [(is) => is.type === 'bigint', 'it does not count in bigint: tokens would come to an end'],
   [(is) => is.increment === '1', 'it does not count by 1'],

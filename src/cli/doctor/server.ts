@@ -11,7 +11,7 @@ interface Here {
 
 const HERE = `SELECT pg_backend_pid() AS pid, current_setting('fenced_lock.doctor', true) AS mark`;
 
-/** First of all, because every later check asks in a transaction. */
+/** Must be the first check, because all others run in a transaction. */
 const pooler: Check<PostgresSubject> = {
   name: 'pooler',
   essential: true,

@@ -2,35 +2,35 @@ import type { Problem } from '../problem.js';
 import type { Guarded } from '../project/history.js';
 import type { PostgresServer } from '../servers/postgres.js';
 
-/** A fence that schema.prisma says there is. */
+/** A fence according to schema.prisma. */
 export interface ExpectedFence {
   readonly model: string;
-  /** Table as SQL has it, quoted. */
+  /** The table as a quoted SQL name. */
   readonly table: string;
   readonly column: string;
-  /** The guard that the migrations leave it with. */
+  /** The guard according to the migrations. */
   readonly guard: Guarded | undefined;
 }
 
-/** What the checks of the database look at. */
+/** What the checks of the database need. */
 export interface PostgresSubject {
   readonly database: PostgresServer;
-  /** The application's role; `undefined`: the one that is connected. */
+  /** The application's role; `undefined` for the connected role. */
   readonly role: string | undefined;
   readonly fix: boolean;
-  /** With `fix`: a token that has been drawn, by the word of whoever runs this. */
+  /** With `fix`: a token that was drawn according to the user. */
   readonly upTo: bigint;
-  /** Or why there is no schema here to compare with. */
+  /** Or the reason why there is no schema to compare with. */
   readonly fences: readonly ExpectedFence[] | Problem;
-  /** The objects that this package brings, their version, and the functions that an application needs. */
+  /** The objects of this package, their version, and the functions that an application needs. */
   readonly objects: {
     readonly version: number;
     readonly names: readonly string[];
     readonly forApplications: readonly string[];
-    /** The newest script of the project that makes them. */
+    /** The newest migration of the project that creates them. */
     readonly migration: string | undefined;
   };
-  /** Asks in a transaction that writes nothing and does not take for ever. */
+  /** Queries in a read-only transaction with a statement timeout. */
   ask<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 

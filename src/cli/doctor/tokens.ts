@@ -2,24 +2,24 @@ import { identifier } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { PostgresSubject } from './subject.js';
 
-/** A column that has tokens. */
+/** A column with tokens. */
 export interface Place {
-  /** As SQL has it, quoted. */
+  /** The table as a quoted SQL name. */
   readonly table: string;
   readonly column: string;
-  /** The table of the admissions itself. */
+  /** Whether this is the table of admissions. */
   readonly admission: boolean;
 }
 
 export interface Token extends Place {
   readonly token: bigint;
-  /** The row, as a condition in SQL: by its primary key alone, for others of its columns are nobody's business. */
+  /** The row as an SQL condition. Only the primary key, because other columns may be confidential. */
   readonly row: string;
 }
 
 const ADMISSION: Place = { table: 'fenced_lock.admission', column: 'token', admission: true };
 
-/** The admissions, and the fences of the schema that are there. */
+/** The table of admissions, and those fence columns of the schema that exist. */
 export async function placesOf({ ask, fences }: PostgresSubject): Promise<Place[]> {
   const there = await ask<{ table: string; column: string }>(
     `SELECT f.table, f.column FROM jsonb_to_recordset($1::jsonb) AS f("table" text, "column" text)
@@ -30,7 +30,7 @@ export async function placesOf({ ask, fences }: PostgresSubject): Promise<Place[
   return [ADMISSION, ...there.map((place) => ({ ...place, admission: false }))];
 }
 
-/** The highest tokens above a number, of each place so many. */
+/** The highest tokens above a number, up to `limit` for each place. */
 export async function tokensAbove(
   { ask }: PostgresSubject,
   places: readonly Place[],
@@ -50,7 +50,7 @@ export async function tokensAbove(
   return found;
 }
 
-/** An expression that gives a row's condition. */
+/** An SQL expression that returns a row's condition. */
 async function rowOf(ask: PostgresSubject['ask'], { table }: Place): Promise<string> {
   const columns = await ask<{ name: string }>(
     `SELECT a.attname::text AS name FROM pg_index AS i

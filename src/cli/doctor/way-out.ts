@@ -2,12 +2,12 @@ import { identifier } from '../migrations/identifiers.js';
 import type { PostgresSubject } from './subject.js';
 import { type Place, tokensAbove } from './tokens.js';
 
-/** The rows of one table whose fence no lock has set, and what lowers it. */
+/** The rows of one table whose fence was not set by a lock, and the statements that lower it. */
 interface WayOut {
   readonly table: string;
-  /** The first of them. */
+  /** The first rows. */
   readonly rows: string;
-  /** The highest. */
+  /** The highest fence. */
   readonly token: bigint;
   readonly statements: string;
 }
@@ -16,7 +16,7 @@ const HIGHEST = 2n ** 63n - 1n;
 /** How many rows are named. */
 const NAMED = 3;
 
-/** For each table with tokens above a number. */
+/** Finds the rows above a number, for each table. */
 export async function wayOut(subject: PostgresSubject, places: readonly Place[], above: bigint): Promise<WayOut[]> {
   const found = await tokensAbove(subject, places, above, { upTo: HIGHEST, limit: NAMED + 1 });
   const ways: WayOut[] = [];
@@ -35,7 +35,7 @@ export async function wayOut(subject: PostgresSubject, places: readonly Place[],
   return ways;
 }
 
-/** The guard lets a fence fall under `override` alone. An admission that is missing makes its token stale. */
+/** The guard lets a fence decrease only under `override`. Deleting an admission makes its token stale. */
 function statements({ table, column, admission }: Place, to: bigint): string {
   const name = identifier(column);
   if (admission) return `DELETE FROM ${table} WHERE ${name} > ${to}`;

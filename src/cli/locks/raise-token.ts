@@ -8,10 +8,10 @@ import { visible } from '../visible.js';
 import { lastToken } from './state.js';
 
 export interface Raised {
-  /** The last token that was committed before; `null` where the key had none. */
+  /** The last token that was committed before; `null` if the key had none. */
   readonly before: string | null;
   readonly after: string;
-  /** The backends that were in the way. */
+  /** The backends that were ended because they blocked the key's row. */
   readonly ended: readonly number[];
 }
 
@@ -20,26 +20,26 @@ interface OwnTransaction {
   readonly began: string;
 }
 
-/** How long to try. */
+/** How long to try; milliseconds. */
 const WAIT_TIME = 10_000;
-/** How long one admission waits for the key's row. */
+/** How long one admission waits for the key's row; milliseconds. */
 const PATIENCE = 500;
-/** How long whoever is in its way gets to end by itself. */
+/** Grace period before blocking backends are ended; milliseconds. */
 const BLOCKED_FOR = 50;
 const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** Of another role's session only the role is shown to one that may not look at it. */
+/** Without the right to see another role's session, Postgres shows only its role. */
 const IN_THE_WAY = `SELECT b.pid, a.usename AS role, current_user::text AS own
 FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
 WHERE a.usename IS NOT NULL AND a.state IS NULL`;
 
 /**
- * Commits a fresh token for the key, so that whatever its holder still has in hand is stale. Transactions that have the
- * key's row are ended from `aside`, a second connection.
+ * Commits a new token for the key, so that its holder's later writes are stale. Transactions that lock the key's row
+ * are ended over `aside`, a second connection.
  *
- * @throws Problem where they may not be ended, or do not end
+ * @throws Problem if they may not be ended, or do not end.
  */
 export async function raiseToken(database: PostgresServer, aside: PostgresServer, key: string): Promise<Raised> {
   const deadline = new Deadline(WAIT_TIME);
@@ -48,7 +48,8 @@ export async function raiseToken(database: PostgresServer, aside: PostgresServer
     try {
       const raised = await database.transaction('BEGIN ISOLATION LEVEL READ COMMITTED', async (query) => {
         const { token } = await admission(query, aside, key, ended);
-        // While we have the row nobody commits another one. Seen from aside, where ours is not there yet.
+        // While this transaction has the row, no other one commits a token. Read over `aside`, which does not see the
+        // new token yet.
         return { before: await lastToken(key, aside), after: String(token) };
       });
       return { ...raised, ended: [...ended] };
@@ -84,7 +85,7 @@ async function admission(query: ServerQuery, aside: PostgresServer, key: string,
 
 async function endBlockers(aside: PostgresServer, own: OwnTransaction | undefined, ended: Set<number>): Promise<void> {
   try {
-    // Older than nothing: whoever is at work now is to be ended.
+    // Age 0: every transaction that blocks now is older.
     const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, 0, own?.began, null]);
     for (const row of rows) if (row.ended) ended.add(row.pid);
     if (rows.length > 0) return;

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { OVERDUE, within } from '../../base/clock.js';
 import type { Claim, LeaseStore } from '../../lease/store.js';
 
-/** How long a key of ours may be left behind, if giving it back is what is refused; milliseconds. */
+/** How long a test key may stay, if releasing it is what fails; milliseconds. */
 const LEASE_TIME = 5_000;
 const HEARD_WITHIN = 2_000;
 
-/** Every verb, on a key that nobody else has. Rejects with what the server refuses. */
+/** Runs every method of the store on a key that nobody holds. Rejects with the server's refusal. */
 export async function takeAndGiveBack(store: LeaseStore, key: string): Promise<void> {
   const claim = claimOf(key);
   const successor = randomUUID();
@@ -20,7 +20,7 @@ export async function takeAndGiveBack(store: LeaseStore, key: string): Promise<v
   await store.release(claim);
 }
 
-/** Whether one that waits in the queue hears of a release. Rejects with what the server refuses. */
+/** Whether a waiting process receives the wake-up of a release. Rejects with the server's refusal. */
 export async function hearsOfRelease(store: LeaseStore, key: string): Promise<boolean> {
   const holder = claimOf(key);
   const contender = { ...holder, holder: randomUUID() };

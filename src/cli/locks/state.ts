@@ -2,21 +2,21 @@ import { LAST_ADMISSIONS } from '../../database/sql.js';
 import type { KeyState } from '../../lease/store.js';
 import type { PostgresServer } from '../servers/postgres.js';
 
-/** A key as both servers know it; as `$locks.inspect` shows it, in JSON. */
+/** The state of a key in both servers, as JSON. The fields are those of `$locks.inspect`. */
 export interface LockRow {
   readonly key: string;
   readonly holder: string | null;
   /** Milliseconds. */
   readonly expiresIn: number;
-  /** Processes. */
+  /** Number of processes. */
   readonly waiting: number;
-  /** What Redis has in the place of the lease or the queue; `unlock` deletes it. */
+  /** What Redis has under the key's names that is neither a lease nor a queue; `unlock` deletes it. */
   readonly problem?: string;
-  /** A number of 64 bits. */
+  /** A 64-bit number, as a string. */
   readonly token: string | null;
   readonly turns: string;
   readonly admittedAt: Date | null;
-  /** The one that is at work under the key; seen only by a role that may look at it. */
+  /** The transaction that works under the key. Visible only to a role that may see its backend. */
   readonly transaction: { readonly pid: number; readonly since: Date } | null;
 }
 
@@ -28,10 +28,13 @@ interface Admitted {
   readonly working_since: string | null;
 }
 
-/** Many keys at once: a round trip for each would be minutes where the server is far and the keys are thousands. */
+/**
+ * How many keys one query asks for: a round trip for each key would take minutes for thousands of keys on a distant
+ * server.
+ */
 const PAGE = 1_000;
 
-/** Adds what Postgres knows of them to what Redis does. */
+/** Adds Postgres's state to that of Redis. */
 export async function describe(keys: readonly KeyState[], database: PostgresServer): Promise<LockRow[]> {
   const states: LockRow[] = [];
   for (let from = 0; from < keys.length; from += PAGE) {

@@ -3,7 +3,7 @@ import type { LockRow } from './state.js';
 
 export const HEADINGS = ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'] as const;
 
-/** What stands under the headings. */
+/** The cells of a key, in the order of the headings. */
 export function cells(state: LockRow): string[] {
   const { key, holder, expiresIn, waiting, problem, token, admittedAt, transaction } = state;
   const nobody = problem === undefined ? '-' : '(a value that is no lease)';
@@ -22,7 +22,7 @@ function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** To the second, in UTC: clocks of other machines are not looked at. */
+/** UTC time in seconds. */
 function time(date: Date): string {
   return date.toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,21 +1,21 @@
 import { createGuards, dropGuards } from './guard-sql.js';
 import { identifier, type Table, tableName } from './identifiers.js';
 
-/** How the guard treats a writer without a token. `none`: no guard at all. */
+/** How the guard treats a writer without a token. `none`: no guard. */
 export const POLICIES = ['allow', 'require', 'prove', 'none'] as const;
 export type Policy = (typeof POLICIES)[number];
 
 /** A table that gets a fence. */
 export interface FencedTable {
   readonly table: Table;
-  /** The fence's column; added where `add` says so. */
+  /** The fence's column; created if `add` is true. */
   readonly column: string;
   readonly add: boolean;
-  /** `undefined`: its guard stays as it is; `none`: it is taken away. */
+  /** `undefined`: the guard is not changed. `none`: it is removed. */
   readonly guard: Policy | undefined;
 }
 
-/** How long each statement may wait for its table, and with it everybody who comes after. */
+/** How long each statement may wait for its table. Later readers wait behind it. */
 const LOCK_TIMEOUT = '2s';
 
 const HEAD = `-- An ALTER TABLE waits until the table's readers have finished, and every later reader waits behind it. It therefore
@@ -25,7 +25,10 @@ SET LOCAL lock_timeout = '${LOCK_TIMEOUT}';
 SET LOCAL statement_timeout = '1min';
 `;
 
-/** The migration that adds fences. A constant default: the rows are not rewritten, and need no backfill. */
+/**
+ * The migration that adds fences. The default is a constant, so Postgres does not rewrite the rows, and they need no
+ * backfill.
+ */
 export function addFences(fences: readonly FencedTable[]): string {
   const columns = fences
     .filter(({ add }) => add)
@@ -40,7 +43,7 @@ export function addFences(fences: readonly FencedTable[]): string {
   return script([...columns, ...createGuards(guarded), ...dropGuards(bare)]);
 }
 
-/** The migration that takes fences away. */
+/** The migration that removes fences. */
 export function removeFences(fences: readonly { table: Table; column: string | undefined }[]): string {
   const columns = fences.flatMap(({ table, column }) =>
     column === undefined ? [] : `ALTER TABLE ${tableName(table)} DROP COLUMN ${identifier(column)};`,

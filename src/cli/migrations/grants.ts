@@ -11,7 +11,7 @@ export const grantUsage = (roles: readonly string[]) =>
 export const grantExecute = (roles: readonly string[], functions: readonly string[], between = ' ') =>
   `GRANT EXECUTE ON FUNCTION${between}${functions.join(`,${between}`)}${between}TO ${roles.map(identifier).join(', ')}`;
 
-/** Lets these roles lock, and nobody else. */
+/** Lets only these roles lock. */
 export function restrictTo(roles: readonly string[], functions: readonly string[]): string {
   return `-- Only these roles may lock. Each has to be there: if one is not, nothing of this migration is kept. Then create it and
 --   npx prisma migrate resolve --rolled-back <this folder's name> && npx prisma migrate deploy
@@ -22,7 +22,7 @@ ${grantExecute(roles, functions, '\n    ')};
 `;
 }
 
-/** The roles that these scripts have restricted our schema to, one after the other. */
+/** The roles that may lock after all these scripts. */
 export function rolesAfter(scripts: readonly string[]): string[] {
   const roles = new Set<string>();
   for (const [, granted, to = '', from = ''] of scripts.flatMap((sql) => [...sql.matchAll(GRANTED)])) {

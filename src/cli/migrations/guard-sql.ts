@@ -3,7 +3,7 @@ import { literal, type Table, tableName } from './identifiers.js';
 export const GUARD = 'zzz_fenced_lock_guard';
 export const GUARD_TRUNCATE = 'zzz_fenced_lock_guard_truncate';
 
-/** What a guard looks at, and what it does with a writer without a token. */
+/** The column that a guard checks, and its policy for writers without a token. */
 export interface Guard {
   readonly column: string;
   readonly policy: string;
@@ -13,7 +13,7 @@ export interface GuardedTable extends Guard {
   readonly table: Table;
 }
 
-/** OR REPLACE: the same statement changes the policy of a guard that is there. */
+/** OR REPLACE, so that the same statement also changes the policy of an existing guard. */
 export const rowTrigger = (table: string, { column, policy }: Guard) =>
   `CREATE OR REPLACE TRIGGER ${GUARD} BEFORE INSERT OR UPDATE OR DELETE ON ${table}
     FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard(${literal(column)}, ${literal(policy)})`;
@@ -21,7 +21,7 @@ export const truncateTrigger = (table: string, { policy }: Pick<Guard, 'policy'>
   `CREATE OR REPLACE TRIGGER ${GUARD_TRUNCATE} BEFORE TRUNCATE ON ${table}
     FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate(${literal(policy)})`;
 
-/** Puts the guard on tables that are there. */
+/** Creates the guard on existing tables. */
 export function createGuards(tables: readonly GuardedTable[]): string[] {
   if (tables.length === 0) return [];
   const own = tables.flatMap((guarded) => {
@@ -50,7 +50,7 @@ ${forDescendants(
   ];
 }
 
-/** Takes the guard away, also where there is none. */
+/** Removes the guard, if there is one. */
 export function dropGuards(tables: readonly Table[]): string[] {
   if (tables.length === 0) return [];
   const drop = (trigger: string, table: string) => `DROP TRIGGER IF EXISTS ${trigger} ON ${table}`;
@@ -66,7 +66,9 @@ export function dropGuards(tables: readonly Table[]): string[] {
   ];
 }
 
-/** Statements for each partition and each child of the tables, at any depth. It runs with the rights of who migrates. */
+/**
+ * Runs statements for each partition and child of the tables, at any depth, with the rights of the role that migrates.
+ */
 function forDescendants(
   tables: ReadonlyArray<readonly [name: string, fence: string, policy: string]>,
   work: string[],

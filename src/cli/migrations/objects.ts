@@ -1,7 +1,7 @@
 const OBJECT =
   /^CREATE (?:OR REPLACE )?(?:UNLOGGED )?(TABLE|SEQUENCE|FUNCTION) (?:IF NOT EXISTS )?fenced_lock\.(\w+)/gm;
 
-/** What a script makes in our schema, such as `function admit`. */
+/** The objects that a script creates in the schema fenced_lock, such as `function admit`. */
 export function objectsIn(sql: string): string[] {
   return [...new Set([...sql.matchAll(OBJECT)].map(([, kind = '', name]) => `${kind.toLowerCase()} ${name}`))];
 }

@@ -3,7 +3,7 @@ import { chmod, mkdir, realpath, rename, rm, stat, writeFile } from 'node:fs/pro
 import { dirname, join } from 'node:path';
 import { codeOf, messageOf, Problem } from '../problem.js';
 
-/** A file as it is to be. `before` undefined: it must not exist yet. */
+/** A file to be written. If `before` is undefined, the file must not exist. */
 export interface Change {
   readonly path: string;
   readonly before: string | undefined;
@@ -11,8 +11,8 @@ export interface Change {
 }
 
 /**
- * Writes all of the files or none: first all under other names, beside their places, and only when every one of them
- * is written are they renamed. What was renamed is put back if a later one fails.
+ * Writes all files or none: each under a temporary name in its folder first, and renamed when all are written. If a
+ * rename fails, earlier ones are undone.
  */
 export async function write(changes: readonly Change[]): Promise<void> {
   const undo: Array<() => Promise<unknown>> = [];
@@ -24,7 +24,7 @@ export async function write(changes: readonly Change[]): Promise<void> {
       const temporary = join(dirname(change.path), `.fenced-lock-${randomUUID()}.tmp`);
       undo.push(() => rm(temporary, { force: true }));
       await writeFile(temporary, change.after, { flag: 'wx' });
-      // Past the umask, which would narrow it.
+      // chmod, because the umask restricts the mode of a new file.
       if (change.before !== undefined) await chmod(temporary, (await stat(change.path)).mode & 0o777);
       ready.push({ change, temporary });
     }
@@ -44,7 +44,7 @@ async function makeFolder(path: string, undo: Array<() => Promise<unknown>>): Pr
   if (first !== undefined) undo.push(() => rm(first, { recursive: true, force: true }));
 }
 
-/** A file that is a link is replaced where it really is, and the link stays. */
+/** The target of a symbolic link is replaced, and the link stays. */
 async function behindLink(change: Change): Promise<Change> {
   return change.before === undefined ? change : { ...change, path: await realpath(change.path) };
 }

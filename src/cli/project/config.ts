@@ -4,31 +4,31 @@ import { dirname, join, resolve } from 'node:path';
 import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 
-/** What the Prisma config says, as far as it matters here; its paths are absolute. */
+/** The used part of the Prisma config. Its paths are absolute. */
 export interface PrismaConfig {
-  /** The file that says it. */
+  /** The config file. */
   readonly file: string;
   readonly schema?: string;
   readonly migrations?: { readonly path?: string };
   readonly datasource?: { readonly url?: string };
 }
 
-/** The part of `@prisma/config` that is used here. */
+/** The used part of `@prisma/config`. */
 interface ConfigModule {
-  /** Without `configFile` it looks for one in `configRoot`, as the `prisma` command does. */
+  /** Without `configFile`, looks for the config in `configRoot`, as the `prisma` command does. */
   loadConfigFromFile(input: { configFile: string | undefined; configRoot: string }): Promise<Loaded>;
 }
 
 interface Loaded {
   readonly config?: Omit<PrismaConfig, 'file'>;
-  /** `null`: there is none. */
+  /** `null` if there is no config file. */
   readonly resolvedPath: string | null;
   readonly error?: { readonly _tag: string; readonly error?: unknown };
 }
 
 const ENDINGS = ['js', 'ts', 'mjs', 'cjs', 'mts', 'cts'];
 const named = (base: string) => ENDINGS.map((ending) => `${base}.${ending}`);
-/** Where Prisma 7.10 looks, in its order; older releases do not know the first two kinds. */
+/** Where Prisma 7.10 looks, in its order. Older releases do not know the first two kinds. */
 const CONFIG_NAMES = [
   ...['prisma7.config', join('.config', 'prisma7')].flatMap(named),
   ...['prisma.config', join('.config', 'prisma'), join('.config', 'prisma.config')].flatMap((base) => [
@@ -37,7 +37,7 @@ const CONFIG_NAMES = [
   ]),
 ];
 
-/** The config that the project's own Prisma would take, as it is. @throws Problem where it cannot be loaded */
+/** The config that the project's own Prisma would use. @throws Problem if it cannot be loaded. */
 export async function readConfig(context: Context, given: string | undefined): Promise<PrismaConfig | undefined> {
   const configFile = given === undefined ? undefined : resolve(context.cwd, given);
   const prisma = ofPrisma(context.cwd);
@@ -46,7 +46,7 @@ export async function readConfig(context: Context, given: string | undefined): P
     if (found === undefined) return undefined;
     throw new Problem(`${context.shown(found)} can be read only with Prisma 7 installed: npm install -D prisma@7.`);
   }
-  // Which file it is, is left to Prisma: its releases differ in the names and in their order.
+  // Prisma chooses the file, because its releases differ in names and order.
   const loaded = await prisma.loadConfigFromFile({ configFile, configRoot: context.cwd });
   if (loaded.error !== undefined) {
     const { error, _tag } = loaded.error;
@@ -57,13 +57,13 @@ export async function readConfig(context: Context, given: string | undefined): P
 }
 
 /**
- * The config is a program, so Prisma's own loader runs it: the one of the Prisma that the project has installed. Beside
- * Prisma 8, which has no such loader, Prisma 7 is installed as `@prisma/prisma7`.
+ * The config is a program, so it is run by the loader of the Prisma that is installed in the project. Prisma 8 has no
+ * such loader; Prisma 7 may be installed beside it as `@prisma/prisma7`.
  */
 function ofPrisma(cwd: string): ConfigModule | undefined {
   for (const way of [['@prisma/prisma7', 'prisma'], ['prisma'], []]) {
     try {
-      // Each from where the one before it is, as a strict package manager wants it.
+      // Resolve each package from the one before it, as strict package managers require.
       const from = way.reduce(
         (at, name) => createRequire(at).resolve(`${name}/package.json`),
         join(cwd, 'package.json'),
@@ -71,14 +71,14 @@ function ofPrisma(cwd: string): ConfigModule | undefined {
       const module: Partial<ConfigModule> = createRequire(from)('@prisma/config');
       if (module.loadConfigFromFile !== undefined) return module as ConfigModule;
     } catch (error) {
-      // It is not installed in this way.
+      // Not installed in this way.
       if (codeOf(error) !== 'MODULE_NOT_FOUND') throw error;
     }
   }
   return undefined;
 }
 
-/** Where Prisma looks for what the config does not name. */
+/** The folder in which Prisma looks for files that the config does not name. */
 export function rootOf(context: Context, config: string | undefined): string {
   return config === undefined ? context.cwd : dirname(resolve(context.cwd, config));
 }

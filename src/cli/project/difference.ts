@@ -2,7 +2,7 @@ const AROUND = 3;
 
 type Step = readonly [kind: ' ' | '-' | '+', line: string];
 
-/** A unified diff of two versions of a file; empty where they are equal. `before` undefined: a new file. */
+/** A unified diff of two versions of a file; empty if they are equal. If `before` is undefined, the file is new. */
 export function difference(path: string, before: string | undefined, after: string): string {
   const steps = script(lines(before ?? ''), lines(after));
   const hunks = changedRanges(steps).map(([from, to]) => hunk(steps, from, to));
@@ -11,11 +11,11 @@ export function difference(path: string, before: string | undefined, after: stri
 }
 
 function lines(text: string): string[] {
-  // A carriage return is kept out of what is shown: it would garble a terminal.
+  // Carriage returns are removed, because they would garble a terminal.
   return text === '' ? [] : text.replace(/\n$/, '').split(/\r?\n/);
 }
 
-/** The steps that lead from one to the other: a longest common subsequence between what differs at all. */
+/** The edit script: a longest common subsequence of the part that differs. */
 function script(before: string[], after: string[]): Step[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start++;
@@ -69,7 +69,7 @@ function middle(before: string[], after: string[]): Step[] {
   }
 }
 
-/** Where something changes, with the lines around it; ranges that touch become one. */
+/** The changed ranges with their context lines. Ranges that touch are merged. */
 function changedRanges(steps: readonly Step[]): [number, number][] {
   const ranges: [number, number][] = [];
   steps.forEach(([kind], index) => {

@@ -12,7 +12,7 @@ interface Migration {
   readonly sql: string;
 }
 
-/** The guard of a table, as the migrations leave it. */
+/** The guard of a table after all migrations. */
 export interface Guarded {
   readonly column: string;
   readonly policy: string;
@@ -32,7 +32,7 @@ const GUARD_STATEMENT = new RegExp(
   'gi',
 );
 
-/** The migrations folder of a project, as it is on disk. */
+/** The migrations folder of a project. */
 export class History {
   readonly folder: string;
   readonly #context: Context;
@@ -46,7 +46,7 @@ export class History {
     this.#lockfile = lockfile;
   }
 
-  /** @throws Problem where a migration is a folder without its script, as an interrupted command leaves it */
+  /** @throws Problem if a migration has no script, for example after an interrupted command. */
   static async read(context: Context, folder: string): Promise<History> {
     const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return [];
@@ -65,31 +65,31 @@ export class History {
     return new History(context, folder, await Promise.all(names.sort().map(read)), lockfile);
   }
 
-  /** The migration that makes our objects. */
+  /** The migration that creates the database objects. */
   get initial(): string | undefined {
     return this.#migrations.find(({ sql }) => makesObjects(sql))?.name;
   }
 
-  /** The newest script that makes them, seen from where the command runs. */
+  /** The newest migration that creates them, relative to the working directory. */
   get objects(): string | undefined {
     const name = this.#migrations.findLast(({ sql }) => makesObjects(sql))?.name;
     return name === undefined ? undefined : this.#context.shown(join(this.folder, name, 'migration.sql'));
   }
 
-  /** The version of our objects after all migrations; 0: they are from before there were versions. */
+  /** The version of the database objects after all migrations; 0 if they are older than versions. */
   get version(): number | undefined {
     const versions = this.#migrations.flatMap(({ sql }) => versionIn(sql) ?? []);
-    // An older script leaves what a newer one has made: branches of a project may be merged in any order.
+    // The maximum, because an older script does not downgrade, and merged branches may have them in any order.
     if (versions.length > 0) return Math.max(...versions);
     return this.initial === undefined ? undefined : 0;
   }
 
-  /** The roles that alone may lock; none: everybody may. */
+  /** The only roles that may lock; empty if all may. */
   get roles(): string[] {
     return rolesAfter(this.#migrations.map(({ sql }) => sql));
   }
 
-  /** The guards after all migrations, by the name of the table as `tableName` writes it. */
+  /** The guards after all migrations, by table names in the form of `tableName`. */
   guards(): Map<string, Guarded> {
     const guards = new Map<string, Guarded>();
     for (const { sql } of this.#migrations) {
@@ -101,7 +101,7 @@ export class History {
     return guards;
   }
 
-  /** A migration after all that there are, and the lock file where Prisma has not made one yet. */
+  /** A new migration after all others, and the lock file if there is none yet. */
   next(name: string, sql: string, now: Date): { name: string; changes: Change[] } {
     const folder = `${this.#timestamp(now)}_${name}`;
     const changes: Change[] = [{ path: join(this.folder, folder, 'migration.sql'), before: undefined, after: sql }];
@@ -111,7 +111,7 @@ export class History {
     return { name: folder, changes };
   }
 
-  /** Migrations run in the order of their names, so a clock that is behind must not bring this one forward. */
+  /** Migrations run in the order of their names, so a slow clock must not put this one before an existing one. */
   #timestamp(now: Date): string {
     const last = /^\d{14}/.exec(basename(this.#migrations.at(-1)?.name ?? ''))?.[0];
     const stamp = digits(now);

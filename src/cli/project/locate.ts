@@ -5,24 +5,24 @@ import { Problem } from '../problem.js';
 import { masked } from '../schema/mask.js';
 import { firstThatExists, readConfig, rootOf } from './config.js';
 
-/** A Prisma project: its schema, and where its migrations are. */
+/** A Prisma project: its schema and its migrations folder. */
 export interface Project {
-  /** The schema's files by their paths, in the order of their names. */
+  /** The files of the schema by path, sorted by name. */
   readonly schema: ReadonlyMap<string, string>;
   readonly migrations: string;
 }
 
 export interface ProjectOptions {
-  /** File or folder of the schema; wins over everything else. */
+  /** File or folder of the schema. It overrides the config. */
   readonly schema?: string;
   /** Path of the Prisma config. */
   readonly config?: string;
 }
 
-/** Prisma's own order; the last one it knows only from a config. */
+/** Prisma's order. Prisma uses the last place only if a config names it. */
 const SCHEMA_PLACES = ['schema.prisma', join('prisma', 'schema.prisma'), join('prisma', 'schema')];
 
-/** Finds schema and migrations where Prisma finds them, and says where. @throws Problem */
+/** Finds schema and migrations where Prisma finds them, and reports the paths. @throws Problem */
 export async function locate(context: Context, options: ProjectOptions): Promise<Project> {
   const config = await readConfig(context, options.config);
   const given = options.schema === undefined ? config?.schema : resolve(context.cwd, options.schema);
@@ -40,7 +40,7 @@ export async function locate(context: Context, options: ProjectOptions): Promise
   return { schema, migrations };
 }
 
-/** The URL of the database that the Prisma config names. */
+/** The database URL of the Prisma config. */
 export async function configuredUrl(context: Context, { config }: ProjectOptions): Promise<string | undefined> {
   const { file, datasource } = (await readConfig(context, config)) ?? {};
   if (datasource?.url) context.uses({ config: file ?? null });
@@ -58,7 +58,7 @@ async function readSchema(context: Context, place: string): Promise<Map<string, 
   return new Map(await Promise.all(files.sort().map(read)));
 }
 
-/** Prisma keeps the migrations beside the file that has the datasource. */
+/** Prisma has the migrations folder beside the file with the datasource. */
 function folderOfDatasource(schema: ReadonlyMap<string, string>, place: string): string {
   for (const [file, text] of schema) {
     if (/^[ \t]*datasource[ \t]/m.test(masked(text))) return dirname(file);

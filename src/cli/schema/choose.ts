@@ -1,7 +1,7 @@
 import { Problem } from '../problem.js';
 import type { SchemaModel } from './models.js';
 
-/** The models of these names, each once, in the order given. @throws Problem */
+/** The models with these names, each once, in the given order. @throws Problem */
 export function choose(models: readonly SchemaModel[], names: readonly string[]): SchemaModel[] {
   return [...new Set(names)].map((name) => {
     const model = models.find((model) => model.name === name);
@@ -18,7 +18,7 @@ function alike(models: readonly SchemaModel[], name: string): string {
   return models.length === 0 ? ' It has none.' : ` It has ${models.map((model) => model.name).join(', ')}.`;
 }
 
-/** The line for the client that keeps these fields out of rows, which JSON.stringify cannot take with a bigint. */
+/** The client option that omits these fields from rows, because JSON.stringify fails for a bigint. */
 export function omitLine(models: readonly SchemaModel[], field: string): string {
   const client = ({ name }: SchemaModel) => name.charAt(0).toLowerCase() + name.slice(1);
   return `omit: { ${models.map((model) => `${client(model)}: { ${field}: true }`).join(', ')} }`;

@@ -2,7 +2,7 @@ import { DEFAULTS } from '../../options/options.js';
 import { Problem } from '../problem.js';
 import type { SchemaField, SchemaModel } from './models.js';
 
-/** Whether the model has the fence field. @throws Problem where it has another field of that name or column */
+/** The fence field of the model, if it has one. @throws Problem if the name or the column is used by another field. */
 export function fenceOf(model: SchemaModel, name: string): SchemaField | undefined {
   const field = model.fields.find((field) => field.name === name);
   if (field === undefined) {
@@ -21,7 +21,9 @@ export function fenceOf(model: SchemaModel, name: string): SchemaField | undefin
   );
 }
 
-/** The name of the model's fence field: as given, else of the column that its guard looks at, else as it is by default. */
+/**
+ * The name of the model's fence field: the given one, else the field whose column the guard checks, else the default.
+ */
 export function fenceNameOf(
   model: SchemaModel,
   given: string | undefined,
@@ -31,7 +33,7 @@ export function fenceNameOf(
   return given ?? guarded?.name ?? DEFAULTS.fenceField;
 }
 
-/** The file with the one line more, below the model's last field and aligned as its neighbours are. */
+/** Adds the field after the model's last field, aligned with its neighbours. */
 export function withFence(text: string, model: SchemaModel, name: string): string {
   const last = model.fields.at(-1);
   if (last === undefined || !text.slice(last.start, last.end).endsWith('\n')) {
@@ -43,13 +45,13 @@ export function withFence(text: string, model: SchemaModel, name: string): strin
 
 function line(text: string, model: SchemaModel, last: SchemaField, name: string): string {
   const indent = /^[ \t]*/.exec(text.slice(last.start, last.end))?.[0] ?? '';
-  // A column is a column only if more than one line keeps it; a lone neighbour's is followed all the same.
+  // The attribute of a single neighbour counts as a column, too.
   const type = `${(indent + name).padEnd(last.typeColumn - 1)} BigInt`;
   const attribute = neighbours(model, last).findLast((field) => field.attributeColumn !== undefined)?.attributeColumn;
   return `${type.padEnd((attribute ?? 0) - 1)} @default(0)`;
 }
 
-/** The fields that stand together with the last one, without a blank line or a comment between them. */
+/** The fields directly above the last one, without a blank line or a comment in between. */
 function neighbours({ fields }: SchemaModel, last: SchemaField): SchemaField[] {
   const group = [last];
   for (const field of fields.toReversed().slice(1)) {
@@ -59,7 +61,7 @@ function neighbours({ fields }: SchemaModel, last: SchemaField): SchemaField[] {
   return group;
 }
 
-/** The file without the field: its line, and the documentation that stands directly above it. */
+/** Removes the field: its line, and the documentation comment directly above. */
 export function withoutFence(text: string, model: SchemaModel, field: SchemaField): string {
   const user = new RegExp(`^.*(?<![\\w.@])${field.name}(?!\\w).*$`, 'm').exec(model.attributes)?.[0];
   if (user !== undefined) {

@@ -1,8 +1,7 @@
 const COMMENT_OR_STRING = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g;
 
 /**
- * The schema with comments and the insides of strings blanked, every other character at its place: what is found in it
- * is code, and its offsets are those of the real text.
+ * The schema with comments and string contents replaced by blanks. All offsets stay valid, and a match is always code.
  */
 export function masked(text: string): string {
   return text.replace(COMMENT_OR_STRING, (part) => {

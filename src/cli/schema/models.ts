@@ -1,17 +1,17 @@
 import { masked } from './mask.js';
 
-/** A field of a model. Offsets are those of the file's text; `end` is behind the end of its line. */
+/** A field of a model. Offsets refer to the file; `end` is after the line break. */
 export interface SchemaField {
   readonly name: string;
   readonly type: string;
   readonly modifier: '' | '?' | '[]';
-  /** From its type's end to the end of its line, comments and strings blanked. */
+  /** The rest of the line after the type, with comments and strings blanked. */
   readonly attributes: string;
-  /** Its column, where `@map` names one. */
+  /** The column, if `@map` names one. */
   readonly map: string | undefined;
   readonly start: number;
   readonly end: number;
-  /** Where in its line the type begins, and the first attribute. */
+  /** Positions in the line of the type and of the first attribute. */
   readonly typeColumn: number;
   readonly attributeColumn: number | undefined;
 }
@@ -20,18 +20,18 @@ export interface SchemaModel {
   readonly kind: 'model' | 'view';
   readonly name: string;
   readonly file: string;
-  /** Its table, and the schema of it where `@@schema` names one. */
+  /** The table, and its schema if `@@schema` names one. */
   readonly table: string;
   readonly schema: string | undefined;
   readonly fields: readonly SchemaField[];
-  /** Its block attributes, comments and strings blanked. */
+  /** The block attributes, with comments and strings blanked. */
   readonly attributes: string;
 }
 
 const BLOCK = /^[ \t]*(model|view)[ \t]+(\w+)[ \t]*\{/gm;
 const FIELD = /^([ \t]*([A-Za-z]\w*)[ \t]+)([A-Za-z]\w*(?:\("[^"\n]*"\))?)[ \t]*(\[\]|\?)?/;
 
-/** All models and views of a schema, in the order of its files. */
+/** All models and views of a schema, in the order of the files. */
 export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
   return [...schema].flatMap(([file, text]) => {
     const code = masked(text);
@@ -52,7 +52,7 @@ export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
   });
 }
 
-/** A stretch of the file, as it stands and with comments and strings blanked. */
+/** A part of the file: the original text, and the text with comments and strings blanked. */
 interface Stretch {
   readonly text: string;
   readonly code: string;
@@ -94,7 +94,7 @@ function readField(stretch: Stretch, start: number, end: number): SchemaField | 
   };
 }
 
-/** The string that an attribute such as `@map("…")` is given. */
+/** The string argument of an attribute such as `@map("…")`. */
 function textIn(stretches: readonly Stretch[], attribute: string): string | undefined {
   const call = new RegExp(`(?<![@.\\w])${attribute}\\(\\s*(?:name\\s*:\\s*)?"`);
   for (const { text, code } of stretches) {

@@ -11,15 +11,15 @@ export interface ServerOptions extends DatabaseOptions, RedisOptions {
   readonly keyPrefix?: string;
 }
 
-/** Where locks are kept. */
+/** Both servers. */
 export interface Servers {
   readonly database: PostgresServer;
   readonly locks: Locks;
-  /** Another connection to the same database. */
+  /** Opens another connection to the same database. */
   aside(): Promise<PostgresServer>;
 }
 
-/** Works with both servers, of which each must be there, and closes what it opened. */
+/** Connects to both servers, runs `work`, and closes all connections. */
 export async function withServers<T>(
   context: Context,
   options: ServerOptions,

@@ -7,15 +7,15 @@ import { messageOf, Problem } from '../problem.js';
 import { connected, infoOf, refusedAt, WITHIN } from './ioredis.js';
 import type { Listing, RedisNode } from './redis-server.js';
 
-/** How many keys are tried, to find one that a master keeps: one in 16 384 may be there. */
+/** How many random keys are tried to find one that a master stores: the master may have only one of 16 384 slots. */
 const TRIES = 200_000;
 
-/** With all that the URL of one node says. */
+/** A Cluster client with the options of one node's URL. */
 export function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
   const { host = 'localhost', port = 6379, keyPrefix, replyMapping, ...others } = options;
   const cluster = new Client([{ host, port }], {
     lazyConnect: true,
-    // One that does not serve all keys serves some.
+    // A Cluster that does not serve all keys still serves some.
     enableReadyCheck: false,
     clusterRetryStrategy: () => null,
     ...(keyPrefix !== undefined && { keyPrefix }),
@@ -25,7 +25,7 @@ export function clusterOf(Client: typeof Cluster, { options }: Redis): Cluster {
   return cluster;
 }
 
-/** The masters that keep keys of this prefix; none where the Cluster does not say who has a slot. */
+/** The masters that store keys of this prefix; empty if the Cluster does not tell who serves the slots. */
 export async function mastersOf(
   cluster: Cluster,
   one: Redis,
@@ -39,14 +39,16 @@ export async function mastersOf(
   });
 }
 
-/** Where a key is kept, as far as the Cluster has said. */
+/** The master of a key, as far as the Cluster has told. */
 export function masterOf(cluster: Cluster, keyPrefix: string, key?: string): string | undefined {
   if (key === undefined) return undefined;
   const { lease } = namesOf(`${cluster.options.keyPrefix ?? ''}${keyPrefix}`, key);
   return cluster.slots[slotOf(lease)]?.[0];
 }
 
-/** The keys of each master by itself: one that is down has not all fail. @throws Problem where all do */
+/**
+ * Lists the keys of each master separately, so that the result is partial if one is down. @throws Problem if all fail.
+ */
 export async function listOf(
   cluster: Cluster,
   one: Redis,
@@ -63,11 +65,11 @@ export async function listOf(
   const missing = lists.flatMap((list) => (list.status === 'rejected' ? messageOf(list.reason) : []));
   if (missing.length === lists.length) throw new Problem(missing.join(' '));
   const states = lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
-  // A key that moves may be seen on both sides.
+  // A key whose slot moves may be seen on both nodes.
   return { keys: [...new Map(states.map((state) => [state.key, state])).values()], missing };
 }
 
-/** It looks for names on this node alone, and at what has them wherever that is by now. */
+/** A store that scans only this node, but reads each key wherever the Cluster has it. */
 function storeThrough(cluster: Cluster, node: Redis, keyPrefix: string): RedisStore {
   const client = new Proxy(cluster, {
     get: (target, name) => (name === 'nodes' ? () => [node] : Reflect.get(target, name)),
@@ -81,7 +83,7 @@ async function mastersIn(cluster: Cluster): Promise<string[]> {
   return [...new Set(cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))];
 }
 
-/** With a connection of its own, to one that may be down. @throws Problem */
+/** Opens a separate connection to the node, which may be down. @throws Problem */
 async function withNode<T>(one: Redis, address: string, work: (node: Redis) => Promise<T>): Promise<T> {
   const colon = address.lastIndexOf(':');
   const node = one.duplicate({ host: address.slice(0, colon), port: Number(address.slice(colon + 1)) });

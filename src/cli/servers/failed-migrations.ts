@@ -3,7 +3,7 @@ import { identifier } from '../migrations/identifiers.js';
 import { codeOf, Problem } from '../problem.js';
 import { connectPostgres, type PostgresServer } from './postgres.js';
 
-/** Migrations that began and neither finished nor were rolled back. `undefined`: Prisma has no history here. */
+/** Migrations that began and neither finished nor were rolled back; `undefined` if there is no history of Prisma. */
 export async function failedMigrations(database: PostgresServer): Promise<string[] | undefined> {
   const sql = `SELECT migration_name AS name FROM ${identifier(database.schema)}._prisma_migrations
     WHERE finished_at IS NULL AND rolled_back_at IS NULL ORDER BY started_at`;
@@ -17,7 +17,7 @@ export async function failedMigrations(database: PostgresServer): Promise<string
 
 export const RESOLVE = 'npx prisma migrate resolve --rolled-back <migration>, then npx prisma migrate deploy';
 
-/** Nothing is built on a history that has failed: the new migration could not be applied. @throws Problem */
+/** Refuses to add a migration after a failed one, because it could not be applied. @throws Problem */
 export async function refuseFailedMigrations(context: Context, url: string): Promise<void> {
   const database = await connectPostgres(context, url);
   try {

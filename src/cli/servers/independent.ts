@@ -5,8 +5,8 @@ import { checkKeepsLocks, locksOn, openRedis, type RedisServerClient } from './r
 import type { Locks, RedisServer } from './redis-server.js';
 
 /**
- * Nodes that know nothing of each other, as `fencedLock({ redis: [a, b, c] })` has them: what most of them say is so. Of
- * those that cannot be reached it is only told, while the others are enough.
+ * Connects to independent nodes, as `fencedLock({ redis: [a, b, c] })` does. A majority decides. Unreachable nodes are
+ * only reported while the others are enough.
  *
  * @throws Problem
  */
@@ -32,12 +32,12 @@ export async function connectNodes(
     return {
       close,
       locks: (keyPrefix) => {
-        // Each node would make its offer to another one.
+        // No offers with several nodes: each node might make its offer to another process.
         const stores = nodes.map(({ store }) => store(keyPrefix, { offerTime: 0 }));
         const locks = locksOn(new QuorumStore(stores, 0, () => {}), () => names.join(', '));
         const force: Locks['force'] = async (key, holder) => {
           const taken = await locks.force(key, holder);
-          // Once most have said so, the command ends, and with it what is under way to the others.
+          // The majority is enough for the result, but the command would exit with the other commands in flight.
           await Promise.allSettled(stores.map((store) => store.force(key, holder)));
           return taken;
         };

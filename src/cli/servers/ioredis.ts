@@ -4,7 +4,7 @@ import { messageOf, Problem } from '../problem.js';
 /** How long a server may take to answer; milliseconds. */
 export const WITHIN = 5_000;
 
-/** It asks once: a server that is down must be reported, not waited for. */
+/** No retries: a server that is down is reported at once. */
 const ONCE = {
   enableReadyCheck: false,
   maxRetriesPerRequest: 0,
@@ -13,21 +13,21 @@ const ONCE = {
   lazyConnect: true,
 };
 
-/** Loaded only by the commands that connect. */
+/** Loaded only by commands that connect to Redis. */
 export async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
   return await import('ioredis').catch((cause: unknown) => {
     throw new Problem('This command needs the client of Redis: npm install ioredis@6.', { cause });
   });
 }
 
-/** @throws Problem where the URL is none */
+/** @throws Problem if the URL is invalid. */
 export function clientFor(Client: typeof Redis, url: string): Redis {
   if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
   let redis: Redis | undefined;
   try {
     redis = new Client(url, { ...ONCE, retryStrategy: () => null });
   } catch {
-    // Its own message is of the URL's parts.
+    // The message of ioredis may contain parts of the URL.
   }
   if (redis !== undefined && /^\d+$/.test(String(redis.options.db))) return redis;
   throw new Problem(
@@ -37,9 +37,9 @@ export function clientFor(Client: typeof Redis, url: string): Redis {
 }
 
 interface Connected {
-  /** Why it cannot be used. */
+  /** Why the server cannot be used. */
   readonly failure?: Problem;
-  /** What INFO says, as far as this user may ask for it. */
+  /** The fields of INFO, as far as this user may read them. */
   readonly info: Info;
 }
 
@@ -60,12 +60,12 @@ export async function connected(redis: Redis): Promise<Connected> {
   }
   const info = parse(await redis.info().catch(() => ''));
   if (reason === undefined) return { info };
-  // The client goes on in another database than the one that it was to select.
+  // The SELECT failed, so the client would use another database.
   redis.disconnect();
   return { failure: new Problem(`Redis at ${shown}: ${messageOf(reason)}.`, { cause: reason }), info: new Map() };
 }
 
-/** `host:port`, as messages may show it. */
+/** `host:port`, for messages. */
 export function addressOf({ options: { host = 'localhost', port = 6379 } }: Redis): string {
   return `${host}:${port}`;
 }

@@ -4,13 +4,13 @@ import { codeOf, messageOf, Problem } from '../problem.js';
 
 /** What the commands need of a database. */
 export interface PostgresServer {
-  /** `user@host:port/database`, as messages may show it. */
+  /** `user@host:port/database`, for messages. */
   readonly shown: string;
-  /** The Postgres schema of tables whose model names none. */
+  /** The Postgres schema of models that name none. */
   readonly schema: string;
-  /** One statement in a transaction of its own. */
+  /** Runs one statement in its own transaction. */
   readonly query: ServerQuery;
-  /** Several in one. Settings made in it end with it, also behind a pooler. */
+  /** Runs several statements in one transaction. Its settings end with it, also behind a pooler. */
   transaction<T>(begin: string, work: (query: ServerQuery) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -20,13 +20,13 @@ export type ServerQuery = <Row extends object>(sql: string, values?: readonly un
 const CONNECT_WITHIN = 10_000;
 
 /**
- * Whoever runs the command is often the owner of everything. A function or an operator that somebody has planted in
- * `public` must not run with his rights: names are looked up in the catalog alone. For the transaction and not for the
- * session, which a pooler gives to the application afterwards.
+ * The user of the command often owns everything, and functions or operators that another role has created in `public`
+ * must not run with these rights. So names are looked up in the catalog only. Set for the transaction, because a pooler
+ * gives the session to the application afterwards.
  */
 const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`;
 
-/** @throws Problem where it cannot be reached */
+/** @throws Problem if the database cannot be reached. */
 export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
   context.hide(url);
   if (!/^postgres(ql)?:\/\//.test(url)) {
@@ -43,11 +43,11 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
       application_name: 'fenced-lock',
     });
   } catch {
-    // Its own message quotes the URL.
+    // The message of pg contains the URL.
     throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
   }
   const shown = `${client.user}@${client.host}:${client.port}/${client.database}`;
-  // A connection that breaks is noticed by the next query.
+  // The next query reports a broken connection.
   client.on('error', () => {});
   await client.connect().catch((error: unknown) => {
     const reason = messageOf(error) || codeOf(error);
@@ -69,7 +69,7 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
   };
   return {
     shown,
-    // As Prisma, which goes by its URL and not by the search_path of the role.
+    // Like Prisma, which uses the URL and not the role's search_path.
     schema: new URL(url).searchParams.get('schema') ?? 'public',
     query: (sql, values) => transaction('BEGIN', (query) => query(sql, values)),
     transaction,
@@ -81,7 +81,7 @@ export function notInstalled({ shown }: PostgresServer): Problem {
   return new Problem(`${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`);
 }
 
-/** Loaded only by the commands that connect: the package works without it. */
+/** Loaded only by commands that connect to Postgres: the package works without pg. */
 async function driver(): Promise<typeof pg> {
   try {
     return (await import('pg')).default;

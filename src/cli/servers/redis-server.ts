@@ -1,44 +1,44 @@
 import type { KeyState, LeaseStore } from '../../lease/store.js';
 import type { Info } from './ioredis.js';
 
-/** What the commands need of leases and queues. Each of them throws a Problem where Redis refuses. */
+/** What the commands need of leases and queues. All methods reject with a Problem if Redis refuses. */
 export interface Locks extends Pick<LeaseStore, 'inspect' | 'force'> {
   list(): Promise<Listing>;
 }
 
 export interface Listing {
   readonly keys: readonly KeyState[];
-  /** Why those of some masters of a Cluster are not among them, a sentence for each. */
+  /** One sentence for each master of a Cluster whose keys are missing. */
   readonly missing: readonly string[];
 }
 
-/** One that keeps keys. */
+/** A server that stores keys. */
 export interface RedisNode {
-  /** `host:port`, as messages may show it. */
+  /** `host:port`, for messages. */
   readonly shown: string;
-  /** One that is kept here, and that nobody has. */
+  /** A key that this server stores and that nobody holds. */
   readonly key: string;
-  /** What INFO says. @throws Problem */
+  /** The fields of INFO. @throws Problem */
   info(): Promise<Info>;
 }
 
-/** What the commands need of a Redis server, or of the Cluster that it is a node of. */
+/** What the commands need of a Redis server, or of the Cluster that it belongs to. */
 export interface RedisServer {
-  /** `host:port`, as messages may show it. */
+  /** `host:port`, for messages. */
   readonly shown: string;
-  /** What it is, as INFO has it, such as `standalone`, `cluster` or `sentinel`; `undefined` where it does not say. */
+  /** The mode according to INFO, such as `standalone`, `cluster` or `sentinel`; `undefined` if unknown. */
   readonly mode: string | undefined;
-  /** Itself, or each master of the Cluster. */
+  /** The server itself, or each master of the Cluster. */
   nodes(keyPrefix: string): Promise<readonly RedisNode[]>;
-  /** Those whose names begin with `keyPrefix`. */
+  /** The locks with this `keyPrefix`. */
   locks(keyPrefix: string): Locks;
-  /** The same as the application has them, refusals included. */
+  /** The store as the application has it, with its errors. */
   store(keyPrefix: string, options?: StoreOptions): LeaseStore;
   close(): void;
 }
 
 export interface StoreOptions {
-  /** `false`: they are neither published nor heard. */
+  /** `false`: wake-ups are neither published nor subscribed to. */
   readonly wakeUps?: boolean;
   readonly offerTime?: number;
 }

@@ -8,27 +8,27 @@ import { clusterOf, listOf, masterOf, mastersOf } from './cluster.js';
 import { addressOf, clientFor, connected, infoOf, loadClient, refusedAt, WITHIN } from './ioredis.js';
 import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
 
-/** One that was tried to connect to. */
+/** A Redis server after a try to connect. */
 export interface RedisServerClient extends RedisServer {
-  /** Why it cannot be used. */
+  /** Why the server cannot be used. */
   readonly failure: Problem | undefined;
 }
 
-/** @throws Problem where it cannot be reached */
+/** @throws Problem if the server cannot be reached. */
 export async function connectRedis(context: Context, url: string): Promise<RedisServer> {
   const server = await openRedis(context, url);
   if (server.failure) throw server.failure;
   return server;
 }
 
-/** What cannot be reached refuses whatever it is asked. @throws Problem where the URL is none */
+/** Connects to a server. If it cannot be reached, its methods reject. @throws Problem if the URL is invalid. */
 export async function openRedis(context: Context, url: string): Promise<RedisServerClient> {
   context.hide(url);
   const { Cluster, Redis } = await loadClient();
   const redis = clientFor(Redis, url);
   const shown = addressOf(redis);
   const { failure, info } = await connected(redis);
-  // One node of a Cluster knows the way to the others.
+  // A node of a Cluster knows the other nodes.
   const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Cluster, redis) : undefined;
   const client = (cluster ?? redis) as unknown as RedisClient | ClusterClient;
   const store = (keyPrefix: string, { wakeUps = true, offerTime }: StoreOptions = {}) =>
@@ -72,7 +72,10 @@ export function checkKeepsLocks({ shown, mode }: RedisServer): void {
   );
 }
 
-/** Whose failures are Problems. `where` a key is is asked for after a failure, when as much is known as will be. */
+/**
+ * Converts the store's failures to Problems. `where` is called after the failure, when the master of the key is known
+ * best.
+ */
 export function locksOn(store: LeaseStore, where: (key?: string) => string): Locks {
   const refused = (key?: string) => (cause: unknown) => refusedAt(where(key))(cause);
   return {

@@ -6,7 +6,7 @@ export interface DatabaseOptions extends ProjectOptions {
   readonly databaseUrl?: string;
 }
 
-/** --database-url, DATABASE_URL, or what the Prisma config names, in this order. @throws Problem where there is none */
+/** The first of --database-url, DATABASE_URL, and the Prisma config. @throws Problem if there is none. */
 export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
   const url = options.databaseUrl ?? context.env['DATABASE_URL'] ?? (await configuredUrl(context, options));
   if (url) return url;
@@ -14,11 +14,11 @@ export async function databaseUrl(context: Context, options: DatabaseOptions): P
 }
 
 export interface RedisOptions {
-  /** More than one: independent nodes. */
+  /** Several URLs mean independent nodes. */
   readonly redisUrl?: readonly string[];
 }
 
-/** --redis-url, as often as it was given, or REDIS_URL, in this order. @throws Problem where there is none */
+/** All --redis-url options, else REDIS_URL. @throws Problem if there is none. */
 export function redisUrls(context: Context, options: RedisOptions): readonly [string, ...string[]] {
   const [first, ...others] = givenRedisUrls(context, options);
   if (first !== undefined) return [first, ...others];

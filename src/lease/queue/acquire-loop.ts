@@ -16,79 +16,86 @@ import type { PollDelay } from './poll-delay.js';
 import type { Waiter } from './waiter.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
-/** First pause after a store that gave no answer, or votes that were split; it doubles up to the longest. */
+/** First pause after a failed look or split votes of a quorum. It doubles up to the longest; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
-/** The first look gets what is left of the wait time, and at least so much that a healthy network answers; ms. */
+/** Time limit of the first look if less wait time is left: a healthy network answers within it; milliseconds. */
 const LEAST_LOOK = 250;
-/** How long offers to others may put off the next look. */
+/** How long offers to other processes may delay the next look; milliseconds. */
 const LONGEST_REST = 2_000;
-/** A place in the queue is kept for so long beyond the longest wait, so that a new caller seldom has to ask for more. */
+/**
+ * How much longer than the longest wait the place in the store's queue is kept, so that new callers seldom have to
+ * extend it; milliseconds.
+ */
 const SPARE_TIME = 60_000;
 
-/** What contending for a key takes. */
+/** What the loop needs to acquire a lease. */
 export interface AcquireDependencies {
   readonly store: LeaseStore;
   readonly emit: Emit;
-  /** Whether a place in the queue is to be had by the very first look. */
+  /** Whether to subscribe before the first look, so that the first look can already enter the store's queue. */
   readonly listenFirst: boolean;
   readonly rest: PollDelay;
-  /** Sends the release; nobody waits for it. */
+  /** Sends a release in the background. */
   release(claim: Claim): void;
-  /** The store has given the key to somebody else. */
+  /** Called when the store has given the key to another process. */
   rememberPassedOn(claim: Claim): void;
-  /** The store says that this holder has the key, though it may have given it back. */
+  /**
+   * Called when the store still shows this holder. Its release may have been lost in a failover, so it is sent again.
+   */
   releaseAgain(holder: string): void;
 }
 
-/** The way of one process to the lease of a key: the only loop in this package that tries again for one. */
+/** Acquires the lease of a key for one process. The only retry loop for leases in this package. */
 export class AcquireLoop {
   readonly #key: string;
-  readonly #means: AcquireDependencies;
+  readonly #dependencies: AcquireDependencies;
   readonly #first: () => Waiter | undefined;
   readonly #sleep = new WakeableSleep();
   #watch: Watch | undefined;
-  /** Under what name the store knows us at the moment. */
+  /** The id under which the store knows this process at the moment. */
   #holder = '';
-  /** Whether we have heard that the key is kept for us. */
+  /** Whether a message said that the key is offered to this process. */
   #offered = false;
-  /** Why the last look had no answer. */
-  #trouble: unknown;
+  /** The error of the last look, if it failed. */
+  #lookError: unknown;
   /** When the last look was sent. */
   #lookedAt = 0;
-  /** Since when a look is under way. */
-  #askedAt = Number.POSITIVE_INFINITY;
-  /** The last of the callers' deadlines, and until when our place in the queue is kept. */
-  #longest = new Deadline(0);
-  #kept = new Deadline(0);
+  /** When the look in flight was sent; `Infinity` if none is. */
+  #inFlightSince = Number.POSITIVE_INFINITY;
+  /** The latest deadline of the callers, and the time until which the place in the store's queue is kept. */
+  #longestWait = new Deadline(0);
+  #placeDeadline = new Deadline(0);
 
-  /** `first`: who would have the lease next; `undefined` when everybody has given up. */
+  /** @param first returns the caller that would get the lease next; `undefined` when all callers have given up. */
   constructor(key: string, means: AcquireDependencies, first: () => Waiter | undefined) {
     this.#key = key;
-    this.#means = means;
+    this.#dependencies = means;
     this.#first = first;
   }
 
-  /** Why nobody can say whether the key is free, or `undefined`. */
-  trouble(): unknown {
-    // A look that has had no answer for so long may never get one.
-    const silentFor = Math.round(now() - this.#askedAt);
-    return this.#trouble ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
+  /** Why it is unknown whether the key is free; `undefined` if it is known. */
+  failure(): unknown {
+    // Such a late look may never be answered.
+    const silentFor = Math.round(now() - this.#inFlightSince);
+    return (
+      this.#lookError ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined)
+    );
   }
 
-  /** A caller will wait until then. */
+  /** Called for each new caller, which waits until `deadline`. */
   keepPlace(deadline: Deadline): void {
-    if (deadline.remaining <= this.#longest.remaining) return;
-    this.#longest = deadline;
-    if (this.#watch && deadline.remaining > this.#kept.remaining) this.#sleep.wake();
+    if (deadline.remaining <= this.#longestWait.remaining) return;
+    this.#longestWait = deadline;
+    if (this.#watch && deadline.remaining > this.#placeDeadline.remaining) this.#sleep.wake();
   }
 
-  /** Everybody has given up. */
+  /** Called when all callers have given up. */
   stop(): void {
     this.#sleep.wake();
   }
 
-  /** Whether wake-ups of the key come here. */
+  /** Whether this process is subscribed to the key's channel. */
   get listens(): boolean {
     return this.#watch !== undefined;
   }
@@ -99,9 +106,10 @@ export class AcquireLoop {
   }
 
   /**
-   * Look, subscribe and have that confirmed, look again and take a place in the queue, sleep. Whatever was released
-   * before the second look is seen by it; whatever is released after it sends a message. One that is lost costs time.
-   * Resolves to `undefined` when everybody has given up.
+   * Looks, subscribes and waits for the confirmation, looks again and enters the store's queue, then sleeps. The second
+   * look sees each release before it. Each later release sends a message. A lost message costs time only.
+   *
+   * Resolves to `undefined` when all callers have given up.
    */
   async acquire(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
@@ -114,87 +122,89 @@ export class AcquireLoop {
       if (first === undefined) break;
       const { deadline } = first.request;
       leaseTime = first.request.leaseTime;
-      if (looks === 0 && this.#means.listenFirst && !deadline.passed) {
+      if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
-        this.#askedAt = now();
+        this.#inFlightSince = now();
         await this.#listen();
       }
       const claim = { key: this.#key, holder: this.#holder, leaseTime };
       this.#sleep.reset();
-      // The message may be old, so the look decides. What its answer is seldom against need not wait for it.
+      // An offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside
+      // it.
       if (this.#offered) first.preopen('look');
       this.#offered = false;
       const sentAt = now();
-      this.#askedAt = sentAt;
+      this.#inFlightSince = sentAt;
       this.#lookedAt = sentAt;
       let nextLook: number;
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
-        this.#trouble = undefined;
+        this.#lookError = undefined;
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           lease.contended = answer.contended !== false;
           if (answer.shared && !first.request.mayShare) {
-            this.#means.release(claim);
-            // Its release may be sent again, for as long as that matters: it is nobody's name any more.
+            this.#dependencies.release(claim);
+            // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
             this.#holder = randomUUID();
             throw answer.shared;
           }
           if (lease.loss === undefined) return lease;
-          // It came so late that it has ended already. The store may still think that we have it.
-          this.#trouble = lease.loss;
+          // The reply came after the lease had expired. The store may still show this holder.
+          this.#lookError = lease.loss;
           nextLook = 0;
         } else {
-          if (answer.holder) this.#means.releaseAgain(answer.holder);
-          // One more, because the store rounds down: looking a moment early would only repeat the look.
+          if (answer.holder) this.#dependencies.releaseAgain(answer.holder);
+          // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
           nextLook = answer.expiresIn + 1;
           if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);
           pause = answer.split ? Math.min(pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
         }
       } catch (error) {
-        this.#means.emit({ type: 'look-failed', key: this.#key, error });
-        this.#trouble = error;
+        this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
+        this.#lookError = error;
         nextLook = pause;
         pause = Math.min(pause * 2, LONGEST_PAUSE);
         if (isDenial(error)) {
-          // The next caller asks for itself: by then somebody may have mended it.
+          // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
           nextLook = 0;
           if (this.#first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
         }
       } finally {
-        this.#askedAt = Number.POSITIVE_INFINITY;
+        this.#inFlightSince = Number.POSITIVE_INFINITY;
       }
-      const asked = this.#trouble !== undefined && !(this.#trouble instanceof NotAsked);
+      const asked = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
       known ||= asked || this.#watch !== undefined;
-      // Who came first looked at once, and only now has to wait.
+      // A caller waits only from here: its first look was made at once.
       first.startWaiting();
       if (this.#first() === undefined) break;
-      if (this.#watch === undefined && this.#trouble === undefined) {
+      if (this.#watch === undefined && this.#lookError === undefined) {
         if (await this.#listen()) continue;
-        nextLook = Math.min(nextLook, this.#means.rest());
+        nextLook = Math.min(nextLook, this.#dependencies.rest());
       }
-      if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#means.rest());
+      if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#dependencies.rest());
       await this.#sleep.sleep(nextLook);
     }
-    // Everybody has given up. The store may have us in its queue, or have given us the lease without our knowing.
-    if (known) this.#means.release({ key: this.#key, holder: this.#holder, leaseTime });
+    // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost
+    // reply.
+    if (known) this.#dependencies.release({ key: this.#key, holder: this.#holder, leaseTime });
     return undefined;
   }
 
   #look(claim: Claim, deadline: Deadline | undefined): Promise<AcquireResult> {
     const atMost = deadline === undefined ? {} : { atMost: Math.max(LEAST_LOOK, deadline.remaining) };
-    // Who is not heard of has no place: it would be passed over as one that has ended.
-    if (this.#watch === undefined) return this.#means.store.acquire(claim, atMost);
-    this.#kept = new Deadline(this.#longest.remaining + SPARE_TIME);
-    return this.#means.store.acquire(claim, { ...atMost, enter: this.#kept.remaining });
+    // Enter the store's queue only when subscribed: a release skips processes without a subscriber.
+    if (this.#watch === undefined) return this.#dependencies.store.acquire(claim, atMost);
+    this.#placeDeadline = new Deadline(this.#longestWait.remaining + SPARE_TIME);
+    return this.#dependencies.store.acquire(claim, { ...atMost, enter: this.#placeDeadline.remaining });
   }
 
   async #listen(): Promise<boolean> {
     try {
-      this.#watch = await this.#means.store.watch(this.#key, (wakeUp) => this.#onWakeUp(wakeUp));
+      this.#watch = await this.#dependencies.store.watch(this.#key, (wakeUp) => this.#onWakeUp(wakeUp));
       return true;
     } catch {
-      // The store tells of it, once: here each try would, of each key.
+      // The store reports the failure once. Here, each try for each key would report it again.
       return false;
     }
   }
@@ -206,8 +216,9 @@ export class AcquireLoop {
     }
     if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder;
     if (wakeUp === 'look' || this.#offered) this.#sleep.wake();
-    // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so. On a busy key
-    // the next offer comes before, and the next: a place that was lost with the queue would never be asked for again.
+    // The key is offered to another process. If that process does not take it, the key becomes free without a message.
+    // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
+    // store's queue would otherwise never be taken again.
     else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));
   }
 }

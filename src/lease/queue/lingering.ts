@@ -1,15 +1,15 @@
-/** Captured at import: users run fake timers. */
+/** Captured at import, because tests of users replace the globals with fake timers. */
 const { setImmediate: soon, clearImmediate: notSoon } = globalThis;
 
 const lingering = new Set<Lingering>();
 let listens = false;
 
-/** Whatever is still kept when the process ends is given back: what is written to a socket then still goes out. */
+/** Releases lingering leases when the process exits: a command that is written to the socket then is still sent. */
 function atExit(): void {
   for (const one of lingering) one.now();
 }
 
-/** Something that is kept to the end of this turn of the event loop, because it may be wanted again before. */
+/** Delays an action to the end of the event loop's turn, unless it is stopped before. */
 export class Lingering {
   readonly #end: () => void;
   readonly #timer: NodeJS.Immediate;
@@ -22,13 +22,12 @@ export class Lingering {
     lingering.add(this);
   }
 
-  /** It is wanted. */
   stop(): void {
     notSoon(this.#timer);
     lingering.delete(this);
   }
 
-  /** It ends. */
+  /** Runs the action at once. */
   now(): void {
     this.stop();
     this.#end();

@@ -2,104 +2,114 @@ import { after, now, type Timer } from '../../base/clock.js';
 import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
+import { LeaseWatch } from './lease-watch.js';
 import { Lingering } from './lingering.js';
-import { Lookout } from './lookout.js';
 import type { LeaseRequest } from './request.js';
 import type { Turn } from './turn.js';
 import { WaitTimeouts } from './wait-timeouts.js';
 import { Waiter, type WaiterQueue } from './waiter.js';
 
-/** When a turn has begun, so that nothing else of ours delays its first statements; ms. */
-const BEGUN_BY = 2;
+/**
+ * How long after a turn has begun the subscription may be closed: it must not delay the first statements of the turn;
+ * milliseconds.
+ */
+const UNSUBSCRIBE_AFTER = 2;
 
-/** Who came to wait during a turn is not known to its holder. In one that is shorter hardly anybody has; ms. */
+/** In a turn shorter than this, hardly any process begins to wait without the holder knowing; milliseconds. */
 const SHORT_TURN = 5;
 
-/** How many turns before the last of them it is asked whether another process waits. */
-const ASKED_AHEAD = 4;
+/** How many turns before the last local handover the store is asked whether another process waits. */
+const CONTENTION_CHECK_AHEAD = 4;
 
-/** What all contenders of a client share. */
+/** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
   readonly renewal: Renewal;
-  /** How many turns pass from waiter to waiter before the other processes are asked for. */
+  /** How many turns pass from caller to caller of this process before waiting processes get the key. */
   readonly maxLocalHandovers: number;
 }
 
 /**
- * What one process does for one key: its waiters in line, one place in the store's queue, and at most one lease, which
- * passes from waiter to waiter. It is in one of five states:
+ * The queue of one process for one key. It holds the callers that wait, one place in the store's queue, and at most one
+ * lease, which passes from caller to caller. Its states, and how it leaves them:
  *
- *   idle        no waiters
- *   acquiring  on its way to the lease
- *   holding     one waiter has its turn
- *   lingering   no waiters; keeps the lease for the rest of this turn of the event loop
- *   yielding    asks the store whether another process waits
+ * - `idle`: no caller. A caller enters: `acquiring`.
+ * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `idle`.
+ * - `holding`: a caller has its turn. The turn ends: `holding`, if the lease passes to the next caller; `yielding`, if
+ *   another process comes first or the lease does not suit the next caller; `lingering`, if no caller waits and the next
+ *   one is expected at once; otherwise the lease is released, and the queue is `acquiring` or `idle`.
+ * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn. A caller enters: `holding`.
+ *   Otherwise the lease is released: `idle`.
+ * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  */
 export class LocalQueue {
   readonly key: string;
-  readonly #shared: QueueDependencies;
-  /** Whether its waiters come one right after the other: the next one need not ask for what the last one gave back. */
+  readonly #dependencies: QueueDependencies;
+  /**
+   * Whether callers come one right after the other, so that the lease is kept for the rest of the event loop's turn.
+   */
   readonly #mayLinger: boolean;
   readonly #onIdle: (waitedFor: boolean) => void;
   readonly #waiting = new Set<Waiter>();
-  readonly #patience = new WaitTimeouts(this.#waiting);
+  readonly #waitTimeouts = new WaitTimeouts(this.#waiting);
   #state: 'idle' | 'acquiring' | 'holding' | 'lingering' | 'yielding' = 'idle';
   #lease: Lease | undefined;
   #lingering: Lingering | undefined;
-  /** Whether the lease is extended, so that it is as good for the next waiter as for the last. */
+  /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
   #renewed = false;
-  /** Whether who has its turn may hand the lease on to another process, as a handle may. */
+  /** Whether another process may take over the lease, as it may with a handle's. */
   #mayGoElsewhere = false;
-  #lookout: Lookout | undefined;
-  #unheard: Timer | undefined;
-  /** Whether a waiter had to wait since it was idle. */
+  #leaseWatch: LeaseWatch | undefined;
+  #unsubscribeTimer: Timer | undefined;
+  /** Whether a caller had to wait since the queue was idle. */
   #waitedFor = false;
-  /** Turns whose outcome is not known: one, and those that have passed the key on with their COMMIT. */
+  /**
+   * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
+   */
   #turns = 0;
   #handovers = 0;
   readonly #acquireLoop: AcquireLoop;
-  readonly #line: WaiterQueue;
+  readonly #waiterQueue: WaiterQueue;
 
   constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (waitedFor: boolean) => void) {
     this.key = key;
-    this.#shared = shared;
+    this.#dependencies = shared;
     this.#mayLinger = mayLinger;
     this.#onIdle = onIdle;
     this.#acquireLoop = new AcquireLoop(key, shared, () => this.#first);
-    this.#line = {
+    this.#waiterQueue = {
       key,
-      trouble: () => this.#acquireLoop.trouble(),
+      failure: () => this.#acquireLoop.failure(),
       waits: (waiter) => {
         this.#waitedFor = true;
-        this.#patience.add(waiter.request.deadline.remaining);
+        this.#waitTimeouts.add(waiter.request.deadline.remaining);
       },
       left: (waiter) => this.#left(waiter),
     };
   }
 
-  /** Callers of this process that wait for the key. */
+  /** The number of callers of this process that wait for the key. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
   enter(request: LeaseRequest): Promise<Turn> {
-    const waiter = new Waiter(request, this.#line);
+    const waiter = new Waiter(request, this.#waiterQueue);
     this.#waiting.add(waiter);
     this.#acquireLoop.keepPlace(request.deadline);
     if (this.#state === 'idle') void this.#acquire();
-    else if (this.#state === 'lingering') this.#goOn();
+    else if (this.#state === 'lingering') this.#resume();
     else waiter.startWaiting();
-    this.#lookAfter();
+    this.#updateLeaseWatch();
     return waiter.turn;
   }
 
-  /** Turns away who waits; whose turn it is goes on. */
+  /** Turns away the callers that wait. The present turn goes on. */
   close(error: unknown): void {
     for (const waiter of this.#waiting) waiter.turnAway(error);
     this.#lingering?.now();
   }
 
-  /** The lease was taken from this holder. */
+  /** Called when another process has taken the lease from `holder`. */
   markLost(holder: string): void {
     if (this.#lease?.holder === holder) this.#lease.lose('gone');
   }
@@ -107,9 +117,9 @@ export class LocalQueue {
   #left(waiter: Waiter): void {
     this.#waiting.delete(waiter);
     if (this.#waiting.size > 0) return;
-    this.#patience.stop();
+    this.#waitTimeouts.stop();
     this.#acquireLoop.stop();
-    this.#lookAfter();
+    this.#updateLeaseWatch();
   }
 
   get #first(): Waiter | undefined {
@@ -122,9 +132,9 @@ export class LocalQueue {
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
     if (lease) this.#take(lease);
-    // Everybody had given up, and just now somebody came.
+    // A caller entered after all others had given up.
     else if (this.#waiting.size > 0) void this.#acquire();
-    else this.#rest();
+    else this.#becomeIdle();
   }
 
   #take(lease: Lease): void {
@@ -132,133 +142,145 @@ export class LocalQueue {
     this.#handovers = 0;
     const first = this.#first;
     this.#renewed = first?.request.renew ?? false;
-    this.#shared.renewal.add(lease, this.#renewed);
+    this.#dependencies.renewal.add(lease, this.#renewed);
     lease.attach({
-      lost: (error) => this.#shared.emit({ type: 'lease-lost', key: this.key, error }),
+      lost: (error) => this.#dependencies.emit({ type: 'lease-lost', key: this.key, error }),
       beat: () => {},
     });
     this.#state = 'holding';
-    this.#unheard?.stop();
-    if (this.#acquireLoop.listens) this.#unheard = after(BEGUN_BY, () => this.#hearNoMore());
-    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#call(first, lease);
-    else this.#next(lease);
+    this.#unsubscribeTimer?.stop();
+    if (this.#acquireLoop.listens) this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
+    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#startTurn(first, lease);
+    else this.#passOn(lease);
   }
 
-  #call(waiter: Waiter, lease: Lease): void {
+  #startTurn(waiter: Waiter, lease: Lease): void {
     this.#waiting.delete(waiter);
     const goesOn = this.#waiting.size > 0;
-    if (!goesOn) this.#patience.stop();
-    if ((goesOn || this.#mayLinger) && this.#handovers === this.#shared.maxLocalHandovers - ASKED_AHEAD) {
-      void this.#askAhead(lease);
+    if (!goesOn) this.#waitTimeouts.stop();
+    if (
+      (goesOn || this.#mayLinger) &&
+      this.#handovers === this.#dependencies.maxLocalHandovers - CONTENTION_CHECK_AHEAD
+    ) {
+      void this.#checkContention(lease);
     }
     this.#turns++;
     this.#mayGoElsewhere = !waiter.request.mayShare;
-    this.#lookAfter();
+    this.#updateLeaseWatch();
     let [passed, left] = [false, false];
     const beganAt = now();
     waiter.startTurn({
       lease,
       pass: (take) => {
         const next = this.#first;
-        if (passed || left || next === undefined || !this.#suits(next, lease)) return undefined;
+        if (passed || left || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
         passed = true;
         this.#handovers++;
-        this.#call(next, lease);
+        this.#startTurn(next, lease);
         return taken;
       },
       hint: () => {
         if (!passed && !left) this.#hint(lease, beganAt);
       },
       alone: () => this.#turns === 1,
-      look: () => this.#shared.renewal.look(lease),
+      look: () => this.#dependencies.renewal.look(lease),
       end: () => {
         if (left) return;
         left = true;
         this.#turns--;
-        // Not before the outcome of each is known, also of one whose COMMIT is still looked for.
-        if (this.#turns === 0) this.#next(lease);
+        // Only when the outcome of every turn is known, even if a later turn ends first.
+        if (this.#turns === 0) this.#passOn(lease);
       },
     });
   }
 
-  /** One command more: not where it is known that nobody waits elsewhere, nor for a turn that is hardly longer than it. */
+  /**
+   * The hint costs one command. It is not sent if no other process waits, nor if the turn is hardly longer than the
+   * command.
+   */
   #hint(lease: Lease, beganAt: number): void {
-    const { maxLocalHandovers, store } = this.#shared;
+    const { maxLocalHandovers, store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     const isForNobody = now() - beganAt < SHORT_TURN && !lease.contended;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
     store.hint?.(lease).catch(() => {});
   }
 
-  /** Where no other process waits the key need not be offered to one, and stays here without a pause. */
-  async #askAhead(lease: Lease): Promise<void> {
-    const state = await this.#shared.store.inspect(this.key).catch(() => undefined);
+  /** If no other process waits, the handovers are counted from zero again, so the lease stays here without a pause. */
+  async #checkContention(lease: Lease): Promise<void> {
+    const state = await this.#dependencies.store.inspect(this.key).catch(() => undefined);
     lease.contended = state?.waiting !== 0;
     if (this.#lease === lease && state?.holder === lease.holder && state.waiting === 0) this.#handovers = 0;
   }
 
-  /** The lease, when nobody works under it any more: on to the next waiter, to another process, or back. */
-  #next(lease: Lease): void {
+  /**
+   * Called when no turn uses the lease any more: passes it to the next caller, yields it to another process, or
+   * releases it.
+   */
+  #passOn(lease: Lease): void {
     const next = this.#first;
-    if (next && this.#suits(next, lease)) {
+    if (next && this.#mayPassTo(next, lease)) {
       this.#handovers++;
-      this.#call(next, lease);
+      this.#startTurn(next, lease);
     } else if (next && lease.loss === undefined && this.#mayShare(next)) {
       void this.#yield(lease, next.request);
     } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
       this.#state = 'lingering';
-      this.#lingering = new Lingering(() => this.#giveBack(lease));
+      this.#lingering = new Lingering(() => this.#release(lease));
     } else {
-      this.#giveBack(lease);
+      this.#release(lease);
     }
   }
 
-  #giveBack(lease: Lease): void {
+  #release(lease: Lease): void {
     this.#lingering = undefined;
-    this.#letGo(lease);
-    this.#shared.release(lease);
+    this.#dropLease(lease);
+    this.#dependencies.release(lease);
     if (this.#waiting.size > 0) void this.#acquire();
-    else this.#rest();
+    else this.#becomeIdle();
   }
 
-  /** Somebody has come for what was kept. */
-  #goOn(): void {
+  /** Called when a caller enters while the lease lingers. */
+  #resume(): void {
     this.#lingering?.stop();
     this.#lingering = undefined;
     this.#state = 'holding';
-    this.#next(this.#lease as Lease);
+    this.#passOn(this.#lease as Lease);
   }
 
-  /** Whether no other process is known to wait for it, and what it has is as good for one more waiter. */
+  /** Whether no other process is known to wait, and the lease is good for one more caller. */
   #isAlone(lease: Lease): boolean {
-    const { maxLocalHandovers } = this.#shared;
+    const { maxLocalHandovers } = this.#dependencies;
     return this.#renewed && !lease.contended && !lease.shared && this.#handovers < maxLocalHandovers && !lease.loss;
   }
 
-  /** Whether the lease may pass to this waiter as it is. */
-  #suits(waiter: Waiter, lease: Lease): boolean {
+  /** Whether the lease may pass to this caller as it is. */
+  #mayPassTo(waiter: Waiter, lease: Lease): boolean {
     const { leaseTime, renew } = waiter.request;
-    // One that is not renewed has less left than the next waiter asks for.
+    // A lease that is not renewed has less time left than the next caller asks for.
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && this.#mayShare(waiter);
-    return isAsGood && this.#handovers < this.#shared.maxLocalHandovers && lease.loss === undefined;
+    return isAsGood && this.#handovers < this.#dependencies.maxLocalHandovers && lease.loss === undefined;
   }
 
-  /** Nobody of this process waits: what it still heard, of its own release too, would be in the way of the next one. */
-  #hearNoMore(): void {
+  /**
+   * Unsubscribes when no caller of this process waits: messages, such as that of its own release, would only wake it in
+   * vain.
+   */
+  #unsubscribe(): void {
     if (this.#state === 'holding' && this.#waiting.size === 0) this.#acquireLoop.unsubscribe();
   }
 
-  /** While somebody waits behind a lease that may go elsewhere. */
-  #lookAfter(): void {
+  /** Watches the lease while callers wait behind one that another process may take over. */
+  #updateLeaseWatch(): void {
     const lease = this.#lease;
     if (lease && this.#mayGoElsewhere && this.#waiting.size > 0) {
-      const { store, rest, renewal } = this.#shared;
-      this.#lookout ??= new Lookout(store, this.key, rest, () => void renewal.look(lease));
+      const { store, rest, renewal } = this.#dependencies;
+      this.#leaseWatch ??= new LeaseWatch(store, this.key, rest, () => void renewal.look(lease));
     } else {
-      this.#lookout?.close();
-      this.#lookout = undefined;
+      this.#leaseWatch?.close();
+      this.#leaseWatch = undefined;
     }
   }
 
@@ -268,32 +290,32 @@ export class LocalQueue {
 
   async #yield(lease: Lease, { leaseTime }: LeaseRequest): Promise<void> {
     this.#state = 'yielding';
-    this.#letGo(lease);
+    this.#dropLease(lease);
     const claim = { key: lease.key, holder: lease.holder, leaseTime };
     const sentAt = now();
     try {
-      if (await this.#shared.store.yield(claim)) {
+      if (await this.#dependencies.store.yield(claim)) {
         const kept = new Lease(claim, sentAt, lease.shared);
         if (kept.loss === undefined) return this.#take(kept);
-        this.#shared.release(claim);
+        this.#dependencies.release(claim);
       } else {
-        this.#shared.rememberPassedOn(claim);
+        this.#dependencies.rememberPassedOn(claim);
       }
     } catch (error) {
-      this.#shared.emit({ type: 'look-failed', key: this.key, error });
-      this.#shared.release(claim);
+      this.#dependencies.emit({ type: 'look-failed', key: this.key, error });
+      this.#dependencies.release(claim);
     }
     void this.#acquire();
   }
 
-  #letGo(lease: Lease): void {
-    this.#shared.renewal.remove(lease);
+  #dropLease(lease: Lease): void {
+    this.#dependencies.renewal.remove(lease);
     this.#lease = undefined;
-    this.#lookAfter();
+    this.#updateLeaseWatch();
   }
 
-  #rest(): void {
-    this.#unheard?.stop();
+  #becomeIdle(): void {
+    this.#unsubscribeTimer?.stop();
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
     this.#onIdle(this.#waitedFor);

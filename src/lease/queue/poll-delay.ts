@@ -1,12 +1,11 @@
-/** How long to rest before the next look at a key whose wake-ups cannot be heard; milliseconds. */
+/** The delay before the next look at a key if wake-ups do not arrive; milliseconds. */
 export type PollDelay = () => number;
 
-/** Always as long. */
 export function fixed(time: number): PollDelay {
   return () => time;
 }
 
-/** Somewhere from a tenth of it to all of it, so that those who began together do not go on in step. */
+/** Between a tenth of `longest` and all of it, so that processes that began together do not poll in step. */
 export function jittered(longest: number): PollDelay {
   return () => longest * (0.1 + 0.9 * Math.random());
 }

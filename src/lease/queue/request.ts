@@ -1,12 +1,12 @@
 import type { Deadline } from '../../base/clock.js';
 
-/** What a turn may begin beside: its own look, or the COMMIT of the process before it. */
+/** When a transaction may begin ahead: beside the caller's own look, or beside the COMMIT of another process. */
 export type PreopenMoment = 'look' | 'commit';
 
-/** What a turn begins with, before it is known to be one. Neither throws; both idempotent. */
+/** Begins a caller's transaction before the caller has the lease. Neither method throws; both are idempotent. */
 export interface Preopen {
   open(beside: PreopenMoment): void;
-  /** It will not be its turn at once: nothing is kept while it waits. */
+  /** Called when the caller has to wait: a waiting caller must not hold a connection. */
   discard(): void;
 }
 
@@ -14,12 +14,15 @@ export interface Preopen {
 export interface LeaseRequest {
   readonly leaseTime: number;
   readonly renew: boolean;
-  /** When its wait time is over. */
+  /** When the wait time is over. */
   readonly deadline: Deadline;
-  /** The wait time as the caller gave it, for messages. */
+  /** The wait time as the caller gave it, for messages; milliseconds. */
   readonly waitTime: number;
   readonly signal: AbortSignal | undefined;
-  /** Whether Postgres alone may keep order for it, as it can for one transaction. */
+  /**
+   * Whether the caller can do without a lease when the store cannot be asked. A single transaction can: Postgres
+   * serializes it.
+   */
   readonly mayShare: boolean;
   readonly preopen?: Preopen;
 }

@@ -1,20 +1,20 @@
 import type { Lease } from '../lease.js';
 import type { LeaseRequest } from './request.js';
 
-/** A caller's time with the key. */
+/** The time for which a caller has the key. */
 export interface Turn {
   readonly lease: Lease;
   /**
-   * Ends this turn and begins that of the next caller of this process, if there is one that the lease may pass to and
-   * `take` wants to: it gives what the next one begins with.
+   * Passes the key to the next caller of this process, if the lease suits it and `take` accepts. `take` returns what
+   * the next turn begins with.
    */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
-  /** Its COMMIT is under way: tells the process that is next, if there is one that has the key then. */
+  /** Called when COMMIT has been sent: tells the next process that the key is about to be released. */
   hint(): void;
-  /** Whether nobody else is at work under this lease: the turn before may still wait for its COMMIT. */
+  /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
-  /** Asks the store now whether the lease is gone, and resolves to that; it is lost then. */
+  /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
   look(): Promise<boolean>;
-  /** Lets the next caller go on, and gives the lease back if there is none. Idempotent; never throws. */
+  /** Ends the turn: the lease passes to the next caller, or is released. Idempotent; never throws. */
   end(): void;
 }

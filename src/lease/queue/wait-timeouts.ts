@@ -1,10 +1,13 @@
 import { after, now, type Timer } from '../../base/clock.js';
 import type { Waiter } from './waiter.js';
 
-/** Callers whose time is over within so many milliseconds of each other give up together. */
+/** Callers whose wait times end within this time of each other give up together; milliseconds. */
 const TOGETHER = 2;
 
-/** The wait times of all waiters in one line, on one timer: there may be thousands, and a timer costs more than a waiter. */
+/**
+ * The wait timeouts of all callers of a queue, on one timer: there may be thousands of callers, and a timer each would
+ * cost more than the callers.
+ */
 export class WaitTimeouts {
   readonly #waiters: ReadonlySet<Waiter>;
   #timer: Timer | undefined;
@@ -14,22 +17,22 @@ export class WaitTimeouts {
     this.#waiters = waiters;
   }
 
-  /** One of them has so many milliseconds left. */
+  /** Adds a caller with this many milliseconds left. */
   add(remaining: number): void {
     const at = now() + remaining;
     if (at >= this.#firesAt) return;
     this.#timer?.stop();
     this.#firesAt = at;
-    this.#timer = after(remaining, () => this.#look());
+    this.#timer = after(remaining, () => this.#check());
   }
 
-  /** Nobody waits any more. */
+  /** Called when no caller waits any more. */
   stop(): void {
     this.#timer?.stop();
     this.#firesAt = Number.POSITIVE_INFINITY;
   }
 
-  #look(): void {
+  #check(): void {
     this.stop();
     let next = Number.POSITIVE_INFINITY;
     for (const waiter of this.#waiters) {

@@ -4,33 +4,34 @@ import { LockTimeoutError, LockUnavailableError } from '../../base/errors.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 import type { Turn } from './turn.js';
 
-/** The line that a caller stands in. */
+/** The queue that a caller waits in. */
 export interface WaiterQueue {
   readonly key: string;
-  /** Why nobody can say whether the key is free, or `undefined`. */
-  trouble(): unknown;
-  /** This one has settled to wait. */
+  /** Why it is unknown whether the key is free; `undefined` if it is known. */
+  failure(): unknown;
+  /** Called when the caller has to wait. */
   waits(caller: Waiter): void;
   left(caller: Waiter): void;
 }
 
 /**
- * One caller that waits for its turn: it is called, or gives up, or is turned away. An async resource, because what is
- * opened for it is opened by whoever goes its way to the lease, and has to be in its own async context all the same: a
- * tenant or a trace of somebody else's would be found there.
+ * A caller that waits for its turn. It gets its turn, gives up, or is turned away.
+ *
+ * It is an async resource, because the acquire loop opens transactions on behalf of this caller. They must run in the
+ * caller's async context: a tenant or a trace there would otherwise be that of another caller.
  */
 export class Waiter extends AsyncResource implements AbortListener {
   readonly request: LeaseRequest;
   readonly turn: Promise<Turn>;
-  readonly #line: WaiterQueue;
+  readonly #queue: WaiterQueue;
   #resolve: (turn: Turn) => void = () => {};
   #reject: (error: unknown) => void = () => {};
-  #settled = false;
+  #isWaiting = false;
 
   constructor(request: LeaseRequest, line: WaiterQueue) {
     super('fenced-lock caller', { requireManualDestroy: true });
     this.request = request;
-    this.#line = line;
+    this.#queue = line;
     this.turn = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -38,22 +39,22 @@ export class Waiter extends AsyncResource implements AbortListener {
     onAbort(request.signal, this);
   }
 
-  /** Whether its wait time counts. */
+  /** Whether the wait time runs. */
   get isWaiting(): boolean {
-    return this.#settled;
+    return this.#isWaiting;
   }
 
-  /** It will not be its turn at once, so its wait time begins to matter. */
+  /** Called when the caller does not get its turn at once. Its wait time matters from here. */
   startWaiting(): void {
     const { deadline, preopen } = this.request;
     preopen?.discard();
-    if (this.#settled) return;
-    this.#settled = true;
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
     if (deadline.passed) this.giveUp();
-    else this.#line.waits(this);
+    else this.#queue.waits(this);
   }
 
-  /** It is likely to be its turn in a moment: when a look is answered, or when somebody else's COMMIT is done. */
+  /** Begins the caller's transaction ahead, because it is likely to get its turn in a moment. */
   preopen(beside: PreopenMoment): void {
     this.runInAsyncScope(() => this.request.preopen?.open(beside));
   }
@@ -66,30 +67,30 @@ export class Waiter extends AsyncResource implements AbortListener {
   turnAway(error: unknown): void {
     this.#end();
     this.request.preopen?.discard();
-    this.#line.left(this);
+    this.#queue.left(this);
     this.#reject(error);
   }
 
-  /** Its wait time is over. */
+  /** Called when the wait time is over. */
   giveUp(): void {
     const { waitTime } = this.request;
-    const trouble = this.#line.trouble();
-    const { key } = this.#line;
+    const trouble = this.#queue.failure();
+    const { key } = this.#queue;
     this.turnAway(
       trouble === undefined ? new LockTimeoutError(key, `${waitTime} ms`) : new LockUnavailableError(key, trouble),
     );
   }
 
-  /** The signal has aborted. */
+  /** Called when the caller's signal aborts. */
   handleEvent(): void {
     this.turnAway(this.request.signal?.reason);
   }
 
   #end(): void {
-    // Whoever asked for it may have it settle only now, and a wait time that nobody stops keeps the process.
-    this.#settled = true;
+    // `startWaiting` may still be called after this, and must not start a timeout that nothing stops.
+    this.#isWaiting = true;
     offAbort(this.request.signal, this);
-    // Whoever follows async contexts by hooks keeps something for each until it hears that.
+    // Tools that track async resources by hooks keep an entry until they are told.
     this.emitDestroy();
   }
 }

@@ -11,37 +11,39 @@ import { fixed, type PollDelay } from './poll-delay.js';
 import type { LeaseRequest } from './request.js';
 import type { Turn } from './turn.js';
 
-/** Between two tries at taking a lease over. */
+/** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;
-/** Between two looks while the wake-ups that there should be cannot be heard. */
+/** Pause between two looks while wake-ups do not arrive; milliseconds. */
 const DEAF_REST = 250;
 
-/** For how long a key that was waited for counts as busy; ms. */
+/** How long a key counts as contended after a caller had to wait for it; milliseconds. */
 const BUSY_TIME = 1_000;
-/** Within which somebody who comes for a key again does so at once: one caller after the other; ms. */
+/**
+ * If a caller comes for a key within this time after its release, callers come one right after the other; milliseconds.
+ */
 const RETURN_TIME = 1;
 const MOST_KEYS = 1_000;
 
 export interface WaitingRoomOptions {
-  /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
+  /** `process`: the callers of a process share one place in the store's queue. `strict`: each caller has its own. */
   readonly fairness: 'process' | 'strict';
   readonly maxLocalHandovers: number;
-  /** How often to look while wake-ups cannot be heard. Default: every 250 ms. */
+  /** How often to look while wake-ups do not arrive. Default: every 250 ms. */
   readonly rest?: PollDelay;
 }
 
-/** Where the callers of one client wait, key by key. */
+/** The queues of one client, one for each key. */
 export class WaitingRoom {
-  readonly #shared: QueueDependencies;
+  readonly #dependencies: QueueDependencies;
   readonly #strict: boolean;
   readonly #byKey = new Map<string, LocalQueue>();
   readonly #queues = new Set<LocalQueue>();
-  /** Keys that callers had to wait for, which is to be reckoned with. */
-  readonly #busy = new Recent(MOST_KEYS);
-  /** Keys that have just been given back. */
-  readonly #left = new Recent(MOST_KEYS);
+  /** Keys that callers had to wait for lately. */
+  readonly #recentlyContended = new Recent(MOST_KEYS);
+  /** Keys that have just been released. */
+  readonly #recentlyReleased = new Recent(MOST_KEYS);
   readonly #notAdmitted = new Set<() => void>();
-  #adopted = 0;
+  #operations = 0;
   readonly #releases: Releases;
   #closing = false;
   #whenEmpty: Array<() => void> = [];
@@ -53,7 +55,7 @@ export class WaitingRoom {
       mayTryAgain: () => !this.#closing,
       onEmpty: () => this.#noticeEmpty(),
     });
-    this.#shared = {
+    this.#dependencies = {
       store,
       renewal,
       emit,
@@ -67,49 +69,52 @@ export class WaitingRoom {
   }
 
   /**
-   * Resolves when it is the caller's turn.
+   * Resolves when the caller gets its turn.
    *
    * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
    */
   enter(key: string, request: LeaseRequest): Promise<Turn> {
-    // No async function: there would be one more of everything for every caller that waits.
+    // Not an async function: each waiting caller would cost another promise and frame.
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
     if (this.#closing) return Promise.reject(closed(key));
     return this.#queueFor(key).enter(request);
   }
 
-  /** Whether a caller would not have to wait for another one of this process. */
+  /** Whether no caller of this process has the key or waits for it. */
   isFree(key: string): boolean {
     return !this.#byKey.has(key);
   }
 
-  /** Whether a caller is likely to have the key at once: nobody has it here, and nobody had to wait for it lately. */
+  /**
+   * Whether a caller is likely to get the key at once: this process does not have it, and nobody had to wait for it
+   * lately.
+   */
   isRecentlyUncontended(key: string): boolean {
-    return this.isFree(key) && !this.#busy.has(key);
+    return this.isFree(key) && !this.#recentlyContended.has(key);
   }
 
-  /** Callers of this process that wait for the key. */
+  /** The number of callers of this process that wait for the key. */
   waiting(key: string): number {
     return this.#byKey.get(key)?.waiting ?? 0;
   }
 
-  /** Something begins that `close` has to wait for; returns its end. */
+  /** Registers an operation that `close` waits for. Returns the function that ends it. */
   begin(): () => void {
-    this.#adopted++;
+    this.#operations++;
     return once(() => {
-      this.#adopted--;
+      this.#operations--;
       this.#noticeEmpty();
     });
   }
 
   /**
-   * A turn with a lease that another process took.
+   * Takes over a lease that another handle holds, and returns a turn with it.
    *
-   * @throws LockLostError if nobody has it in that name any more, LockUnavailableError if the store does not say.
+   * @throws LockLostError if the holder has lost the lease, LockUnavailableError if the store does not answer.
    */
   async takeOver(claim: Claim, successor: string, renew: boolean, deadline: Deadline): Promise<Turn> {
     this.throwIfClosing(claim.key);
-    const { renewal } = this.#shared;
+    const { renewal } = this.#dependencies;
     const sentAt = await this.#transfer(claim, successor, deadline);
     this.markLost(claim.key, claim.holder);
     const lease = new Lease({ ...claim, holder: successor }, sentAt);
@@ -117,14 +122,17 @@ export class WaitingRoom {
     const ended = this.begin();
     const end = once(() => {
       renewal.remove(lease);
-      this.#shared.release(lease);
+      this.#dependencies.release(lease);
       ended();
     });
     const look = () => renewal.look(lease);
     return { lease, pass: () => undefined, hint: () => {}, alone: () => true, look, end };
   }
 
-  /** One whose turn has come still waits for Postgres: it is turned away, too. Returns the end of that. */
+  /**
+   * Registers a call that has its lease and waits for its admission: `close` turns it away, too. Returns the function
+   * that removes it.
+   */
   untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
     const turnThisAway = () => turnAway(closed(key));
     if (this.#closing) turnThisAway();
@@ -132,12 +140,12 @@ export class WaitingRoom {
     return () => void this.#notAdmitted.delete(turnThisAway);
   }
 
-  /** The key was taken from this holder: if that is one of ours it need not find out by itself. */
+  /** Called when an operator has taken the key from `holder`. A holder of this process learns it at once. */
   markLost(key: string, holder: string): void {
     this.#byKey.get(key)?.markLost(holder);
   }
 
-  /** Turns away who waits, and resolves when nobody has a turn and everything has been given back. */
+  /** Turns away all waiting callers. Resolves when all turns have ended and all leases are released. */
   async close(): Promise<void> {
     this.#closing = true;
     try {
@@ -157,18 +165,18 @@ export class WaitingRoom {
     if (this.#closing) throw closed(key);
   }
 
-  /** Resolves to when the command was sent that did it. */
+  /** Resolves to the time when the successful command was sent. */
   async #transfer(claim: Claim, successor: string, deadline: Deadline): Promise<number> {
     for (;;) {
       const sentAt = now();
       try {
-        if (await this.#shared.store.transfer(claim, successor)) return sentAt;
+        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;
         throw new LockLostError(claim.key, 'gone');
       } catch (error) {
         if (error instanceof LockLostError) throw error;
         if (deadline.passed || isDenial(error)) {
-          // Behind the command that it undoes, whose answer may only have been lost.
-          this.#shared.release({ ...claim, holder: successor });
+          // The reply may have been lost. The release is sent after the command that it undoes.
+          this.#dependencies.release({ ...claim, holder: successor });
           throw new LockUnavailableError(claim.key, error);
         }
         await sleep(Math.min(TRANSFER_PAUSE, deadline.remaining));
@@ -179,20 +187,25 @@ export class WaitingRoom {
   #queueFor(key: string): LocalQueue {
     const known = this.#strict ? undefined : this.#byKey.get(key);
     if (known) return known;
-    const queue = new LocalQueue(key, this.#shared, !this.#strict && this.#left.has(key), (waitedFor) => {
-      if (waitedFor) this.#busy.note(key, BUSY_TIME);
-      this.#left.note(key, RETURN_TIME);
-      if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
-      this.#queues.delete(queue);
-      this.#noticeEmpty();
-    });
+    const queue = new LocalQueue(
+      key,
+      this.#dependencies,
+      !this.#strict && this.#recentlyReleased.has(key),
+      (waitedFor) => {
+        if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
+        this.#recentlyReleased.note(key, RETURN_TIME);
+        if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
+        this.#queues.delete(queue);
+        this.#noticeEmpty();
+      },
+    );
     this.#byKey.set(key, queue);
     this.#queues.add(queue);
     return queue;
   }
 
   #noticeEmpty(): void {
-    if (this.#queues.size > 0 || this.#adopted > 0 || !this.#releases.empty) return;
+    if (this.#queues.size > 0 || this.#operations > 0 || !this.#releases.empty) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }

@@ -1,8 +1,8 @@
 import { after, now, type Timer } from '../../base/clock.js';
 
-/** A sleep that a ring ends, also a ring that came just before it. */
+/** A sleep that `wake` ends, even if `wake` came just before it. */
 export class WakeableSleep {
-  #ringsAt = Number.POSITIVE_INFINITY;
+  #wakesAt = Number.POSITIVE_INFINITY;
   #timer: Timer | undefined;
   #wake: (() => void) | undefined;
 
@@ -10,12 +10,12 @@ export class WakeableSleep {
     this.wakeIn(0);
   }
 
-  /** Instead of what the present sleep was to end at; before a sleep, at the latest. */
+  /** Sets when the present sleep ends. Before a sleep: the latest time at which the next one ends. */
   wakeIn(ms: number): void {
     const at = now() + ms;
     if (this.#wake === undefined) {
-      // What the sleep will be given may be older than this, so the earlier one counts.
-      this.#ringsAt = Math.min(this.#ringsAt, at);
+      // The time given to the next sleep may be older than this one, so the earlier counts.
+      this.#wakesAt = Math.min(this.#wakesAt, at);
       return;
     }
     this.#timer?.stop();
@@ -23,14 +23,14 @@ export class WakeableSleep {
     else this.#timer = after(ms, this.#wake);
   }
 
-  /** Forgets the rings so far. */
+  /** Forgets wake-ups that came before. */
   reset(): void {
-    this.#ringsAt = Number.POSITIVE_INFINITY;
+    this.#wakesAt = Number.POSITIVE_INFINITY;
   }
 
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const time = Math.min(ms, this.#ringsAt - now());
+      const time = Math.min(ms, this.#wakesAt - now());
       if (time <= 0) return resolve();
       this.#wake = () => {
         this.#wake = undefined;

@@ -12,23 +12,29 @@ import {
   type Watch,
 } from '../store.js';
 
-/** How long the store is spared after it has failed; then one call in the background asks whether it is back. */
-const SPARED = 1_000;
+/**
+ * How long a failed store is not asked. After that, one probe in the background finds out whether it is back;
+ * milliseconds.
+ */
+const PROBE_PAUSE = 1_000;
 
 /**
- * A store that is passed by while it cannot be reached: everybody gets on, and Postgres alone keeps order, by the
- * key's row that each transaction takes first. A caller meets the store's silence once and not again and again.
+ * Implements `onRedisUnavailable: 'postgres'`. While the inner store cannot be reached, every acquire succeeds without
+ * it, and only Postgres serializes the transactions, by the lock on the key's row. Only the first caller waits for the
+ * store's time limit.
  */
 export class FallbackStore implements LeaseStore {
   readonly #store: LeaseStore;
   readonly #emit: Emit;
-  /** Why the store is passed by at the moment. */
+  /** Why the store is not used at the moment. */
   #down: Error | undefined;
-  #spared = new Deadline(0);
-  /** Holders that got on without the store, and whether it may have given them the lease all the same. */
-  readonly #without = new Map<string, { inDoubt: boolean }>();
-  /** What it may still have in their names, to be given back when it can be reached. */
-  readonly #owed: Claim[] = [];
+  #probePause = new Deadline(0);
+  /**
+   * Holders that were granted without the store, and whether the store may have granted them a lease in a lost reply.
+   */
+  readonly #grantedWithout = new Map<string, { inDoubt: boolean }>();
+  /** Leases that the store may still have, to be released when it can be reached. */
+  readonly #pendingReleases: Claim[] = [];
 
   constructor(store: LeaseStore, emit: Emit) {
     this.#store = store;
@@ -40,54 +46,55 @@ export class FallbackStore implements LeaseStore {
     if (this.#down === undefined) {
       try {
         const answer = await this.#store.acquire(claim, look);
-        this.#without.delete(claim.holder);
+        this.#grantedWithout.delete(claim.holder);
         return answer;
       } catch (error) {
         inDoubt = !(error instanceof NotAsked);
-        this.#passBy(error);
+        this.#markDown(error);
       }
-    } else if (this.#spared.passed) {
-      this.#askAgain(claim.key);
+    } else if (this.#probePause.passed) {
+      this.#probe(claim.key);
     }
-    this.#without.set(claim.holder, { inDoubt });
+    this.#grantedWithout.set(claim.holder, { inDoubt });
     return { taken: true, shared: this.#down ?? new Error('the store could not be asked') };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
-    const known = claims.filter(({ holder }) => !this.#without.has(holder));
+    const known = claims.filter(({ holder }) => !this.#grantedWithout.has(holder));
     const answers = known.length === 0 ? [] : await this.#store.extend(known);
     const extensions = new Map(known.map((claim, index) => [claim, answers[index] as Extension]));
     return claims.map((claim) => extensions.get(claim) ?? 'extended');
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    if (!this.#without.has(claim.holder)) return await this.#store.yield(claim);
-    // A busy key seldom comes here to acquire.
-    if (this.#spared.passed) this.#askAgain(claim.key);
+    if (!this.#grantedWithout.has(claim.holder)) return await this.#store.yield(claim);
+    // A busy key passes on by `yield` and seldom calls `acquire`, so probe here, too.
+    if (this.#probePause.passed) this.#probe(claim.key);
     if (this.#down !== undefined) return true;
-    // It is back, and everybody waits in it again. It may have the lease in this name all the same.
-    this.#without.delete(claim.holder);
+    // The store is back, and callers queue in it again. It may still have a lease of this holder.
+    this.#grantedWithout.delete(claim.holder);
     await this.#store.release(claim);
     return false;
   }
 
   async release(claim: Claim, quietly = false): Promise<void> {
-    const without = this.#without.get(claim.holder);
-    this.#without.delete(claim.holder);
+    const without = this.#grantedWithout.get(claim.holder);
+    this.#grantedWithout.delete(claim.holder);
     if (without === undefined || this.#down === undefined) return await this.#store.release(claim, quietly);
     if (!without.inDoubt) return;
-    // Behind the look that it undoes: a server that was only frozen carries out both.
-    this.#store.release(claim).catch(() => this.#owed.push(claim));
+    // Send the release on the same connection, after the acquire that it undoes: a frozen server executes both in
+    // order.
+    this.#store.release(claim).catch(() => this.#pendingReleases.push(claim));
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
-    // Who stands in a queue that nobody serves waits for nothing.
+    // While the store is not used, nobody serves its queue.
     if (this.#down) return Promise.reject(this.#down);
     return this.#store.watch(key, wake);
   }
 
   async hint(claim: Claim): Promise<void> {
-    if (this.#down === undefined && !this.#without.has(claim.holder)) await this.#store.hint?.(claim);
+    if (this.#down === undefined && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim);
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {
@@ -114,24 +121,24 @@ export class FallbackStore implements LeaseStore {
     return this.#store.close();
   }
 
-  #passBy(error: unknown): void {
+  #markDown(error: unknown): void {
     this.#down = error instanceof Error ? error : new Error(String(error));
-    this.#spared = new Deadline(SPARED);
+    this.#probePause = new Deadline(PROBE_PAUSE);
     this.#emit({ type: 'redis-passed-by', error });
   }
 
-  #askAgain(key: string): void {
+  #probe(key: string): void {
     if (this.#down === undefined) return;
-    this.#spared = new Deadline(Number.POSITIVE_INFINITY);
+    this.#probePause = new Deadline(Number.POSITIVE_INFINITY);
     this.#store.inspect(key).then(
       () => {
         this.#down = undefined;
         this.#emit({ type: 'redis-back' });
-        for (const claim of this.#owed.splice(0)) this.#store.release(claim).catch(() => {});
+        for (const claim of this.#pendingReleases.splice(0)) this.#store.release(claim).catch(() => {});
       },
       (error: unknown) => {
         this.#down = error instanceof Error ? error : new Error(String(error));
-        this.#spared = new Deadline(SPARED);
+        this.#probePause = new Deadline(PROBE_PAUSE);
       },
     );
   }

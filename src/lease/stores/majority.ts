@@ -1,15 +1,15 @@
 import type { KeyState } from '../store.js';
 
 /**
- * How many nodes have a vote. One that is dead keeps nothing for anybody; but once no more than half of all are alive, the
- * dead count too: they will come back, and know of nothing.
+ * How many nodes count. A dead node has lost its leases, so it does not count. But once no more than half of all nodes
+ * are alive, the dead ones count again: they may come back without their leases.
  */
 function votersOf(nodes: number, dead: number): number {
   const alive = nodes - dead;
   return alive >= moreThanHalf(nodes) ? alive : nodes;
 }
 
-/** How many of the nodes are enough. */
+/** How many nodes make a majority. */
 export function majorityOf(nodes: number, dead: number): number {
   return moreThanHalf(votersOf(nodes, dead));
 }
@@ -18,16 +18,16 @@ function moreThanHalf(count: number): number {
   return Math.floor(count / 2) + 1;
 }
 
-/** Votes as they come in, one of each node, in the nodes' order. */
+/** The answers of all nodes, one vote for each, in the order of the nodes. */
 export class Ballot<Vote> {
-  /** `undefined` while it is awaited. */
+  /** `undefined` while the vote is awaited. */
   readonly cast: (Vote | undefined)[];
   readonly majority: number;
   readonly #votes: readonly Promise<Vote>[];
   readonly #voters: number;
   #left: number;
 
-  /** `dead`: of how many it is known beforehand. */
+  /** @param dead how many nodes are known to be dead. */
   constructor(votes: readonly Promise<Vote>[], dead: number) {
     this.#votes = votes;
     this.#voters = votersOf(votes.length, dead);
@@ -40,7 +40,7 @@ export class Ballot<Vote> {
     });
   }
 
-  /** How many are awaited. */
+  /** The number of votes that are awaited. */
   get left(): number {
     return this.#left;
   }
@@ -53,17 +53,17 @@ export class Ballot<Vote> {
     return this.count(counts) >= this.majority;
   }
 
-  /** Whether so many have said no that nobody can have a majority any more. */
+  /** Whether so many nodes have voted no that no majority is possible any more. */
   isOut(no: (vote: Vote) => boolean): boolean {
     return this.#voters - this.count(no) < this.majority;
   }
 
-  /** Calls the listener with every vote, once it is cast. */
+  /** Calls the listener with every vote when it is cast. */
   each(listener: (vote: Vote, node: number) => void): void {
     this.#votes.forEach((vote, node) => void vote.then((cast) => listener(cast, node)));
   }
 
-  /** Resolves as soon as those that are cast are enough, or all are. */
+  /** Resolves when `enough` is true, or when all votes are cast. */
   until(enough: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       const look = () => {
@@ -75,7 +75,7 @@ export class Ballot<Vote> {
   }
 }
 
-/** What most of the nodes say of a key: who has it, and for how long that one still has so many of them. */
+/** The state of a key by majority: the holder that most nodes name, and for how long most of them still will. */
 export function stateOf(key: string, states: readonly KeyState[], majority: number): KeyState {
   const times = timesOf(states);
   const [holder, left] = [...times].find(([, { length }]) => length >= majority) ?? [];
@@ -85,7 +85,7 @@ export function stateOf(key: string, states: readonly KeyState[], majority: numb
   return { key, holder, expiresIn, waiting, ...(problem !== undefined && { problem }) };
 }
 
-/** Whether so many nodes that have not answered yet can change nothing about who has the key. */
+/** Whether the nodes that have not answered yet cannot change who holds the key. */
 export function isClear(states: readonly KeyState[], left: number, majority: number): boolean {
   const most = Math.max(0, ...[...timesOf(states).values()].map(({ length }) => length));
   return most >= majority || most + left < majority;

@@ -1,22 +1,25 @@
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
 import { type AcquireResult, type Claim, type Extension, type LeaseStore, type Look, NotAsked } from '../store.js';
 
-/** How long a node is spared after it has failed; then one call in the background asks whether it is back. */
-const SPARED = 1_000;
+/**
+ * How long a failed node is not asked. After that, one probe in the background finds out whether it is back;
+ * milliseconds.
+ */
+const PROBE_PAUSE = 1_000;
 
-/** One node of a quorum: what it is asked has a time of its own, and what comes of that is remembered. */
+/** One node of a quorum. It bounds the time of each command and remembers whether the last one failed. */
 export class QuorumNode {
   readonly store: LeaseStore;
   readonly #onChange: (failure: Error | undefined) => void;
-  /** What became of the last question, if that was nothing good. */
+  /** The error of the last command, if it failed. */
   #failure: Error | undefined;
-  #patience = Number.POSITIVE_INFINITY;
-  #spared = new Deadline(0);
-  #asking = false;
-  /** What it may have in a holder's name: the last acquire that was sent, until a release is. */
+  #timeLimit = Number.POSITIVE_INFINITY;
+  #probePause = new Deadline(0);
+  #probing = false;
+  /** The leases that the node may have: by holder, the last acquire that was sent, until a release is sent. */
   readonly #mayHave = new Map<string, object>();
 
-  /** `onChange` hears when it fails, and with `undefined` when it is back. */
+  /** @param onChange called with the error when the node fails, and with `undefined` when it is back. */
   constructor(store: LeaseStore, onChange: (failure: Error | undefined) => void) {
     this.store = store;
     this.#onChange = onChange;
@@ -26,12 +29,12 @@ export class QuorumNode {
     return this.#failure === undefined && this.store.reach?.away !== true;
   }
 
-  /** Whether there is nobody to ask: what it had for anybody it has no more. */
+  /** Whether the server is down and its leases are gone. */
   get isDead(): boolean {
     return this.store.reach?.refused === true;
   }
 
-  /** The answer, if it comes in time. */
+  /** Resolves to the answer, if it comes within the time limit. */
   async ask<T>(time: number, question: (store: LeaseStore) => Promise<T>): Promise<T> {
     try {
       const answer = await within(question(this.store), time);
@@ -39,28 +42,31 @@ export class QuorumNode {
       this.#settle(undefined);
       return answer;
     } catch (error) {
-      this.#patience = time;
+      this.#timeLimit = time;
       this.#settle(error instanceof Error ? error : new Error(String(error)));
       throw error;
     }
   }
 
-  /** It is not asked: the others are enough, and its silence would cost each of them its time. */
-  async spare(key: string | undefined): Promise<never> {
+  /**
+   * Fails without asking the node: the others are enough, and waiting for this one would cost each command its time
+   * limit.
+   */
+  async skip(key: string | undefined): Promise<never> {
     const failure = this.#failure ?? new Error(`it was not asked${this.#reach}`);
     if (this.#failure === undefined) {
       this.#settle(failure);
-      // Its client says so, and will say when it is back.
-      this.#spared = new Deadline(0);
+      // Probe at once when the client is connected again; the client tells when.
+      this.#probePause = new Deadline(0);
     }
-    // What a client keeps back until it is connected again would pile up with it.
-    const mayAsk = this.#spared.passed && !this.#asking && this.store.reach?.ready !== false;
+    // Do not probe while the client is disconnected: the commands would pile up in its queue.
+    const mayAsk = this.#probePause.passed && !this.#probing && this.store.reach?.ready !== false;
     if (key !== undefined && mayAsk) {
-      this.#asking = true;
-      this.ask(this.#patience, (store) => store.inspect(key))
+      this.#probing = true;
+      this.ask(this.#timeLimit, (store) => store.inspect(key))
         .catch(() => {})
         .finally(() => {
-          this.#asking = false;
+          this.#probing = false;
         });
     }
     throw failure;
@@ -75,7 +81,8 @@ export class QuorumNode {
         throw error;
       });
       const latest = this.#mayHave.get(holder);
-      // It was released meanwhile, and a script that the node did not know was sent once more behind that.
+      // The lease was released meanwhile, but the acquire was sent once more after that, because the node did not know
+      // the script.
       if (answer.taken && latest === undefined) store.release(claim, true).catch(() => {});
       if (!answer.taken && latest === look) this.#mayHave.delete(holder);
       return answer;
@@ -96,9 +103,10 @@ export class QuorumNode {
     return this.ask(time, (store) => store.transfer(claim, successor));
   }
 
-  /** Undoes what this look may have been given, unless something newer is under way. */
+  /** Undoes what this acquire may have taken, unless a newer one is in flight. */
   takeBack(claim: Claim, look: Look): void {
-    // Whoever lost it to the other votes tries again by itself. A message would have all of them vote at once, again.
+    // Quietly: the other processes look again by themselves. A wake-up would make all of them ask at the same time
+    // again.
     if (this.#mayHave.get(claim.holder) === look) this.release(claim, true).catch(() => {});
   }
 
@@ -106,7 +114,7 @@ export class QuorumNode {
     return this.#mayHave.has(holder);
   }
 
-  /** Right behind whatever it undoes. One that fails is not sent what it cannot have. */
+  /** Sends the release after the command that it undoes. A failed node gets none for a lease that it cannot have. */
   async release(claim: Claim, quietly: boolean): Promise<void> {
     if (!this.#mayHave.delete(claim.holder) && this.#failure) throw this.#failure;
     await this.store.release(claim, quietly);
@@ -120,7 +128,7 @@ export class QuorumNode {
   #settle(failure: Error | undefined): void {
     const before = this.#failure;
     this.#failure = failure;
-    if (failure) this.#spared = new Deadline(SPARED);
+    if (failure) this.#probePause = new Deadline(PROBE_PAUSE);
     if ((before === undefined) !== (failure === undefined)) this.#onChange(failure);
   }
 }

@@ -1,22 +1,22 @@
 import { after, type Timer } from '../../base/clock.js';
 import type { LeaseStore, WakeUp, Watch } from '../store.js';
 
-/** How long to wait for the other nodes to say the same: a look before that would find half of a release. */
+/** How long to wait for the wake-ups of the other nodes: an earlier look would see half of a release; milliseconds. */
 const TOGETHER = 20;
-/** How long after a node could not be listened to it is tried again. */
+/** Pause before a failed subscription is tried again; milliseconds. */
 const AGAIN = 1_000;
 
-/** Listens on all nodes, and wakes when most of them say that it is worth looking; or a moment after one did. */
+/** Subscribes on all nodes. Wakes when a majority has sent a wake-up, or shortly after the first one. */
 export class QuorumWatch implements Watch {
   readonly #majority: () => number;
   readonly #wake: (wakeUp: WakeUp) => void;
   readonly #key: string;
   readonly #watches: Watch[] = [];
-  /** Of nodes that could not be listened to. */
-  readonly #trying = new Set<Timer>();
+  /** Timers of nodes whose subscription failed. */
+  readonly #retryTimers = new Set<Timer>();
   readonly #heard = new Set<LeaseStore>();
   #timer: Timer | undefined;
-  #rung = false;
+  #woken = false;
   #closed = false;
 
   private constructor(key: string, majority: () => number, wake: (wakeUp: WakeUp) => void) {
@@ -25,7 +25,7 @@ export class QuorumWatch implements Watch {
     this.#wake = wake;
   }
 
-  /** Resolves when most nodes have confirmed; the others join when they do, also those that are back only later. */
+  /** Resolves when a majority has confirmed. The other nodes join later. */
   static open(
     nodes: readonly LeaseStore[],
     majority: () => number,
@@ -37,7 +37,8 @@ export class QuorumWatch implements Watch {
       let left = nodes.length;
       let failure: unknown;
       let decided = false;
-      // Counted anew each time, because a node may die or come back meanwhile; the last one decides in any case.
+      // The majority is computed each time, because a node may die or come back meanwhile. The last answer decides in
+      // any case.
       const settled = () => {
         left--;
         const joined = watch.#watches.length;
@@ -65,7 +66,7 @@ export class QuorumWatch implements Watch {
   close(): void {
     this.#closed = true;
     this.#timer?.stop();
-    for (const timer of this.#trying) timer.stop();
+    for (const timer of this.#retryTimers) timer.stop();
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
@@ -80,39 +81,39 @@ export class QuorumWatch implements Watch {
     }
   }
 
-  /** A long wait may see this node come back, and one of those that are heard now go. */
+  /** During a long wait, this node may come back and another one fail. */
   #listenLater(node: LeaseStore): void {
     if (this.#closed) return;
     const timer = after(AGAIN, () => {
-      this.#trying.delete(timer);
-      // The store has told of it.
+      this.#retryTimers.delete(timer);
+      // The node's store has reported the failure.
       this.#listen(node).catch(() => {});
     }).unref();
-    this.#trying.add(timer);
+    this.#retryTimers.add(timer);
   }
 
-  /** A release has all of them say the same, within a moment: that is one wake-up. */
+  /** All nodes send the wake-up of one release within a moment: they count as one. */
   #hear(node: LeaseStore): void {
     if (this.#closed) return;
-    // What a node says twice is about two.
-    if (this.#rung && this.#heard.has(node)) this.#end();
+    // A second message of the same node belongs to another release.
+    if (this.#woken && this.#heard.has(node)) this.#reset();
     this.#heard.add(node);
     this.#timer ??= after(TOGETHER, () => {
-      if (!this.#rung) this.#ring();
-      this.#end();
+      if (!this.#woken) this.#sendWakeUp();
+      this.#reset();
     });
-    if (!this.#rung && this.#heard.size >= this.#majority()) this.#ring();
+    if (!this.#woken && this.#heard.size >= this.#majority()) this.#sendWakeUp();
   }
 
-  #ring(): void {
-    this.#rung = true;
+  #sendWakeUp(): void {
+    this.#woken = true;
     this.#wake('look');
   }
 
-  #end(): void {
+  #reset(): void {
     this.#timer?.stop();
     this.#timer = undefined;
     this.#heard.clear();
-    this.#rung = false;
+    this.#woken = false;
   }
 }

@@ -15,30 +15,29 @@ import { Ballot, isClear, majorityOf, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
 import { QuorumWatch } from './quorum-watch.js';
 
-/** Share of the lease time that one node may take to answer: if it takes more, the others decide without it. */
+/** Share of the lease time that one node may take to answer. The others decide without a slower one. */
 const NODE_SHARE = 1 / 20;
-/** A healthy one in a network may take so long, however short the lease; milliseconds. */
+/** Least time limit for a node, however short the lease; a healthy network answers within it; milliseconds. */
 const LEAST_NODE_TIME = 50;
-/** How long the others are waited for once most nodes have answered, and differ; milliseconds. */
+/** How long to wait for the remaining nodes if most have answered and no majority agrees; milliseconds. */
 const LATE_TIME = 250;
-/** How far clocks may run apart, as a share of the lease time; and in milliseconds, for Redis rounds. */
+/** Allowed clock drift, as a share of the lease time; and in milliseconds, because Redis rounds. */
 const DRIFT = 1 / 100;
 const LEAST_DRIFT = 2;
-/** How long a place is kept on a node, which tells that somebody waits and nothing else; milliseconds. */
+/** How long a node keeps a place in its queue. It only shows that somebody waits; milliseconds. */
 const PLACE_TIME = 5_000;
-/** How often one who waits comes to keep its place, at the least; milliseconds. */
+/** The longest pause of a waiting process before it looks again and renews its place; milliseconds. */
 const LONGEST_REST = 2_000;
 
 /**
- * Leases on several nodes that know nothing of each other: who has most of them has the key. There is no order among
- * those who wait, and a node that forgets can make two holders out of one: this is for getting on while nodes fail, and
- * Postgres decides.
+ * Leases on several independent nodes: a holder with a majority of them has the key. There is no order among the
+ * waiting processes, and a node that loses its memory can cause two holders. Postgres still serializes them.
  */
 export class QuorumStore implements LeaseStore {
   readonly #nodes: readonly QuorumNode[];
   readonly #giveWay: number;
 
-  /** `giveWay`: how long those who wait may take to come for a key that is passed on; milliseconds. */
+  /** @param giveWay how long other processes get to take a key that is yielded; milliseconds. */
   constructor(stores: readonly LeaseStore[], giveWay: number, emit: Emit) {
     this.#nodes = stores.map(
       (store, node) =>
@@ -60,7 +59,8 @@ export class QuorumStore implements LeaseStore {
     const states = () => answersOf(ballot.cast).map((answer) => stateBy(claim.key, answer));
     const isDenied = () => isOut() && isKnown() && isClear(states(), ballot.left, majority);
     const isDecided = () => taken() >= majority || isDenied();
-    // One that is late can only end a tie, and is not worth much time then: others wait for what we were given.
+    // A late node can only break a tie, so do not wait long for it: other processes are blocked by the votes of this
+    // one.
     await ballot.until(() => isDecided() || isKnown());
     if (!isDecided()) await within(ballot.until(isDecided), LATE_TIME);
     if (taken() >= majority) return { taken: true };
@@ -76,24 +76,25 @@ export class QuorumStore implements LeaseStore {
     const says = (index: number, wanted: Extension) => (vote: Extension[] | Error) =>
       isAnswer(vote) && vote[index] === wanted;
     const isExtended = (index: number) => ballot.isMajority(says(index, 'extended'));
-    // Only then can somebody else have most of them: with fewer it is not lost, and gets those again.
+    // Only with a majority of `gone` can another holder have a majority. With fewer, the lease stands and is given to
+    // those nodes again.
     const isGone = (index: number) => ballot.isMajority(says(index, 'gone'));
     await ballot.until(() => claims.every((_, index) => isExtended(index) || isGone(index)));
     return claims.map((claim, index) => {
       if (isGone(index)) return 'gone';
       ballot.each((vote, node) => {
-        if (says(index, 'gone')(vote)) this.#fillUp(claim, node);
+        if (says(index, 'gone')(vote)) this.#restore(claim, node);
       });
       if (isExtended(index)) return 'extended';
-      return this.#unknown(ballot.cast.map((vote) => (vote instanceof Error ? vote : vote?.[index])));
+      return this.#undecidedError(ballot.cast.map((vote) => (vote instanceof Error ? vote : vote?.[index])));
     });
   }
 
   async yield(claim: Claim): Promise<boolean> {
     const ballot = this.#ask(claim.key, (node) => node.ask(timeFor(claim), (store) => store.yield(withDrift(claim))));
-    if (await this.#decided(ballot)) return true;
+    if (await this.#decide(ballot)) return true;
     await this.release(claim);
-    // Its own callers would ask again before a message can reach anybody.
+    // Give the other processes time: the callers of this one would ask again before a message arrives.
     await sleep(this.#giveWay);
     return false;
   }
@@ -105,7 +106,7 @@ export class QuorumStore implements LeaseStore {
     );
     const isDone = () => ballot.isMajority(isAnswer);
     await ballot.until(isDone);
-    if (!isDone()) throw this.#unknown(ballot.cast);
+    if (!isDone()) throw this.#undecidedError(ballot.cast);
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -116,7 +117,7 @@ export class QuorumStore implements LeaseStore {
   async transfer(claim: Claim, successor: string): Promise<boolean> {
     const time = timeFor(claim);
     const ballot = this.#ask(claim.key, (node) => node.transfer(withDrift(claim), successor, time));
-    if (await this.#decided(ballot)) return true;
+    if (await this.#decide(ballot)) return true;
     ballot.each((_, node) => {
       this.#nodes[node]?.release({ ...claim, holder: successor }, false).catch(() => {});
     });
@@ -126,19 +127,19 @@ export class QuorumStore implements LeaseStore {
   async inspect(key: string): Promise<KeyState> {
     const ballot = this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.inspect(key)));
     await ballot.until(() => areClear([answersOf(ballot.cast)], ballot));
-    return stateOf(key, this.#enough(ballot), ballot.majority);
+    return stateOf(key, this.#answersOrThrow(ballot), ballot.majority);
   }
 
   async list(): Promise<readonly KeyState[]> {
     const ballot = this.#ask(undefined, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.list()));
     await ballot.until(() => areClear(byKey(answersOf(ballot.cast).flat()).values(), ballot));
-    return [...byKey(this.#enough(ballot).flat())]
+    return [...byKey(this.#answersOrThrow(ballot).flat())]
       .map(([key, states]) => stateOf(key, states, ballot.majority))
       .filter(isInUse);
   }
 
   async force(key: string, holder: string): Promise<boolean> {
-    return await this.#decided(
+    return await this.#decide(
       this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.force(key, holder))),
     );
   }
@@ -162,50 +163,50 @@ export class QuorumStore implements LeaseStore {
     return majorityOf(this.#nodes.length, this.#dead);
   }
 
-  /** One vote of each node. A node that is dead is left out, and one that failed while the others are enough. */
+  /** Asks each node for one vote. Dead nodes are skipped, and failed ones while the others are enough. */
   #ask<T>(key: string | undefined, question: (node: QuorumNode) => Promise<T>): Ballot<T | Error> {
     const enough = this.#nodes.filter(({ answers }) => answers).length >= this.#majority;
     const isSpared = (node: QuorumNode) => node.isDead || (enough && !node.answers);
     return new Ballot(
-      this.#nodes.map((node) => (isSpared(node) ? node.spare(key) : question(node)).catch(asError)),
+      this.#nodes.map((node) => (isSpared(node) ? node.skip(key) : question(node)).catch(asError)),
       this.#dead,
     );
   }
 
-  /** @throws where so few answered that nobody knows. */
-  async #decided(ballot: Ballot<boolean | Error>): Promise<boolean> {
+  /** @throws Error if too few nodes answered. */
+  async #decide(ballot: Ballot<boolean | Error>): Promise<boolean> {
     const isYes = () => ballot.isMajority((vote) => vote === true);
     const isNo = () => ballot.isOut((vote) => vote === false);
     await ballot.until(() => isYes() || isNo());
-    if (!isYes() && !isNo()) throw this.#unknown(ballot.cast);
+    if (!isYes() && !isNo()) throw this.#undecidedError(ballot.cast);
     return isYes();
   }
 
   #denied(key: string, ballot: Ballot<AcquireResult | Error>): AcquireResult {
-    const states = this.#enough(ballot).map((answer) => stateBy(key, answer));
+    const states = this.#answersOrThrow(ballot).map((answer) => stateBy(key, answer));
     const { holder, expiresIn } = stateOf(key, states, ballot.majority);
     if (holder === undefined) return { taken: false, expiresIn: LONGEST_REST, split: true };
     return { taken: false, expiresIn: Math.min(expiresIn, LONGEST_REST), holder };
   }
 
   /**
-   * A node that lost its memory, or was away, gets the lease if nobody else has it there: the next one that fails would
-   * end it otherwise. Only while it is not lost: that is not taken again behind its holder's back.
+   * Gives the lease again to a node that lost its memory or was away, if the node has no other holder. Otherwise the
+   * next failure of a node would end the lease. Only for a lease that stands: a lost lease is never taken again.
    */
-  #fillUp(claim: Claim, node: number): void {
-    // It may have been given back before this node said so.
+  #restore(claim: Claim, node: number): void {
+    // The lease may have been released before this node's answer.
     if (!this.#nodes.some((each) => each.mayHave(claim.holder))) return;
     this.#nodes[node]?.acquire(withDrift(claim), timeFor(claim), { enter: 1 }).catch(() => {});
   }
 
-  /** @throws where most of them did not answer. */
-  #enough<T>({ cast, majority }: Ballot<T | Error>): T[] {
+  /** @throws Error if a majority did not answer. */
+  #answersOrThrow<T>({ cast, majority }: Ballot<T | Error>): T[] {
     const known = answersOf(cast);
-    if (known.length < majority) throw this.#unknown(cast);
+    if (known.length < majority) throw this.#undecidedError(cast);
     return known;
   }
 
-  #unknown(votes: readonly unknown[]): Error {
+  #undecidedError(votes: readonly unknown[]): Error {
     const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
     const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
     const answered = `${votes.length - failures.length} of ${votes.length} nodes answered, which does not decide`;
@@ -213,7 +214,7 @@ export class QuorumStore implements LeaseStore {
   }
 }
 
-/** Whether enough nodes have answered, and the others can change nothing about who has these keys. */
+/** Whether a majority has answered, and the remaining nodes cannot change who holds these keys. */
 function areClear(keys: Iterable<readonly KeyState[]>, { cast, left, majority }: Ballot<unknown>): boolean {
   if (answersOf(cast).length < majority) return false;
   return [...keys].every((states) => isClear(states, left, majority));
@@ -223,12 +224,14 @@ function timeFor({ leaseTime }: Claim): number {
   return Math.max(LEAST_NODE_TIME, leaseTime * NODE_SHARE);
 }
 
-/** A node keeps a lease for longer than its holder believes in it, which counts from before it was asked. */
+/**
+ * A node keeps the lease for longer than the holder counts on it; the holder's time begins before the command is sent.
+ */
 function withDrift(claim: Claim): Claim {
   return { ...claim, leaseTime: claim.leaseTime + Math.ceil(claim.leaseTime * DRIFT) + LEAST_DRIFT };
 }
 
-/** What the answer to an acquire says of the key, before this acquire. */
+/** What the answer to an acquire says about the key before that acquire. */
 function stateBy(key: string, answer: AcquireResult): KeyState {
   if (answer.taken) return { key, holder: undefined, expiresIn: 0, waiting: 0 };
   return { key, holder: answer.holder || undefined, expiresIn: answer.expiresIn, waiting: 0 };

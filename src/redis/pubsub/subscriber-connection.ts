@@ -3,53 +3,58 @@ import type { Emit } from '../../base/events.js';
 import type { RedisSubscriberClient } from '../client.js';
 import { presentable } from '../errors.js';
 
-/** A connection that died silently shows no event at all, so it is asked now and then while somebody listens. */
+/**
+ * How long a PING may take. A connection that died silently emits no event, so it is pinged while it has subscriptions;
+ * milliseconds.
+ */
 const PONG_TIME = 1_000;
-/** How long connecting may take, from the first byte to the server's word. */
+/** How long connecting may take, from the start to `ready`; milliseconds. */
 const CONNECT_TIME = 5_000;
-/** How long an unused connection is kept: a busy key's next waiter comes soon, an idle process should end. */
+/**
+ * How long an unused connection stays open: a busy key needs it again soon, an idle process should exit; milliseconds.
+ */
 const LINGER = 2_000;
 
-/** Which verbs wake-ups go by; `sharded` where the server has those. */
+/** The commands for wake-ups: `sharded` (SSUBSCRIBE, SPUBLISH) if the server has them, else `classic`. */
 export type PubSub = 'sharded' | 'classic';
 
-/** How to deal with the server. */
+/** Settings that depend on the topology. */
 export interface Manner {
   readonly pubsub: PubSub;
   /** Milliseconds between two pings. */
   readonly pingEvery: number;
 }
 
-/** What is told of a connection. */
+/** Callbacks of a subscriber connection. */
 export interface SubscriberHooks {
   heard(channel: string, message: string): void;
-  /** It can be subscribed on; nothing is yet. */
+  /** The connection is ready. It has no subscriptions yet. */
   up(): void;
-  /** Nothing that was subscribed is heard any more. */
+  /** All subscriptions of the connection are lost. */
   down(): void;
-  /** Some of what was subscribed is another node's now, and the server does not say what. */
+  /** Some channels have moved to another node. The server does not say which. */
   moved(): void;
-  /** It is closed, and does not come back. */
+  /** The connection is closed and does not come back. */
   ended(): void;
 }
 
-/** One connection to one server, for wake-ups alone. It connects again by itself, and leaves the rest to its owner. */
+/** One connection to one server, for wake-ups only. It reconnects by itself; its owner subscribes again. */
 export class SubscriberConnection {
-  /** How the duplicate of a client has to be. */
+  /** Options for the duplicate of a client. */
   static readonly SETTINGS: Record<string, unknown> = {
-    // Ours is the only one that knows what to do after a reconnect: subscribe, have it confirmed, then look.
+    // Only `Subscriber` knows what to do after a reconnect: subscribe, wait for the confirmation, then look.
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
-    // The bounds here are our own. A ping that ioredis gave up would look like one of a closed connection.
+    // Time limits are set here. A ping that ioredis timed out would look like the ping of a closed connection.
     commandTimeout: undefined,
-    // Nor does it ever give up: a caller that waits has no other way to hear of a release.
+    // Reconnect without end: a waiting caller has no other way to learn of a release.
     retryStrategy: (times: number) => Math.min(times * 50, 1_000),
     maxRetriesPerRequest: null,
     enableOfflineQueue: true,
     enableReadyCheck: false,
-    // Nothing is sent before it is connected.
+    // Connect at once: no command is sent before the connection is ready.
     lazyConnect: false,
-    // The names that come here are whole. What publishes them is a script, whose arguments ioredis does not touch.
+    // Channel names are complete. They are published by a script, whose arguments ioredis does not prefix.
     keyPrefix: '',
   };
 
@@ -73,17 +78,17 @@ export class SubscriberConnection {
     this.#pingEvery = pingEvery;
     client.on('message', hooks.heard);
     client.on('smessage', hooks.heard);
-    // Without a listener an error event would end the process. Each retry of the connection brings one.
+    // ioredis emits `error` at each failed connect, and Node throws it if there is no listener.
     client.on('error', (error) => {
       if (this.#closed) return;
       emit({ type: 'subscriber-down', error: presentable(error) });
-      // An ioredis 5 that was told of a moved slot has answers and commands mixed up.
+      // After a moved slot, ioredis 5 may match answers to the wrong commands, so close the connection.
       if (this.#up) this.#break();
     });
     client.on('ready', () => {
       if (this.#closed) return;
       this.#up = true;
-      // A server of another version may have come in its place.
+      // Another server of another version may have taken its place.
       this.#sharded = pubsub === 'sharded';
       hooks.up();
     });
@@ -96,7 +101,7 @@ export class SubscriberConnection {
     return this.#up;
   }
 
-  /** From now on until `leave` this connection is in use. */
+  /** Marks the connection as in use until `leave`. */
   use(name: string): void {
     this.#closing?.stop();
     if (this.#names.size === 0) this.#pingSoon();
@@ -104,7 +109,7 @@ export class SubscriberConnection {
     this.#names.add(name);
   }
 
-  /** Resolves with the server's confirmation. All names of one call are in one slot. */
+  /** Resolves with the server's confirmation. All channels of one call must be in one slot. */
   async subscribe(...channels: string[]): Promise<void> {
     if (this.#sharded) {
       try {
@@ -118,7 +123,7 @@ export class SubscriberConnection {
     await this.#client.subscribe(...channels);
   }
 
-  /** In order behind the subscribe: a new listener's subscribe comes after it. */
+  /** The unsubscribe is sent in order: a subscribe of a new listener comes after it. */
   leave(name: string, ...channels: string[]): void {
     this.#names.delete(name);
     if (this.#up) {
@@ -127,7 +132,7 @@ export class SubscriberConnection {
     }
     if (this.#names.size > 0) return;
     this.#pinging?.stop();
-    // A process that has nothing else to do ends at once.
+    // The process may exit if it has nothing else to do.
     this.#client.stream?.unref();
     if (this.#up) this.#closing = after(LINGER, () => this.close()).unref();
     else this.close();
@@ -136,8 +141,8 @@ export class SubscriberConnection {
   close(): void {
     if (this.#closed) return;
     this.#end();
-    // One that is closed in the middle of a TLS handshake can fail twice, and ioredis listens once: without a listener
-    // the second error would end the process.
+    // A connection that is closed during a TLS handshake can fail twice, but ioredis listens once. Without this
+    // listener, the second error would end the process.
     this.#client.stream?.on('error', () => {});
     this.#client.disconnect();
   }
@@ -158,7 +163,7 @@ export class SubscriberConnection {
     this.#hooks.ended();
   }
 
-  /** ioredis' own `disconnect` waits for the other side, which may be what does not answer. */
+  /** The `disconnect` of ioredis waits for the server, which may be the one that does not answer. */
   #break(): void {
     this.#client.stream?.destroy();
   }
@@ -175,7 +180,7 @@ export class SubscriberConnection {
   async #ping(): Promise<void> {
     const { stream } = this.#client;
     const silent = this.#up ? await this.#isSilent() : now() - this.#connectingSince > CONNECT_TIME;
-    // One that broke meanwhile is connecting again by itself.
+    // A connection that broke in the meantime is already reconnecting.
     if (silent && !this.#closed && this.#client.stream === stream) {
       this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
       this.#connectingSince = now();

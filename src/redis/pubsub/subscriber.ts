@@ -5,47 +5,52 @@ import { isRedirection, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
 import { type Manner, type PubSub, SubscriberConnection } from './subscriber-connection.js';
 
-/** How long a server may take to confirm a subscription. */
+/** How long a server may take to confirm a subscription; milliseconds. */
 const ANSWER_TIME = 2_000;
-/** How often to try again to subscribe to what is not heard. */
+/** Pause before lost channels are subscribed to again; milliseconds. */
 const REPAIR_EVERY = 250;
 
 type WakeListener = (wakeUp: WakeUp) => void;
 
 interface Channel {
   readonly listeners: Set<WakeListener>;
-  /** Settles with the first confirmation, or refusal, of a server. */
+  /** Settles with the first confirmation or refusal of a server. */
   readonly confirmed: Promise<void>;
   confirm(): void;
   refuse(error: unknown): void;
-  /** Where it is subscribed to, or to be. */
+  /** The connection on which the channel is or will be subscribed. */
   at: SubscriberConnection | undefined;
-  /** Of the subscription that is under way; one that comes late is nobody's any more. */
+  /** Identifies the subscription in flight. The answer to an older one is ignored. */
   asked: object | undefined;
-  /** Whether a message that is published now would be heard. */
+  /** Whether the subscription is confirmed, so that a message published now would arrive. */
   heard: boolean;
-  /** Whether it ever was. */
+  /** Whether it was ever confirmed. */
   known: boolean;
 }
 
 const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
 
 /**
- * The channels that a client listens to, with their listeners counted, each on a connection to the server that has its
- * name: there is one connection for each such server, opened at the first use.
+ * The channels of a client and their listeners, each on a connection to the server that has the channel. There is one
+ * connection for each such server, opened at the first use.
  *
- * A channel that is not heard (its connection broke, its name is another server's now) is subscribed to again, where it
- * belongs then. Its listeners are called when it is lost, and once it is heard again: what was published in between is gone.
+ * A channel whose subscription is lost (its connection broke, or its slot has moved) is subscribed to again on the
+ * right server. Its listeners are called when it is lost and when it is subscribed again, because messages in between
+ * are lost.
  */
 export class Subscriber {
   readonly #nodes: Nodes;
   readonly #manner: Manner;
-  /** What ends the name of the channel that only this process subscribes to: that it does tells that it is there. */
+  /**
+   * The suffix of the channel that only this process subscribes to. The subscription shows that the process is alive.
+   */
   readonly #own: string;
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
   readonly #connections = new Map<string, SubscriberConnection>();
-  /** Where servers are that have been told of as not heard: each retry, and each new waiter, would tell it again. */
+  /**
+   * Addresses of servers that were already reported as failed: each retry and each new caller would report them again.
+   */
   readonly #unheard = new Set<string>();
   #repairing: Timer | undefined;
   #stopListening: (() => void) | undefined;
@@ -57,7 +62,7 @@ export class Subscriber {
     this.#emit = emit;
   }
 
-  /** Resolves once the server has confirmed the subscription. */
+  /** Resolves when the server has confirmed the subscription. */
   async listen(name: string, listener: WakeListener): Promise<Watch> {
     const channel = this.#channels.get(name) ?? this.#add(name);
     channel.listeners.add(listener);
@@ -111,7 +116,7 @@ export class Subscriber {
     if (this.#channels.size === 0) this.#rest();
   }
 
-  /** Nobody listens to anything. */
+  /** Called when there are no channels: stops the timer and the listener. */
   #rest(): void {
     this.#repairing?.stop();
     this.#repairing = undefined;
@@ -123,7 +128,7 @@ export class Subscriber {
     for (const [name, channel] of this.#channels) this.#place(name, channel);
   }
 
-  /** Sees to it that the channel is heard: there where its name is now. */
+  /** Subscribes the channel on the server that has it now, if it is not subscribed there. */
   #place(name: string, channel: Channel): void {
     const connection = this.#connectionFor(name);
     if (channel.at !== connection) {
@@ -144,7 +149,7 @@ export class Subscriber {
     } catch (error) {
       if (channel.asked !== asked) return;
       channel.asked = undefined;
-      // Of a slot that moves, or of a connection that broke, more will be heard. Anything else is a refusal.
+      // After a redirection or a broken connection, another try follows. Any other error is a refusal by the server.
       if (!isRedirection(error) && connection.up) channel.refuse(error);
       return;
     }
@@ -171,7 +176,7 @@ export class Subscriber {
     channel.asked = undefined;
   }
 
-  /** While something is not heard, nobody else may find out where it is. */
+  /** Tries again until all channels are subscribed: no event may tell that the topology has changed. */
   #repairSoon(): void {
     this.#repairing ??= after(REPAIR_EVERY, () => {
       this.#repairing = undefined;
@@ -216,7 +221,10 @@ export class Subscriber {
     this.#emit(event);
   }
 
-  /** Whoever waits finds out now whether the server can be reached, and not at the end of a lease. */
+  /**
+   * Wakes the callers of the lost channels, so that they learn now, and not at the end of a lease, whether the server
+   * can be reached.
+   */
   #lost(connection: SubscriberConnection): void {
     const lost = [...this.#channels].filter(([, { at }]) => at === connection);
     for (const [, channel] of lost) this.#lose(channel);
@@ -233,7 +241,7 @@ export class Subscriber {
   }
 }
 
-/** A message is `look`, `next` and a holder, or whose turn it is and for how long. */
+/** A message is `look`, `next <holder>`, or `<holder> <milliseconds>`. */
 function wakeUpOf(first: string, second: string | undefined): WakeUp {
   if (second === undefined) return 'look';
   return first === 'next' ? { next: second } : { turn: first, expiresIn: Number(second) };

@@ -2,7 +2,7 @@ import type { ClusterClient, RedisClient } from '../client.js';
 import { presentable } from '../errors.js';
 import { listen } from '../listen.js';
 
-/** Why the last try of a client to connect failed, until one succeeds: it says so once for each try. */
+/** The error of a client's last failed connect, until a connect succeeds. */
 export class Failure {
   readonly #ends: ReadonlyArray<() => void>;
   #last: Error | undefined;
@@ -12,7 +12,7 @@ export class Failure {
     const remember = (error?: Error) => {
       this.#last = error && presentable(error);
     };
-    // With a listener ioredis no longer writes each of them to the console as unhandled.
+    // With this listener, ioredis does not print the errors as unhandled.
     this.#ends = [listen(emitter, 'error', remember), listen(emitter, 'ready', () => remember())];
   }
 

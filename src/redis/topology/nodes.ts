@@ -6,37 +6,40 @@ import { Refusal } from './refusal.js';
 import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 
-/** The servers behind a client, and which of them has which names. */
+/** The servers behind a client, and which of them has which name. */
 export interface Nodes {
-  /** The verbs of wake-ups here. */
+  /** The commands for wake-ups on these servers. */
   readonly pubsub: PubSub;
-  /** How often a connection on which somebody listens is asked whether it is still there; milliseconds. */
+  /** How often a connection with subscriptions is pinged; milliseconds. */
   readonly pingEvery: number;
-  /** Whether the client may send a command once more that has failed, behind commands that came after it. */
+  /** Whether the client may send a failed command again, after commands that were issued later. */
   readonly resends: boolean;
-  /** Whether the server's machine has just refused a connection to it. */
+  /** Whether the server's machine has just refused a connection. */
   readonly refused: boolean;
-  /** Why the client is not connected, as far as it has said so. */
+  /** The error of the last failed connect. */
   readonly failure: Error | undefined;
-  /** What may be behind it that a server does not answer, beside the state of its client; a text, or an empty one. */
+  /** A possible reason why a server does not answer, beside the client's status; may be empty. */
   readonly suspicion: string;
-  /** Before a channel, so that it is where the keys are: what the client puts before those by itself. */
+  /** Prefix for channels, so that they are in the same slots as the keys: the prefix that the client adds to keys. */
   readonly channelPrefix: string;
-  /** Where the server of a name is; `undefined` while nobody knows. */
+  /** The address of the server that has the name; `undefined` if unknown. */
   addressOf(name: string): string | undefined;
-  /** Names of one group may be in one pipeline. */
+  /** Names of one group may be used in one pipeline. */
   groupOf(name: string): string;
-  /** One more connection to the server there; `undefined` if there is none any more. */
+  /** Opens another connection to the server at the address; `undefined` if the server is gone. */
   open(address: string, override: Record<string, unknown>): RedisSubscriberClient | undefined;
-  /** Those that together have all names. */
+  /** Nodes that together have all names. */
   masters(): Promise<readonly Pick<RedisClient, 'scan'>[]>;
-  /** What is known may not be true any more. */
+  /** Called when the known topology may be outdated. */
   refreshTopology(): void;
-  /** Calls the listener when names may have another address; the function that it gives ends that. */
+  /** Calls the listener when names may have moved. Returns the function that removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Calls the listener when a server is back that was away, or another one is in its place. */
+  /**
+   * Calls the listener when a server is reachable again, or another server has taken its place. Returns the function
+   * that removes the listener.
+   */
   onReturn(listener: () => void): () => void;
-  /** Leaves nothing with the client. */
+  /** Removes all listeners from the client. */
   close(): void;
 }
 
@@ -50,7 +53,7 @@ class OneNode implements Nodes {
   readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
-  /** Behind Sentinel a server that is dead is replaced by another one, which has what it had. */
+  /** Not for Sentinel: a dead master is replaced by a replica, which has the leases. */
   readonly #refusal: Refusal | undefined;
   readonly #revival: Revival | undefined;
   readonly #failure: Failure;
@@ -74,7 +77,7 @@ class OneNode implements Nodes {
     const { status, options } = this.#redis;
     if (this.failure) return `: ${this.failure.message}`;
     if (!options?.sentinels || options.failoverDetector || status !== 'ready') return '';
-    return ' (a master that froze and was replaced is left only with failoverDetector: true, an option of the client)';
+    return ' (to leave a frozen master after a failover, the client needs its option failoverDetector: true)';
   }
 
   addressOf(): string {
@@ -114,7 +117,7 @@ class OneNode implements Nodes {
 
 class ClusterNodes implements Nodes {
   readonly pubsub = 'sharded';
-  /** A node that froze is replaced within seconds, and nothing tells its subscribers. */
+  /** A frozen node is replaced within seconds, and its subscribers get no event. */
   readonly pingEvery = 1_000;
   readonly resends = true;
   readonly refused = false;
@@ -150,14 +153,14 @@ class ClusterNodes implements Nodes {
   }
 
   async masters(): Promise<readonly RedisClient[]> {
-    // A client that is not connected yet knows only the nodes that it was given.
+    // Before it is connected, a client only knows its start nodes.
     if (this.#redis.status !== 'ready') await this.#redis.ping();
     return this.#redis.nodes('master');
   }
 
   refreshTopology(): void {
     const redis = this.#redis;
-    // In any other state it is connecting, which ends in the same, or has ended.
+    // In all other states it is connecting, which reads the topology anyway, or has ended.
     if (redis.status === 'ready') redis.refreshSlotsCache();
     else if (redis.status === 'wait') redis.connect().catch(() => {});
   }

@@ -4,12 +4,14 @@ import { isRefusal } from '../errors.js';
 import { listen } from '../listen.js';
 
 /**
- * How long a refusal is believed; milliseconds. ioredis tries again every two seconds at the least. A client that was told
- * to rest for longer, or has given up, would not hear that the server is back, and gives leases to others.
+ * How long a refused connection counts; milliseconds. ioredis tries again at least every two seconds. A client with a
+ * longer retry delay, or one that has given up, would not learn that the server is back and grants leases to others.
  */
 const REFUSAL_TIME = 3_000;
 
-/** Whether the machine of a client's server has just refused a connection: then nobody is there. */
+/**
+ * Remembers whether the server's machine has just refused a connection: then the server is down and its memory is gone.
+ */
 export class Refusal {
   readonly #ends: ReadonlyArray<() => void>;
   #until = new Deadline(0);

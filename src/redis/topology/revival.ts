@@ -2,9 +2,8 @@ import type { RedisClient } from '../client.js';
 import { listen } from '../listen.js';
 
 /**
- * Connects a client again that was cut short on its way to a master, by nobody who uses it. The failover detector of
- * ioredis 5 and 6 does so when it hears of a failover while the client already asks a sentinel who is master now, and
- * the client then ends for good.
+ * Reconnects a client that the failover detector of ioredis 5 and 6 has ended. If the detector learns of a failover
+ * while the client is asking a sentinel for the master, it disconnects the client, which then never reconnects.
  */
 export class Revival {
   readonly #redis: RedisClient;
@@ -26,7 +25,7 @@ export class Revival {
       listen(redis, 'connect', arrives),
       listen(redis, 'close', arrives),
       listen(redis, 'end', () => {
-        // Of its own, and set by nothing but a `disconnect` of its owner.
+        // A private field of ioredis, set only by a `disconnect` of the owner.
         const { manuallyClosing } = redis as { readonly manuallyClosing?: boolean };
         this.#cutShort = this.#onItsWay && manuallyClosing !== true;
         this.#onItsWay = false;
@@ -34,7 +33,7 @@ export class Revival {
     ];
   }
 
-  /** Somebody needs the client. */
+  /** Called when the client is needed. */
   revive(): void {
     if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});
   }

@@ -2,7 +2,10 @@ const SLOTS = 16_384;
 /** CRC-16/XMODEM. */
 const POLYNOMIAL = 0x1021;
 
-/** The slot that a Cluster keeps a name in: by what stands between the first `{` and the next `}`, if anything does. */
+/**
+ * The Cluster slot of a name: hashed is the text between the first `{` and the next `}`, if there is any, else the
+ * whole name.
+ */
 export function slotOf(name: string): number {
   const start = name.indexOf('{') + 1;
   const end = start === 0 ? -1 : name.indexOf('}', start);

@@ -4,48 +4,48 @@ import type { PollDelay } from './poll-delay.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
 /**
- * Looks after a lease that another process may take over, for those who wait behind it here: its next renewal would
- * find out too, and they would sleep beside a free key until then.
+ * Watches a lease that another process may take over, for the callers that wait behind it in this process. Without it,
+ * they would learn only at the next renewal that the lease has moved, and would not notice when the key is free.
  */
-export class Lookout {
+export class LeaseWatch {
   readonly #store: LeaseStore;
   readonly #key: string;
   readonly #rest: PollDelay;
   readonly #look: () => void;
-  readonly #bell = new WakeableSleep();
+  readonly #sleep = new WakeableSleep();
   #watch: Watch | undefined;
   #closed = false;
 
-  /** `look`: asks what has become of the lease. */
+  /** @param look asks the store whether the lease still stands. */
   constructor(store: LeaseStore, key: string, rest: PollDelay, look: () => void) {
     this.#store = store;
     this.#key = key;
     this.#rest = rest;
     this.#look = look;
-    void this.#run();
+    void this.#watchLease();
   }
 
   close(): void {
     this.#closed = true;
     this.#watch?.close();
-    this.#bell.wake();
+    this.#sleep.wake();
   }
 
-  async #run(): Promise<void> {
+  async #watchLease(): Promise<void> {
     while (!this.#closed) {
-      // Looked at only once wake-ups come: one in between would be missed.
+      // Subscribe before the look, so that no change in between is missed.
       this.#watch ??= await this.#listen();
       if (this.#closed) return;
-      this.#bell.reset();
+      this.#sleep.reset();
       this.#look();
       const hears = this.#watch !== undefined && this.#watch.hears !== false;
-      await this.#bell.sleep(hears ? LONGEST_TIME : this.#rest());
+      await this.#sleep.sleep(hears ? LONGEST_TIME : this.#rest());
     }
   }
 
   async #listen(): Promise<Watch | undefined> {
-    // The store tells of it where it cannot be listened to.
-    const watch = await this.#store.watch(this.#key, () => this.#bell.wake()).catch(() => undefined);
+    // The store reports a failed subscription.
+    const watch = await this.#store.watch(this.#key, () => this.#sleep.wake()).catch(() => undefined);
     if (this.#closed) watch?.close();
     return watch;
   }
