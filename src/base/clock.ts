@@ -2,7 +2,7 @@ import { offAbort, onAbort } from './abort-listeners.js';
 
 // Captured at import, because tests of users replace the globals with fake timers. Deadlines are monotonic, because a
 // wall clock can be set back, and are never compared with another machine's clock.
-const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
 const monotonic = performance.now.bind(performance);
 
 /** The longest delay of a Node timer (2^31 - 1 ms, 24.8 days). Node fires a longer one at once. */
@@ -91,6 +91,13 @@ export class Deadline {
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => {
     after(ms, resolve);
+  });
+}
+
+/** Resolves when everything has run that this turn of the event loop still has to do. */
+export function turnOfLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    soon(resolve);
   });
 }
 

@@ -11,6 +11,8 @@ interface Inside {
   readonly write: unknown;
   /** An operation of this package that is being sent. */
   readonly own: unknown;
+  /** The hooks of a call that run. */
+  readonly hook: unknown;
 }
 
 /** An async context, and the one around it. */

@@ -106,6 +106,12 @@ export interface LockOptions {
    * Default: 0.
    */
   readonly retries?: number | undefined;
+  /**
+   * What becomes of an error in a hook of a call that has committed: `event` gives it to `onEvent` as `hook-failed`, and the
+   * call resolves; `throw` has the call reject with `HookFailedError`, which has the result. Of a call that has not
+   * committed it is always an event, and the call rejects with its own error. Default: `event`.
+   */
+  readonly hookErrors?: 'event' | 'throw' | undefined;
   /** The isolation level of the transaction. Default: the database's, READ COMMITTED unless it was changed. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
   /** How long to wait for a connection of the pool; milliseconds. Default: Prisma's (2 000). */
@@ -115,7 +121,7 @@ export interface LockOptions {
 /** The options of a transaction of a handle. `waitTime` is for other transactions of the same handle. */
 export type TransactionOptions = Pick<
   LockOptions,
-  'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'isolationLevel' | 'maxWait'
+  'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'hookErrors' | 'isolationLevel' | 'maxWait'
 >;
 
 /** The serialized state of a handle, for another process. */
@@ -137,6 +143,7 @@ export interface ResolvedLockOptions {
   readonly reentry: 'join' | 'throw';
   readonly nested: 'throw' | 'allow';
   readonly retries: number;
+  readonly hookErrors: 'event' | 'throw';
   readonly isolationLevel: string | undefined;
   readonly maxWait: number | undefined;
 }
@@ -176,4 +183,5 @@ export const DEFAULTS = {
   reentry: 'join',
   nested: 'throw',
   retries: 0,
+  hookErrors: 'event',
 } as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;

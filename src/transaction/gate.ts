@@ -1,6 +1,4 @@
-/** Captured at import, because tests of users replace the globals with fake timers. */
-const { setImmediate: soon } = globalThis;
-const turnOfLoop = () => new Promise<void>((resolve) => soon(resolve));
+import { turnOfLoop } from '../base/clock.js';
 
 /**
  * All operations of a transaction pass this gate. It counts operations in flight, remembers the first failure, and can
