@@ -1,3 +1,5 @@
+import { publishEvent } from './channels.js';
+
 /**
  * What happens beside the caller's way and would otherwise go unseen. None of it changes a result: a failed
  * release, for one, costs the next holder the rest of the lease and nothing else.
@@ -34,9 +36,10 @@ export function emitOf(node: number, emit: Emit): Emit {
 
 /** A listener that throws must not decide the fate of a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
-  if (listener === undefined) return () => {};
+  if (listener === undefined) return publishEvent;
   const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
   return (event) => {
+    publishEvent(event);
     try {
       // An async function is a listener too, and its rejection would end the process.
       Promise.resolve<unknown>(listener(event)).catch(warn);
