@@ -74,6 +74,7 @@ export class CallTrace {
   }
 
   released(): void {
+    this.call.outcome = this.#outcome;
     this.#hold?.succeed();
   }
 

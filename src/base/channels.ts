@@ -1,5 +1,4 @@
-import { type Channel, channel, tracingChannel } from 'node:diagnostics_channel';
-import type { FencedLockEvent } from './events.js';
+import { type Channel, tracingChannel } from 'node:diagnostics_channel';
 import type { LockTracingChannels, TracedMessage } from './messages.js';
 
 /** The channels of Node that one thing is traced by. */
@@ -16,19 +15,6 @@ const TRACED: { readonly [Name in keyof LockTracingChannels]: Channels } = {
   'fenced-lock:commit': tracingChannel('fenced-lock:commit'),
 };
 
-const EVENTS: { readonly [Type in FencedLockEvent['type']]: Channel } = {
-  'look-failed': channel('fenced-lock:look-failed'),
-  'release-failed': channel('fenced-lock:release-failed'),
-  'lease-lost': channel('fenced-lock:lease-lost'),
-  'subscriber-down': channel('fenced-lock:subscriber-down'),
-  'redis-passed-by': channel('fenced-lock:redis-passed-by'),
-  'redis-back': channel('fenced-lock:redis-back'),
-  'node-down': channel('fenced-lock:node-down'),
-  'node-back': channel('fenced-lock:node-back'),
-  'backend-ended': channel('fenced-lock:backend-ended'),
-  'commit-resolved': channel('fenced-lock:commit-resolved'),
-};
-
 const ALL = Object.values(TRACED).flatMap(({ start, end, asyncStart, asyncEnd, error }) => [
   start,
   end,
@@ -41,11 +27,6 @@ const ALL = Object.values(TRACED).flatMap(({ start, end, asyncStart, asyncEnd, e
 export function isTraced(): boolean {
   for (const each of ALL) if (each.hasSubscribers) return true;
   return false;
-}
-
-export function publishEvent(event: FencedLockEvent): void {
-  const channel = EVENTS[event.type];
-  if (channel.hasSubscribers) channel.publish(event);
 }
 
 /** One thing that is traced; there is none where nobody listens. */

@@ -1,8 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, expect, test, vi } from 'vitest';
-import { isTraced, Phase, publishEvent } from '../../src/base/channels.js';
-import type { FencedLockEvent } from '../../src/base/events.js';
-import { toEmit } from '../../src/base/events.js';
+import { isTraced, Phase } from '../../src/base/channels.js';
+import { type FencedLockEvent, publishEvent, toEmit } from '../../src/base/events.js';
 import type { LockMessage } from '../../src/base/messages.js';
 
 const NAME = 'fenced-lock:lock';
