@@ -17,6 +17,7 @@ const ROOMS = {
   transaction: ['database/', 'fencing/'],
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
+  otel: [],
   base: [],
 };
 /** The three files at the top. */
@@ -107,7 +108,7 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(cli|otel)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@prisma/client/',
@@ -121,6 +122,16 @@ module.exports = {
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/(commander|pg|@types/pg|ioredis)/',
+      },
+    },
+    {
+      name: 'otel-knows-the-api-alone',
+      comment: 'An optional peer: who imports `/otel` brings it.',
+      severity: 'error',
+      from: { path: '^src/otel/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        pathNot: 'node_modules/@opentelemetry/api/',
       },
     },
     {

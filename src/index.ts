@@ -19,6 +19,20 @@ export {
   toFencedLockError,
 } from './base/errors.js';
 export type { FencedLockEvent } from './base/events.js';
+export type {
+  AdmissionMessage,
+  CommitMessage,
+  HoldMessage,
+  LockEventChannels,
+  LockMessage,
+  LockOutcome,
+  LockTracingChannels,
+  LockVia,
+  TracedMessage,
+  TransactionMessage,
+  WaitMessage,
+  WorkMessage,
+} from './base/messages.js';
 export type { LockHandle } from './call/handle.js';
 export type { Lock } from './call/lock.js';
 export type { LockState } from './call/operators.js';

@@ -1,3 +1,4 @@
+import { type Channel, channel } from 'node:diagnostics_channel';
 import { quoted } from './errors.js';
 
 /**
@@ -47,11 +48,33 @@ export function emitOf(node: number, emit: Emit): Emit {
   return (event) => emit(event.type === 'subscriber-down' ? { ...event, node } : event);
 }
 
+// Held here: a channel that nobody holds is forgotten, with its subscribers.
+const EVENTS: { readonly [Type in FencedLockEvent['type']]: Channel } = {
+  'look-failed': channel('fenced-lock:look-failed'),
+  'release-failed': channel('fenced-lock:release-failed'),
+  'lease-lost': channel('fenced-lock:lease-lost'),
+  'subscriber-down': channel('fenced-lock:subscriber-down'),
+  'redis-passed-by': channel('fenced-lock:redis-passed-by'),
+  'redis-back': channel('fenced-lock:redis-back'),
+  'node-down': channel('fenced-lock:node-down'),
+  'node-back': channel('fenced-lock:node-back'),
+  'backend-ended': channel('fenced-lock:backend-ended'),
+  'commit-resolved': channel('fenced-lock:commit-resolved'),
+  'hook-failed': channel('fenced-lock:hook-failed'),
+};
+
+/** For whoever listens to the channel of the event. */
+export function publishEvent(event: FencedLockEvent): void {
+  const channel = EVENTS[event.type];
+  if (channel.hasSubscribers) channel.publish(event);
+}
+
 /** Catches errors of the listener: they must not affect a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
-  if (listener === undefined) return warnOfHook;
+  if (listener === undefined) return publishAndWarn;
   const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
   return (event) => {
+    publishEvent(event);
     try {
       // The listener may be an async function, whose unhandled rejection would end the process.
       Promise.resolve<unknown>(listener(event)).catch(warn);
@@ -61,8 +84,9 @@ export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined)
   };
 }
 
-/** Where nobody listens: the error of a hook is the application's, and would be seen by nobody at all. */
-function warnOfHook(event: FencedLockEvent): void {
+/** Without a listener, nobody would see the error of a hook, which is the application's own. */
+function publishAndWarn(event: FencedLockEvent): void {
+  publishEvent(event);
   if (event.type !== 'hook-failed') return;
   const { hook, key, error } = event;
   process.emitWarning(

@@ -1,4 +1,5 @@
 import { offAbort, onAbort } from '../base/abort-listeners.js';
+import type { CallTrace } from '../base/call-trace.js';
 import type { Deadline } from '../base/clock.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
@@ -29,6 +30,8 @@ export interface TransactionRequest<Tx, R> {
   readonly endsAnyBlocker?: boolean;
   /** Whether to go on while the client is being closed. */
   readonly whileClosing?: boolean;
+  /** Where somebody listens. */
+  readonly trace?: CallTrace | undefined;
 }
 
 /**
@@ -41,7 +44,7 @@ export async function runUnderLeases<Tx, R>(
   abort: LazyAbort,
   work: (tx: Tx, admission: Admission) => Promise<R>,
 ): Promise<R> {
-  const { leases, options, deadline } = request;
+  const { leases, options, deadline, trace } = request;
   const { signal, waitTime, timeout, retries, maxWait, isolationLevel } = options;
   const aborted = signal && { handleEvent: () => abort.abort(signal.reason) };
   if (aborted) onAbort(signal, aborted);
@@ -66,12 +69,13 @@ export async function runUnderLeases<Tx, R>(
       settled: request.settled,
       work(tx, admission) {
         admitted();
-        return work(tx, admission);
+        return trace === undefined ? work(tx, admission) : trace.work(() => work(tx, admission));
       },
       onBeat(listener) {
         beat = listener;
       },
       emit,
+      trace,
     });
   } finally {
     admitted();

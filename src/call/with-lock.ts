@@ -1,14 +1,16 @@
+import { isTraced } from '../base/channels.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
+import type { Turn } from '../lease/queue/turn.js';
 import type { Admission } from '../transaction/admission.js';
 import type { Outcome } from '../transaction/call.js';
 import { refuseUnsent } from '../transaction/unsent.js';
 import { CallHooks } from './hooks.js';
 import { JoinableTransaction } from './joinable.js';
 import { HeldLock, type Work } from './lock.js';
-import { type LockCall, LockRequest } from './lock-request.js';
+import { type LockCall, LockRequest, traced } from './lock-request.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases } from './run-under-leases.js';
 
@@ -22,9 +24,10 @@ export type TryResult<R> = { readonly acquired: true; readonly value: R } | { re
 export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
   if (joinable) return await joinable.join(work, call.given);
+  if (call.trace === undefined && isTraced()) return await withLockTraced(parts, call, work);
   const lockRequest = new LockRequest(parts, call);
   // Calls spend their waiting time here, so keep few objects alive: they exist once for every waiting caller.
-  const first = await parts.room.enter(call.keys[0] as string, lockRequest);
+  const first = await enter(parts, call, lockRequest);
   const leases = withOthers(first, parts.room, call.keys, lockRequest);
   const { hooks: running, emit } = parts;
   const hooks = new CallHooks({ running, emit, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
@@ -33,16 +36,26 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
   );
 }
 
+function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
+  return traced(call.operation ?? '$withLock', parts, call, (traced) => withLock(parts, traced, work));
+}
+
+function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: LockRequest<Tx>): Promise<Turn> {
+  const key = keys[0] as string;
+  return trace === undefined ? room.enter(key, request) : trace.wait(() => room.enter(key, request));
+}
+
 /** Runs the work under the leases, then releases them. */
 async function hold<Tx, R>(
   parts: Parts,
-  { client, database, keys, options }: LockCall<Tx>,
+  { client, database, keys, options, trace }: LockCall<Tx>,
   work: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
   hooks: CallHooks,
 ): Promise<R> {
   const abort = new LazyAbort();
+  trace?.had(leases);
   const run = async (tx: Tx, { token }: Admission) => {
     const lock = new HeldLock(keys, token, abort);
     hooks.begin(lock);
@@ -72,11 +85,13 @@ async function hold<Tx, R>(
       successor,
       committing,
       settled: (outcome: Outcome) => hooks.settle(outcome),
+      trace,
     };
     return await runUnderLeases(parts, request, abort, run);
   } finally {
     // The outcome is known, or cannot be found out any more. Nothing here throws.
     leases.release();
+    trace?.released();
   }
 }
 
@@ -88,7 +103,11 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
     return work(tx, lock);
   };
   try {
-    const value = await withLock(parts, { ...call, options: { ...call.options, waitTime: 0 } }, noted);
+    const value = await withLock(
+      parts,
+      { ...call, operation: '$tryWithLock', options: { ...call.options, waitTime: 0 } },
+      noted,
+    );
     return { acquired: true, value };
   } catch (error) {
     // Once the work has begun, the timeout is the work's own, perhaps of another lock.

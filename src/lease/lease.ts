@@ -22,6 +22,8 @@ export class Lease implements Claim {
   readonly shared: boolean;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
+  /** Whether another process had the key when this one first asked for it. */
+  waitedFor = false;
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;

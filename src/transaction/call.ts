@@ -1,3 +1,4 @@
+import type { CallTrace } from '../base/call-trace.js';
 import type { Deadline } from '../base/clock.js';
 import type { LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
@@ -84,4 +85,6 @@ export interface Call<Tx, R> {
   /** Registers `beat`, which is called at each renewal of the leases. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;
+  /** Where somebody listens. */
+  readonly trace?: CallTrace | undefined;
 }

@@ -115,6 +115,7 @@ export class AcquireLoop {
     this.#holder = randomUUID();
     this.#offered = false;
     let known = false;
+    let isElsewhere = false;
     let leaseTime = 0;
     let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
@@ -143,6 +144,7 @@ export class AcquireLoop {
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           lease.contended = answer.contended !== false;
+          lease.waitedFor = isElsewhere;
           if (answer.shared && !first.request.mayShare) {
             this.#dependencies.release(claim);
             // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
@@ -154,6 +156,7 @@ export class AcquireLoop {
           this.#lookError = lease.loss;
           nextLook = 0;
         } else {
+          isElsewhere = true;
           if (answer.holder) this.#dependencies.releaseAgain(answer.holder);
           // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
           nextLook = answer.expiresIn + 1;

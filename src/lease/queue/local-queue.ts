@@ -1,4 +1,5 @@
 import { after, now, type Timer } from '../../base/clock.js';
+import type { LockVia } from '../../base/messages.js';
 import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
@@ -131,13 +132,13 @@ export class LocalQueue {
     this.#state = 'acquiring';
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
-    if (lease) this.#take(lease);
+    if (lease) this.#take(lease, lease.waitedFor ? 'redis' : 'free');
     // A caller entered after all others had given up.
     else if (this.#waiting.size > 0) void this.#acquire();
     else this.#becomeIdle();
   }
 
-  #take(lease: Lease): void {
+  #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
     this.#handovers = 0;
     const first = this.#first;
@@ -150,11 +151,12 @@ export class LocalQueue {
     this.#state = 'holding';
     this.#unsubscribeTimer?.stop();
     if (this.#acquireLoop.listens) this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
-    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#startTurn(first, lease);
-    else this.#passOn(lease);
+    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first))
+      this.#startTurn(first, lease, via);
+    else this.#passOn(lease, via);
   }
 
-  #startTurn(waiter: Waiter, lease: Lease): void {
+  #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
     this.#waiting.delete(waiter);
     const goesOn = this.#waiting.size > 0;
     if (!goesOn) this.#waitTimeouts.stop();
@@ -171,6 +173,7 @@ export class LocalQueue {
     const beganAt = now();
     waiter.startTurn({
       lease,
+      via,
       pass: (take) => {
         const next = this.#first;
         if (passed || left || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
@@ -178,7 +181,7 @@ export class LocalQueue {
         if (taken === undefined) return undefined;
         passed = true;
         this.#handovers++;
-        this.#startTurn(next, lease);
+        this.#startTurn(next, lease, 'commit');
         return taken;
       },
       hint: () => {
@@ -219,11 +222,11 @@ export class LocalQueue {
    * Called when no turn uses the lease any more: passes it to the next caller, yields it to another process, or
    * releases it.
    */
-  #passOn(lease: Lease): void {
+  #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#first;
     if (next && this.#mayPassTo(next, lease)) {
       this.#handovers++;
-      this.#startTurn(next, lease);
+      this.#startTurn(next, lease, via);
     } else if (next && lease.loss === undefined && this.#mayShare(next)) {
       void this.#yield(lease, next.request);
     } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
@@ -296,7 +299,7 @@ export class LocalQueue {
     try {
       if (await this.#dependencies.store.yield(claim)) {
         const kept = new Lease(claim, sentAt, lease.shared);
-        if (kept.loss === undefined) return this.#take(kept);
+        if (kept.loss === undefined) return this.#take(kept, 'lease');
         this.#dependencies.release(claim);
       } else {
         this.#dependencies.rememberPassedOn(claim);

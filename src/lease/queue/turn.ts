@@ -1,9 +1,12 @@
+import type { LockVia } from '../../base/messages.js';
 import type { Lease } from '../lease.js';
 import type { LeaseRequest } from './request.js';
 
 /** The time for which a caller has the key. */
 export interface Turn {
   readonly lease: Lease;
+  /** How the caller came by the lease. */
+  readonly via: LockVia;
   /**
    * Passes the key to the next caller of this process, if the lease suits it and `take` accepts. `take` returns what
    * the next turn begins with.

@@ -126,7 +126,7 @@ export class WaitingRoom {
       ended();
     });
     const look = () => renewal.look(lease);
-    return { lease, pass: () => undefined, hint: () => {}, alone: () => true, look, end };
+    return { lease, via: 'resumed', pass: () => undefined, hint: () => {}, alone: () => true, look, end };
   }
 
   /**
