@@ -71,7 +71,7 @@ export interface LockOptions {
   readonly waitTime?: number | undefined;
   /**
    * How long the lease stands without a renewal; ms, at least 100. It bounds what a crash of the holder costs the
-   * others, so it need not be as long as the work. Default: 30 000.
+   * others, so it need not be as long as the work. Default: 5 000.
    */
   readonly leaseTime?: number | undefined;
   /** Whether the lease is extended while the work runs, at a third of its time. Default: `true`. */
@@ -161,7 +161,7 @@ export const DEFAULTS = {
   wake: 'pubsub',
   pollInterval: 200,
   waitTime: 10_000,
-  leaseTime: 30_000,
+  leaseTime: 5_000,
   renew: true,
   timeout: 30_000,
   reentry: 'join',
