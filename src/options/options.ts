@@ -78,8 +78,8 @@ export interface LockOptions {
   /** How long to wait for the lock; milliseconds, 0 to 2^31 - 1. Default: 10 000. */
   readonly waitTime?: number | undefined;
   /**
-   * How long the lease lasts without a renewal; milliseconds, at least 100. It is what a crash of the holder costs
-   * other callers, so it need not be as long as the work. Default: 30 000.
+   * How long the lease stands without a renewal; ms, at least 100. It bounds what a crash of the holder costs the
+   * others, so it need not be as long as the work. Default: 5 000.
    */
   readonly leaseTime?: number | undefined;
   /** Whether the lease is extended while the work runs, at a third of its time. Default: `true`. */
@@ -177,7 +177,7 @@ export const DEFAULTS = {
   wake: 'pubsub',
   pollInterval: 200,
   waitTime: 10_000,
-  leaseTime: 30_000,
+  leaseTime: 5_000,
   renew: true,
   timeout: 30_000,
   reentry: 'join',

@@ -172,7 +172,7 @@ describe('an option', () => {
     expect(resolveLockOptions(wrong({ waitTime: undefined }), defaults)).toMatchObject({ waitTime: 1 });
     expect(builtIn).toMatchObject({
       waitTime: 10_000,
-      leaseTime: 30_000,
+      leaseTime: 5_000,
       renew: true,
       timeout: 30_000,
       signal: undefined,
