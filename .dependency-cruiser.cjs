@@ -9,7 +9,7 @@ const layer = (name, from, ...to) => ({
 /** Each room of src/, and the rooms and ports that it may import; base/ is for all. */
 const ROOMS = {
   call: ['options/', 'lease/', 'transaction/', 'fencing/', 'database/'],
-  options: [],
+  options: ['lease/stores/memory'],
   lease: [],
   redis: ['lease/store'],
   database: [],
@@ -21,7 +21,7 @@ const ROOMS = {
 };
 /** The three files at the top. */
 const TOP = {
-  index: ['extension', 'call/', 'options/'],
+  index: ['extension', 'call/', 'options/', 'lease/stores/memory'],
   extension: ['assemble', 'call/', 'options/', 'prisma/'],
   assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };

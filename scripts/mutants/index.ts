@@ -4,6 +4,7 @@ import { CALLS } from './calls.js';
 import { CONNECTION } from './connection.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
+import { MEMORY } from './memory.js';
 import type { Mutant } from './mutant.js';
 import { NODES } from './nodes.js';
 import { OUTCOME } from './outcome.js';
@@ -19,6 +20,7 @@ export const MUTANTS: readonly Mutant[] = [
   WRITES,
   LUA,
   LEASE,
+  MEMORY,
   NODES,
   QUORUM,
   CALLS,

@@ -1,4 +1,5 @@
 import type { FencedLockEvent } from '../base/events.js';
+import type { MemoryStore } from '../lease/stores/memory.js';
 
 /** What `fencedLock` takes. */
 export interface FencedLockOptions {
@@ -7,8 +8,10 @@ export interface FencedLockOptions {
    * duplicate of it, on a Cluster over one for each master that has a key somebody waits for. Or a list of clients of servers
    * that know nothing of each other: a key is then had by who has it on more than half of them, so that locking goes on
    * while fewer than half fail. There is no order among processes then. No update is lost with one server or with many.
+   * Or `memoryStore()`, for tests and for an application of one process: what is about the server has no effect then
+   * (`wake`, `pollInterval`, `commandTimeout`, `onRedisUnavailable`).
    */
-  readonly redis: RedisLike | readonly RedisLike[];
+  readonly redis: RedisLike | readonly RedisLike[] | MemoryStore;
   /**
    * How those who wait in other processes hear that a key is free. `pubsub`: a release tells them. `poll`: they look
    * again after a random time, for servers, proxies and users without pub/sub; nothing is published then, so all
@@ -133,8 +136,9 @@ export interface ResolvedLockOptions {
 }
 
 export interface ResolvedOptions {
-  /** One, or each node of a quorum. */
+  /** One, or each node of a quorum; none where there is a memory store. */
   readonly redis: readonly RedisLike[];
+  readonly memory: MemoryStore | undefined;
   readonly wake: 'pubsub' | 'poll' | 'spin';
   readonly pollInterval: number;
   readonly rescue: AdapterLike | undefined;
