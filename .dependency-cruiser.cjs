@@ -18,6 +18,7 @@ const ROOMS = {
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
   base: [],
+  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/'],
 };
 /** The three files at the top. */
 const TOP = {
@@ -97,6 +98,12 @@ module.exports = {
       '^src/redis/(client|keys|topology/slot|store)[.]ts$',
       '^src/lease/(stores/quorum|store)[.]ts$',
     ),
+    {
+      name: 'nothing-imports-the-testing',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/testing/' },
+      to: { path: '^src/testing/' },
+    },
     {
       name: 'nothing-imports-the-cli',
       severity: 'error',

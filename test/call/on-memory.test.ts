@@ -51,12 +51,15 @@ describeWithShop('locks with a memory store', () => {
   test('of two stores, as two processes would have, lose no update, and neither side ends the other', async () => {
     const product = await shop.product(40);
     const clients = [0, 1].map(() => shop.client({ redis: memoryStore() }));
+    const inside = gate();
     const slow = clients[0]?.prisma.$withLock(product.key, async (tx) => {
+      inside.open();
       const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id: product.id } });
       // Longer than the pause after which a former holder of the own room would be ended.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
       await tx.stock.update({ where: { id: product.id }, data: { quantity: quantity - 1 } });
     });
+    await inside.opened;
     const rest = Array.from({ length: 39 }, (_, n) => sell(clients[n % 2]?.prisma as ShopClient, product));
     await Promise.all([slow, ...rest]);
     expect((await shop.row(product.id))?.quantity).toBe(0);
