@@ -9,7 +9,7 @@ const layer = (name, from, ...to) => ({
 /** Each room of src/, and the rooms and ports that it may import; base/ is for all. */
 const ROOMS = {
   call: ['options/', 'lease/', 'transaction/', 'fencing/', 'database/'],
-  options: [],
+  options: ['lease/stores/memory'],
   lease: [],
   redis: ['lease/store'],
   database: [],
@@ -19,10 +19,11 @@ const ROOMS = {
   prisma: ['connection/', 'database/', 'fencing/writes'],
   otel: [],
   base: [],
+  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/'],
 };
 /** The three files at the top. */
 const TOP = {
-  index: ['extension', 'call/', 'options/'],
+  index: ['extension', 'call/', 'options/', 'lease/stores/memory'],
   extension: ['assemble', 'call/', 'options/', 'prisma/'],
   assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
@@ -98,6 +99,12 @@ module.exports = {
       '^src/redis/(client|keys|topology/slot|store)[.]ts$',
       '^src/lease/(stores/quorum|store)[.]ts$',
     ),
+    {
+      name: 'nothing-imports-the-testing',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/testing/' },
+      to: { path: '^src/testing/' },
+    },
     {
       name: 'nothing-imports-the-cli',
       severity: 'error',

@@ -28,8 +28,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const adapter = checkClient(client);
   fenceFactory(adapter);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
-  const redis = storeOf(options, emit);
-  const store = options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
+  const store = storeOf(options, emit);
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
   const handles = new OpenHandles();
@@ -62,7 +61,16 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
 /** How long waiting processes may take to look at a key after a wake-up; milliseconds. */
 const HEARD = 50;
 
-function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions, emit: Emit): LeaseStore {
+function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
+  if (options.memory) return options.memory.connect(options.keyPrefix);
+  const redis = redisStoreOf(options, emit);
+  return options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
+}
+
+function redisStoreOf(
+  { redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions,
+  emit: Emit,
+): LeaseStore {
   const wakeUps = wake === 'pubsub';
   const store = (client: RedisLike, order: { offerTime?: number }, tell = emit) =>
     new RedisStore(
@@ -82,8 +90,10 @@ function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: Resol
  * Clients whose names in Redis have the same prefix share their leases, so they share a waiting room. Other clients do
  * not.
  */
-function roomIdOf({ redis, keyPrefix }: ResolvedOptions): number {
-  const prefixes = redis.map((client) => `${(client as unknown as RedisClient).options?.keyPrefix ?? ''}${keyPrefix}`);
+function roomIdOf({ redis, memory, keyPrefix }: ResolvedOptions): number {
+  const prefixes = memory
+    ? [`memory ${memory.room} ${keyPrefix}`]
+    : redis.map((client) => `${(client as unknown as RedisClient).options?.keyPrefix ?? ''}${keyPrefix}`);
   return createHash('sha256')
     .update(JSON.stringify([...new Set(prefixes)].sort()))
     .digest()

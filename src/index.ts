@@ -38,6 +38,7 @@ export type { Lock } from './call/lock.js';
 export type { LockState } from './call/operators.js';
 export type { TryResult } from './call/with-lock.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
+export { type MemoryStore, memoryStore } from './lease/stores/memory.js';
 export type {
   AdapterLike,
   FencedLockOptions,

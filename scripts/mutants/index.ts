@@ -5,6 +5,7 @@ import { CONNECTION } from './connection.js';
 import { HOOKS } from './hooks.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
+import { MEMORY } from './memory.js';
 import type { Mutant } from './mutant.js';
 import { NODES } from './nodes.js';
 import { OUTCOME } from './outcome.js';
@@ -20,6 +21,7 @@ export const MUTANTS: readonly Mutant[] = [
   WRITES,
   LUA,
   LEASE,
+  MEMORY,
   NODES,
   QUORUM,
   CALLS,

@@ -1,4 +1,5 @@
 import type { FencedLockEvent } from '../base/events.js';
+import type { MemoryStore } from '../lease/stores/memory.js';
 
 /** The options of `fencedLock`. */
 export interface FencedLockOptions {
@@ -7,8 +8,10 @@ export interface FencedLockOptions {
    * duplicate of it; on a Cluster, one for each master that has a key with a waiting caller. Or a list of clients of
    * independent servers: a holder then needs more than half of them, so that locking goes on while fewer than half
    * fail, but processes are not served in order. No update is lost either way.
+   * Or `memoryStore()`, for tests and for an application of one process: what is about the server has no effect then
+   * (`wake`, `pollInterval`, `commandTimeout`, `onRedisUnavailable`).
    */
-  readonly redis: RedisLike | readonly RedisLike[];
+  readonly redis: RedisLike | readonly RedisLike[] | MemoryStore;
   /**
    * How waiting processes learn that a key is free. `pubsub`: a release publishes a message. `poll`: they look again
    * after a random time, for servers, proxies and users without pub/sub; releases publish nothing, so all clients of
@@ -149,8 +152,9 @@ export interface ResolvedLockOptions {
 }
 
 export interface ResolvedOptions {
-  /** One client, or one for each node of a quorum. */
+  /** One, or each node of a quorum; none where there is a memory store. */
   readonly redis: readonly RedisLike[];
+  readonly memory: MemoryStore | undefined;
   readonly wake: 'pubsub' | 'poll' | 'spin';
   readonly pollInterval: number;
   readonly rescue: AdapterLike | undefined;

@@ -1,5 +1,6 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
+import type { MemoryStore } from '../lease/stores/memory.js';
 import {
   DEFAULTS,
   type FencedLockOptions,
@@ -65,7 +66,8 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   checkNames('options', options, OPTION_NAMES);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
-  const clients = nodes(redis);
+  const memory = memoryOf(redis);
+  const clients = memory ? [] : nodes(redis as RedisLike | readonly RedisLike[]);
   for (const client of clients) checkKeyPrefix(client, keyPrefix);
   if (rescue !== undefined && typeof rescue?.connect !== 'function') {
     throw new InvalidOptionError('rescue', 'must be a driver adapter such as new PrismaPg({ connectionString }).');
@@ -82,7 +84,8 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   }
   return {
     redis: clients,
-    wake: how,
+    memory,
+    wake: memory ? 'pubsub' : how,
     pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
     keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),
@@ -150,6 +153,11 @@ const BUILT_IN: ResolvedLockOptions = {
   maxWait: undefined,
 };
 
+/** By its mark: it may have been made by another copy of this package. */
+function memoryOf(redis: unknown): MemoryStore | undefined {
+  return (redis as Partial<MemoryStore> | null | undefined)?.kind === 'memory' ? (redis as MemoryStore) : undefined;
+}
+
 function nodes(redis: RedisLike | readonly RedisLike[]): readonly RedisLike[] {
   const clients: readonly RedisLike[] = Array.isArray(redis) ? [...redis] : [redis as RedisLike];
   if (clients.length === 0) throw new InvalidOptionError('redis', 'must name at least one client.');
@@ -189,6 +197,7 @@ interface AddressedLike {
 }
 
 function checkRedis(redis: unknown): void {
+  if (memoryOf(redis)) throw new InvalidOptionError('redis', 'must be a memory store alone, or a list of clients.');
   const client = redis as Partial<RedisLike & { mode: string }> | null | undefined;
   if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
     throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url), or a list of clients.');

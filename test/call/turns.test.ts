@@ -1,4 +1,5 @@
-import { expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
+import { memoryStore } from '../../src/index.js';
 import { Monitor } from '../redis/monitor.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -6,23 +7,66 @@ import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.j
 describeWithShop('turns', () => {
   const shop = new Shop();
 
-  test('go to the callers of one process in the order in which they asked, and so they finish', async () => {
-    const { id, key } = await shop.product(64);
-    const { prisma } = shop.client();
-    const finished: number[] = [];
-    const tokens: bigint[] = [];
-    await Promise.all(
-      Array.from({ length: 64 }, async (_, caller) => {
-        await prisma.$withLock(key, async (tx, { token }) => {
-          tokens[caller] = token;
-          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-        });
-        finished.push(caller);
-      }),
-    );
-    expect(finished).toEqual(Array.from({ length: 64 }, (_, caller) => caller));
-    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-    expect((await shop.row(id))?.quantity).toBe(0);
+  describe.each([
+    ['on Redis', undefined],
+    ['with a memory store', memoryStore()],
+  ])('%s', (_, store) => {
+    test('go to the callers of one process in the order in which they asked, and so they finish', async () => {
+      const { id, key } = await shop.product(64);
+      const { prisma } = shop.client({ ...(store && { redis: store }) });
+      const finished: number[] = [];
+      const tokens: bigint[] = [];
+      await Promise.all(
+        Array.from({ length: 64 }, async (_, caller) => {
+          await prisma.$withLock(key, async (tx, { token }) => {
+            tokens[caller] = token;
+            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+          });
+          finished.push(caller);
+        }),
+      );
+      expect(finished).toEqual(Array.from({ length: 64 }, (_, caller) => caller));
+      expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
+      expect((await shop.row(id))?.quantity).toBe(0);
+    });
+
+    test('go on after one that was rolled back, and the next one finds nothing of it', async () => {
+      const { id, key } = await shop.product(10);
+      const { prisma } = shop.client({ ...(store && { redis: store }) });
+      const turns = await Promise.allSettled(
+        [false, true, false, true, false].map((fails) =>
+          prisma.$withLock(key, async (tx) => {
+            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+            if (fails) throw new Error('no sale');
+          }),
+        ),
+      );
+      expect(turns.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+      ]);
+      expect((await shop.row(id))?.quantity).toBe(7);
+    });
+
+    test('go on past a caller that has given up', async () => {
+      const { key } = await shop.product(10);
+      const { prisma } = shop.client({ ...(store && { redis: store }) });
+      const goOn = gate();
+      const held = prisma.$withLock(key, () => goOn.opened);
+      const abort = new AbortController();
+      const impatient = prisma.$withLock(key, () => 'in', { signal: abort.signal }).catch((error: unknown) => error);
+      const late = prisma.$withLock(key, () => 'in', { waitTime: 30 });
+      const last = prisma.$withLock(key, () => 'last');
+      await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
+      abort.abort('closing time');
+      expect(await impatient).toBe('closing time');
+      goOn.open();
+      await held;
+      expect(await last).toBe('last');
+    });
   });
 
   test('pass from caller to caller of one process without Redis', async () => {
@@ -34,38 +78,6 @@ describeWithShop('turns', () => {
     const sent = (await monitor.about(key)).filter(([verb]) => verb === 'evalsha' || verb === 'eval');
     // The lease, taken and given back; each once more where the server had not seen the script.
     expect(sent.length).toBeLessThanOrEqual(6);
-  });
-
-  test('go on after one that was rolled back, and the next one finds nothing of it', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const turns = await Promise.allSettled(
-      [false, true, false, true, false].map((fails) =>
-        prisma.$withLock(key, async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-          if (fails) throw new Error('no sale');
-        }),
-      ),
-    );
-    expect(turns.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled']);
-    expect((await shop.row(id))?.quantity).toBe(7);
-  });
-
-  test('go on past a caller that has given up', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const goOn = gate();
-    const held = prisma.$withLock(key, () => goOn.opened);
-    const abort = new AbortController();
-    const impatient = prisma.$withLock(key, () => 'in', { signal: abort.signal }).catch((error: unknown) => error);
-    const late = prisma.$withLock(key, () => 'in', { waitTime: 30 });
-    const last = prisma.$withLock(key, () => 'last');
-    await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
-    abort.abort('closing time');
-    expect(await impatient).toBe('closing time');
-    goOn.open();
-    await held;
-    expect(await last).toBe('last');
   });
 
   /** Whose turn it was, in the order of the tokens, when the callers of all clients had asked before the first turn. */

@@ -8,6 +8,7 @@ import type { Turn } from '../../src/lease/queue/turn.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
 import { Renewal } from '../../src/lease/renewal.js';
 import type { LeaseStore } from '../../src/lease/store.js';
+import type { MemoryStore } from '../../src/lease/stores/memory.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { ObservedStore } from './queue/observed-store.js';
@@ -94,6 +95,15 @@ export class Actor extends Party {
     this.redis.stream?.on('error', () => {});
     this.redis.disconnect();
   }
+}
+
+/** In memory. */
+export class MemoryActor extends Party {
+  constructor(memory: MemoryStore, options: Partial<WaitingRoomOptions> = {}) {
+    super(() => memory.connect(PREFIX), options);
+  }
+
+  disconnect(): void {}
 }
 
 export function connect(url: string, options: ActorOptions['redis'] = {}): Redis {

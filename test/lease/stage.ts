@@ -1,10 +1,21 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest';
 import type { Turn } from '../../src/lease/queue/turn.js';
+import type { WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
+import { memoryStore } from '../../src/lease/stores/memory.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { Monitor } from '../redis/monitor.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
-import { Actor, type ActorOptions, type Asked, leaseName, queueName, receivers } from './actors.js';
+import {
+  Actor,
+  type ActorOptions,
+  type Asked,
+  leaseName,
+  MemoryActor,
+  type Party,
+  queueName,
+  receivers,
+} from './actors.js';
 import { timers } from './counted-clock.js';
 
 /** What the tests of the waiting room work with: the shared Redis, a line to it that can be broken, and who watches. */
@@ -55,8 +66,36 @@ export function throughProxy({ proxy }: Stage, options: Omit<ActorOptions, 'url'
   return new Actor({ url: proxy.url(url()), ...options });
 }
 
+/** What keeps the leases of a suite that runs on each of them. */
+export interface Site {
+  readonly name: string;
+  actor(options?: Partial<WaitingRoomOptions>): Party;
+  /** Nobody waits or has a turn, in this process or in the store; no timer. */
+  expectNothingLeft(contender: Party, key: string): Promise<void>;
+}
+
+export function sites(stage: () => Stage): Site[] {
+  const memory = memoryStore();
+  return [
+    {
+      name: 'on Redis',
+      actor: direct,
+      expectNothingLeft: (contender, key) => expectNothingLeft(stage(), contender, key),
+    },
+    {
+      name: 'in memory',
+      actor: (options) => new MemoryActor(memory, options),
+      async expectNothingLeft(contender, key) {
+        await contender.room.close();
+        expect([contender.room.waiting(key), contender.room.isFree(key), timers.size]).toEqual([0, true, 0]);
+        expect(await contender.store.inspect(key)).toMatchObject({ holder: undefined, waiting: 0 });
+      },
+    },
+  ];
+}
+
 /** A contender that has looked twice, has its place in the queue, and sleeps. */
-export async function asleep(contender: Actor, key: string, asked: Asked = {}): Promise<{ turn: Promise<Turn> }> {
+export async function asleep(contender: Party, key: string, asked: Asked = {}): Promise<{ turn: Promise<Turn> }> {
   const before = contender.store.answers.count;
   const turn = contender.acquire(key, asked);
   await contender.store.answers.reach(before + 2);
@@ -74,7 +113,7 @@ export function namesOfScripts(lines: readonly string[][]): string[] {
 }
 
 /** Nobody waits, has a turn, or has something to give back; no place in the queue, no subscription, no timer. */
-export async function expectNothingLeft({ admin }: Stage, contender: Actor, key: string): Promise<void> {
+export async function expectNothingLeft({ admin }: Stage, contender: Party, key: string): Promise<void> {
   expect(contender.room.waiting(key)).toBe(0);
   // Turns nobody away, and resolves only where nothing is left.
   await contender.room.close();

@@ -1,6 +1,7 @@
 import { type RedisOptions as AnyOptions, Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
+import { memoryStore } from '../../src/lease/stores/memory.js';
 import type { FencedLockOptions } from '../../src/options/options.js';
 import { resolveOptions } from '../../src/options/validate-options.js';
 
@@ -82,6 +83,26 @@ describe('the interval of looks', () => {
     expect(refusal({ redis: client(), pollInterval: 100, ...options })).toMatchObject({
       option: 'pollInterval',
       message: expect.stringContaining("without `wake: 'poll'` or `wake: 'spin'`"),
+    });
+  });
+});
+
+describe('a memory store', () => {
+  test('is taken alone, and hears wake-ups whatever is said of a server', () => {
+    const redis = memoryStore();
+    expect(resolveOptions({ redis })).toMatchObject({ redis: [], memory: redis, wake: 'pubsub' });
+    expect(resolveOptions({ redis, wake: 'poll', pollInterval: 50 })).toMatchObject({ memory: redis, wake: 'pubsub' });
+  });
+
+  test('of another copy of this package is taken, too', () => {
+    const redis = { ...memoryStore() };
+    expect(resolveOptions({ redis }).memory).toBe(redis);
+  });
+
+  test('is refused among several nodes', () => {
+    expect(refusal({ redis: [client(), memoryStore()] })).toMatchObject({
+      option: 'redis',
+      message: expect.stringContaining('memory store'),
     });
   });
 });

@@ -1,8 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { LockTimeoutError } from '../../../src/base/errors.js';
 import { describeWithShop } from '../../support/shop.js';
 import { someKey, Tally, turnOfLoop } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../stage.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from '../stage.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
@@ -12,100 +12,102 @@ vi.mock('../../../src/base/clock.js', async (original) => {
 describeWithShop('the callers of one process', () => {
   const stage = setStage();
 
-  test('get the lease in the order in which they came', async () => {
-    const [holder, actor] = [direct(), direct()];
-    const key = someKey();
-    const first = await holder.acquire(key);
-    const order: number[] = [];
-    const callers = Array.from({ length: 20 }, async (_, index) => {
-      const turn = await actor.acquire(key);
-      order.push(index);
-      await actor.release(turn);
+  describe.each(sites(stage))('$name', ({ actor, expectNothingLeft }) => {
+    test('get the lease in the order in which they came', async () => {
+      const [holder, caller] = [actor(), actor()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      const order: number[] = [];
+      const callers = Array.from({ length: 20 }, async (_, index) => {
+        const turn = await caller.acquire(key);
+        order.push(index);
+        await caller.release(turn);
+      });
+      await caller.store.answers.reach(2);
+      await holder.release(first);
+      await Promise.all(callers);
+      expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
     });
-    await actor.store.answers.reach(2);
-    await holder.release(first);
-    await Promise.all(callers);
-    expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
-  });
 
-  test('one that gives up just after it was called has its turn, and the next one comes behind it', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const first = await actor.acquire(key);
-    const caller = new AbortController();
-    const called = actor.acquire(key, { signal: caller.signal });
-    const next = actor.acquire(key);
-    first.end();
-    caller.abort(new Error('too late'));
-    const second = await called;
-    await turnOfLoop();
-    expect(actor.room.waiting(key)).toBe(1);
-    second.end();
-    await actor.release(await next);
-    await expectNothingLeft(stage(), actor, key);
-  });
+    test('one that gives up just after it was called has its turn, and the next one comes behind it', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const first = await caller.acquire(key);
+      const abort = new AbortController();
+      const called = caller.acquire(key, { signal: abort.signal });
+      const next = caller.acquire(key);
+      first.end();
+      abort.abort(new Error('too late'));
+      const second = await called;
+      await turnOfLoop();
+      expect(caller.room.waiting(key)).toBe(1);
+      second.end();
+      await caller.release(await next);
+      await expectNothingLeft(caller, key);
+    });
 
-  test('one that gives up just before it would be called is passed over', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const first = await actor.acquire(key);
-    const caller = new AbortController();
-    const gone = actor.acquire(key, { signal: caller.signal });
-    const next = actor.acquire(key);
-    caller.abort('enough');
-    first.end();
-    await expect(gone).rejects.toBe('enough');
-    await actor.release(await next);
-    await expectNothingLeft(stage(), actor, key);
-  });
+    test('one that gives up just before it would be called is passed over', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const first = await caller.acquire(key);
+      const abort = new AbortController();
+      const gone = caller.acquire(key, { signal: abort.signal });
+      const next = caller.acquire(key);
+      abort.abort('enough');
+      first.end();
+      await expect(gone).rejects.toBe('enough');
+      await caller.release(await next);
+      await expectNothingLeft(caller, key);
+    });
 
-  test('leaving twice calls one caller, not two', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const first = await actor.acquire(key);
-    const second = actor.acquire(key);
-    void actor.acquire(key);
-    first.end();
-    first.end();
-    await second;
-    await turnOfLoop();
-    expect(actor.room.waiting(key)).toBe(1);
-  });
+    test('leaving twice calls one caller, not two', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const first = await caller.acquire(key);
+      const second = caller.acquire(key);
+      void caller.acquire(key);
+      first.end();
+      first.end();
+      await second;
+      await turnOfLoop();
+      expect(caller.room.waiting(key)).toBe(1);
+    });
 
-  test('one that fails at the head lets the next one go on', async () => {
-    const actor = direct();
-    const [holder, key] = [direct(), someKey()];
-    const first = await holder.acquire(key);
-    const failing = actor.acquire(key, { waitTime: 100 });
-    const next = actor.acquire(key);
-    await expect(failing).rejects.toBeInstanceOf(LockTimeoutError);
-    await holder.release(first);
-    await actor.release(await next);
-    await expectNothingLeft(stage(), actor, key);
-  });
+    test('one that fails at the head lets the next one go on', async () => {
+      const caller = actor();
+      const [holder, key] = [actor(), someKey()];
+      const first = await holder.acquire(key);
+      const failing = caller.acquire(key, { waitTime: 100 });
+      const next = caller.acquire(key);
+      await expect(failing).rejects.toBeInstanceOf(LockTimeoutError);
+      await holder.release(first);
+      await caller.release(await next);
+      await expectNothingLeft(caller, key);
+    });
 
-  test('one without a wait time is refused at once where another one is before it, and Redis is not asked', async () => {
-    const [holder, actor] = [direct(), direct()];
-    const key = someKey();
-    const first = await holder.acquire(key);
-    const second = holder.acquire(key);
-    await expect(holder.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-    const { turn } = await asleep(actor, key);
-    await expect(actor.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-    expect([holder.store.looks.count, actor.store.looks.count]).toEqual([1, 2]);
-    first.end();
-    await holder.release(await second);
-    await actor.release(await turn);
-  });
+    test('one without a wait time is refused at once where another one is before it, and Redis is not asked', async () => {
+      const [holder, caller] = [actor(), actor()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      const second = holder.acquire(key);
+      await expect(holder.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+      const { turn } = await asleep(caller, key);
+      await expect(caller.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+      expect([holder.store.looks.count, caller.store.looks.count]).toEqual([1, 2]);
+      first.end();
+      await holder.release(await second);
+      await caller.release(await turn);
+    });
 
-  test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const discarded: string[] = [];
-    const preopenOf = (who: string) => ({ preopen: { open: () => {}, discard: () => void discarded.push(who) } });
-    const first = await actor.acquire(key, preopenOf('first'));
-    expect(discarded).toEqual([]);
-    const second = actor.acquire(key, preopenOf('second'));
-    expect(discarded).toEqual(['second']);
-    first.end();
-    await actor.release(await second);
-    expect(discarded).toEqual(['second']);
+    test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const discarded: string[] = [];
+      const preopenOf = (who: string) => ({ preopen: { open: () => {}, discard: () => void discarded.push(who) } });
+      const first = await caller.acquire(key, preopenOf('first'));
+      expect(discarded).toEqual([]);
+      const second = caller.acquire(key, preopenOf('second'));
+      expect(discarded).toEqual(['second']);
+      first.end();
+      await caller.release(await second);
+      expect(discarded).toEqual(['second']);
+    });
   });
 
   test('300 wait for one key and send Redis nothing: one of them looks, twice', async () => {

@@ -1,0 +1,61 @@
+import type { Mutant } from './mutant.js';
+
+const file = 'src/lease/stores/memory.ts';
+const leases = 'src/lease/stores/memory-leases.ts';
+const tests = ['test/lease/stores/memory'];
+
+export const MEMORY: readonly Mutant[] = [
+  {
+    name: 'memory store: two stores are one room in Postgres',
+    file,
+    change: [['randomInt(2 ** 31)', '0 * randomInt(2 ** 31)']],
+    tests: ['test/call/on-memory'],
+    only: 'neither side ends the other',
+    why: 'A process with a memory store would end healthy transactions of another one.',
+  },
+  {
+    name: 'memory store: wakes in the context of the one that tells',
+    file,
+    change: [
+      [
+        'if (watcher.open) this.#context.runInAsyncScope(watcher.wake, undefined, wakeUp)',
+        'if (watcher.open) watcher.wake(wakeUp)',
+      ],
+    ],
+    tests,
+    only: 'async context',
+    why: 'What a waiter begins then would count as a part of the lock of the one before.',
+  },
+  {
+    name: 'memory store: offers a key to one that has ended',
+    file: leases,
+    change: [['      if (!first.receiver.hears(key)) continue;\n', '']],
+    tests,
+    only: 'killed is skipped',
+    why: 'Those behind it would wait for an offer that nobody takes.',
+  },
+  {
+    name: 'memory store: a look at a free key passes over those who wait',
+    file,
+    change: [['[undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }))', 'true']],
+    tests,
+    only: 'makes the offer to the first',
+    why: 'Not first come, first served any more.',
+  },
+  {
+    name: 'memory store: a renewal that finds nothing tells nobody',
+    file,
+    change: [['      else if (present === undefined) this.#passOn(key);\n', '']],
+    tests,
+    only: 'a renewal that finds nothing wakes',
+    why: 'Those who wait would sleep to the end of a lease that is lost.',
+  },
+  {
+    name: 'memory store: keeps what has ended',
+    file: leases,
+    change: [['if (this.#entries.size >= this.#sweepAt) this.#sweep();', '']],
+    tests,
+    only: 'are not kept',
+    why: 'Each key that was ever held would stay in memory.',
+  },
+];

@@ -1,0 +1,188 @@
+import { AsyncResource } from 'node:async_hooks';
+import { randomInt } from 'node:crypto';
+import {
+  type AcquireResult,
+  type Claim,
+  type Extension,
+  isInUse,
+  type KeyState,
+  type LeaseStore,
+  type Look,
+  type Reach,
+  type WakeUp,
+  type Watch,
+} from '../store.js';
+import { MemoryLeases, type Receiver } from './memory-leases.js';
+
+/** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
+const OFFER = { offerTime: 1_000 };
+/** It is a part of this process. */
+const REACH: Reach = { ready: true, away: false, refused: false, says: 'in the memory of this process' };
+
+/**
+ * Leases and queues in the memory of one process, in place of Redis: for tests, and for an application of one process. All
+ * clients that are given the same object share them, and no other process does. Postgres keeps every promise about
+ * transactions under a key, whoever else writes: callers of another process wait in Postgres then.
+ */
+export interface MemoryStore {
+  readonly kind: 'memory';
+  /** Loses every lease and every place in the queues at once, as FLUSHALL does in Redis. */
+  flush(): void;
+  /** For `fencedLock` alone: a client of these leases. */
+  connect(keyPrefix: string): LeaseStore;
+  /** For `fencedLock` alone: what its holders are known by in Postgres. A number of 31 bits. */
+  readonly room: number;
+}
+
+/** Makes a store for the option `redis` of `fencedLock`. @see MemoryStore */
+export function memoryStore(): MemoryStore {
+  const prefixes = new Map<string, MemoryLeases>();
+  return {
+    kind: 'memory',
+    // Another process with such a store knows nothing of these leases: holders of the one are no former holders of the other.
+    room: randomInt(2 ** 31),
+    flush: () => {
+      for (const leases of prefixes.values()) leases.flush();
+    },
+    connect: (keyPrefix) => {
+      const leases = prefixes.get(keyPrefix) ?? new MemoryLeases();
+      prefixes.set(keyPrefix, leases);
+      return new MemoryClient(leases);
+    },
+  };
+}
+
+/** What watches one key. */
+interface Watcher {
+  readonly wake: (wakeUp: WakeUp) => void;
+  open: boolean;
+}
+
+/** One client of the leases, as one of Redis is. What a script of lua/ does there is one method here, without any `await`. */
+class MemoryClient implements LeaseStore, Receiver {
+  readonly reach = REACH;
+  readonly #leases: MemoryLeases;
+  readonly #watchers = new Map<string, Set<Watcher>>();
+  /** Wakes in the async context that this was made in, as a socket would: the one that tells is inside of its own lock. */
+  readonly #context = new AsyncResource('FencedLockMemoryStore');
+
+  constructor(leases: MemoryLeases) {
+    this.#leases = leases;
+  }
+
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0 }: Look = {}): Promise<AcquireResult> {
+    const leases = this.#leases;
+    // A key that lost its holder told nobody, so whoever looks makes the offer.
+    const isFree = leases.holderOf(key) === undefined;
+    const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }));
+    if (isOwn || leases.holderOf(key) === holder) {
+      leases.put(key, holder, leaseTime);
+      return { taken: true, contended: leases.waiting(key) > 0 };
+    }
+    if (enter > 0) leases.enter(key, holder, this, enter);
+    return { taken: false, expiresIn: Math.max(1, leases.leftOf(key)), holder: leases.holderOf(key) ?? '' };
+  }
+
+  async extend(claims: readonly Claim[]): Promise<Extension[]> {
+    return claims.map(({ key, holder, leaseTime }) => {
+      const present = this.#leases.holderOf(key);
+      if (present === holder) this.#leases.put(key, holder, leaseTime);
+      // Those who wait do not know that nobody has it, and would sleep to the end of the lost lease.
+      else if (present === undefined) this.#passOn(key);
+      return present === holder ? 'extended' : 'gone';
+    });
+  }
+
+  async yield({ key, holder, leaseTime }: Claim): Promise<boolean> {
+    const present = this.#leases.holderOf(key);
+    if (present !== undefined && present !== holder) return false;
+    if (this.#leases.passOn(key, OFFER) !== undefined) return false;
+    if (present === undefined) this.#leases.tell(key, 'look');
+    else this.#leases.put(key, holder, leaseTime);
+    return present !== undefined;
+  }
+
+  async release({ key, holder }: Claim, quietly = false): Promise<void> {
+    this.#leases.leave(key, holder);
+    const present = this.#leases.holderOf(key);
+    if (present === undefined || present === holder) this.#passOn(key, quietly);
+  }
+
+  async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+    const watcher: Watcher = { wake, open: true };
+    const watchers = this.#watchers.get(key) ?? new Set();
+    this.#watchers.set(key, watchers.add(watcher));
+    this.#leases.receivers.add(this);
+    return {
+      close: () => this.#close(key, watcher),
+      get hears() {
+        return watcher.open;
+      },
+    };
+  }
+
+  async hint({ key, holder }: Claim): Promise<void> {
+    const next = this.#leases.firstOf(key);
+    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { next });
+  }
+
+  async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
+    const present = this.#leases.holderOf(key);
+    if (present === undefined || ![holder, successor].includes(present)) return false;
+    this.#leases.put(key, successor, leaseTime);
+    this.#leases.tell(key, 'look');
+    return true;
+  }
+
+  async inspect(key: string): Promise<KeyState> {
+    const [holder, waiting] = [this.#leases.holderOf(key), this.#leases.waiting(key)];
+    return { key, holder, expiresIn: holder === undefined ? 0 : this.#leases.leftOf(key), waiting };
+  }
+
+  async list(): Promise<readonly KeyState[]> {
+    const states = await Promise.all(this.#leases.keys().map((key) => this.inspect(key)));
+    return states.filter(isInUse);
+  }
+
+  async force(key: string, holder: string): Promise<boolean> {
+    if (this.#leases.holderOf(key) !== holder) return false;
+    this.#passOn(key);
+    return true;
+  }
+
+  /** It never goes away. */
+  onReturn(): () => void {
+    return () => {};
+  }
+
+  async close(): Promise<void> {
+    for (const [key, watchers] of this.#watchers) for (const watcher of watchers) this.#close(key, watcher);
+  }
+
+  hears(key: string): boolean {
+    return this.#watchers.has(key);
+  }
+
+  tell(key: string, wakeUp: WakeUp): void {
+    for (const watcher of this.#watchers.get(key) ?? []) {
+      // As over a network: the one that tells goes on first. By a promise, because fake timers may hold up microtasks.
+      void Promise.resolve().then(() => {
+        if (watcher.open) this.#context.runInAsyncScope(watcher.wake, undefined, wakeUp);
+      });
+    }
+  }
+
+  #passOn(key: string, quietly = false): void {
+    if (this.#leases.passOn(key, { ...OFFER, quietly }) !== undefined) return;
+    this.#leases.free(key);
+    if (!quietly) this.#leases.tell(key, 'look');
+  }
+
+  #close(key: string, watcher: Watcher): void {
+    watcher.open = false;
+    const watchers = this.#watchers.get(key);
+    if (!watchers?.delete(watcher) || watchers.size > 0) return;
+    this.#watchers.delete(key);
+    if (this.#watchers.size === 0) this.#leases.receivers.delete(this);
+  }
+}

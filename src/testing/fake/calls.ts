@@ -1,0 +1,42 @@
+/** What became of a call so far. */
+export type FakeOutcome = 'waiting' | 'working' | 'held' | 'committed' | 'rolled back' | 'unknown' | 'not acquired';
+
+/** One call, as a test looks at it. */
+export interface FakeCall {
+  readonly method: '$withLock' | '$tryWithLock' | '$lock' | '$resumeLock' | '$transaction';
+  /** In the order in which they are taken. */
+  readonly keys: readonly string[];
+  /** Those that somebody else had when the call came to them. */
+  readonly waitedFor: readonly string[];
+  /** Rises from turn to turn; `undefined` before its turn. */
+  readonly token: bigint | undefined;
+  /** `held`: of a handle. */
+  readonly outcome: FakeOutcome;
+  /** Why it was rolled back or is unknown, or why the lock was not had. */
+  readonly error: unknown;
+}
+
+/** A call that is under way. */
+export class CallRecord implements FakeCall {
+  readonly method: FakeCall['method'];
+  readonly keys: readonly string[];
+  readonly waitedFor: string[] = [];
+  token: bigint | undefined;
+  outcome: FakeOutcome = 'waiting';
+  error: unknown;
+
+  constructor(method: FakeCall['method'], keys: readonly string[]) {
+    this.method = method;
+    this.keys = keys;
+  }
+
+  begin(token: bigint): void {
+    this.token = token;
+    this.outcome = 'working';
+  }
+
+  end(outcome: FakeOutcome, error?: unknown): void {
+    this.outcome = outcome;
+    this.error = error;
+  }
+}

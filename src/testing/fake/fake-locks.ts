@@ -1,0 +1,279 @@
+import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
+import { findJoinable } from '../../base/held-keys.js';
+import type { LockHandle } from '../../call/handle.js';
+import { JoinableTransaction } from '../../call/joinable.js';
+import type { Lock, Work } from '../../call/lock.js';
+import type { LockState } from '../../call/operators.js';
+import type { TryResult } from '../../call/with-lock.js';
+import { memoryStore } from '../../lease/stores/memory.js';
+import type { LockOptions, ResolvedLockOptions } from '../../options/options.js';
+import { checkKey, checkKeys, checkParts, checkState, checkWork } from '../../options/validate-arguments.js';
+import { resolveLockOptions, resolveOptions } from '../../options/validate-options.js';
+import { CallRecord, type FakeCall } from './calls.js';
+import { FakeHandle } from './handle.js';
+import { type Next, type Plan, Script } from './script.js';
+import { noClient } from './statements.js';
+import { fakeTransaction } from './transaction.js';
+import { type FakeTurn, Turns } from './turns.js';
+
+type Keys = string | readonly string[];
+
+/** What a test makes of a model. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever the test works on
+type Anything = any;
+
+/** The client of a fake that was given no type. */
+export interface AnyClient {
+  $withLock<R>(
+    key: Keys,
+    fn: (tx: Record<string, Anything>, lock: Lock) => R | Promise<R>,
+    options?: LockOptions,
+  ): Promise<R>;
+  $tryWithLock<R>(
+    key: Keys,
+    fn: (tx: Record<string, Anything>, lock: Lock) => R | Promise<R>,
+    options?: Omit<LockOptions, 'waitTime'>,
+  ): Promise<TryResult<R>>;
+  $lock(key: Keys, options?: LockOptions): Promise<LockHandle<Record<string, Anything>>>;
+  readonly [name: string]: Anything;
+}
+
+/** Locks of one test, without a server. */
+export interface FakeLocks<Client> {
+  /** What the code under test is given. */
+  readonly prisma: Client;
+  /** All calls, in the order in which they came. */
+  readonly calls: readonly FakeCall[];
+  /** Says what becomes of the next call, or of the next one of this key. */
+  next(key?: string): Next;
+  /** Takes a key as another process would; resolves when it has it. Give it back by `release()`. */
+  hold(key: Keys): Promise<{ release(): void }>;
+  /** Whoever has the key loses its lease now, as if Redis had been flushed. `false` if nobody has it. */
+  lose(key: string): boolean;
+  /** Resolves when so many callers wait for the key. Default: one. */
+  waiting(key: string, count?: number): Promise<void>;
+  /** How many entries of the script no call has taken. */
+  readonly unused: number;
+  /** Forgets the calls and the script, for the next test. What is held stays. */
+  reset(): void;
+}
+
+/**
+ * A client with locks that need no server, for unit tests: serial per key in this process, with rising tokens and the real
+ * errors. Nothing is rolled back, because `prisma` is the test's own: a few functions, or a mock of your client.
+ *
+ * Waits by the timers that are in force when a call is made, so a test runner's fake timers end them.
+ *
+ * @param prisma what the functions under locks work on. Default: nothing, and each use is an error that says so.
+ * @throws InvalidOptionError for an option that `fencedLock` would refuse.
+ */
+export function fakeLocks<Client extends object = AnyClient>(
+  prisma: object = noClient(),
+  options: { readonly defaults?: LockOptions; readonly unsetKeyParts?: 'throw' | 'allow' } = {},
+): FakeLocks<Client> {
+  const { defaults, unsetKeyParts } = resolveOptions({ redis: memoryStore(), ...options });
+  return new Fake(prisma, defaults, unsetKeyParts === 'throw') as unknown as FakeLocks<Client>;
+}
+
+class Fake implements Omit<FakeLocks<object>, 'prisma'> {
+  readonly prisma: object;
+  calls: CallRecord[] = [];
+  readonly #base: object;
+  readonly #defaults: ResolvedLockOptions;
+  readonly #checksParts: boolean;
+  readonly #turns = new Turns();
+  readonly #script = new Script();
+  readonly #handles = new Set<FakeHandle>();
+  readonly #tokens = new Map<string, { token: bigint; turns: bigint; admittedAt: Date }>();
+  #token = 0n;
+
+  constructor(base: object, defaults: ResolvedLockOptions, checksParts: boolean) {
+    this.#base = base;
+    this.#defaults = defaults;
+    this.#checksParts = checksParts;
+    const methods = this.#methods();
+    this.prisma = new Proxy(base, {
+      get: (target, name) => (name in methods ? Reflect.get(methods, name) : Reflect.get(target, name)),
+      has: (target, name) => name in methods || Reflect.has(target, name),
+    });
+  }
+
+  get unused(): number {
+    return this.#script.left;
+  }
+
+  next(key?: string): Next {
+    return this.#script.next(key === undefined ? undefined : checkKey(key));
+  }
+
+  async hold(key: Keys): Promise<{ release(): void }> {
+    const wait = { waitTime: 2 ** 31 - 1, signal: undefined, onWait: () => {} };
+    const turn = await this.#turns.take(checkKeys(key), wait);
+    return { release: () => turn.release() };
+  }
+
+  lose(key: string): boolean {
+    const holder = this.#turns.holderOf(key);
+    holder?.lose();
+    return holder !== undefined;
+  }
+
+  waiting(key: string, count = 1): Promise<void> {
+    return this.#turns.untilWaiting(checkKey(key), count);
+  }
+
+  reset(): void {
+    this.calls = [];
+    this.#script.clear();
+  }
+
+  #methods(): object {
+    const locks = this;
+    return {
+      async $withLock(key: unknown, fn: Work<object, unknown>, options: LockOptions = {}) {
+        return await locks.#withLock('$withLock', key, fn, options);
+      },
+      async $tryWithLock(key: unknown, fn: Work<object, unknown>, options: LockOptions = {}) {
+        if ('waitTime' in options) {
+          throw new InvalidOptionError('waitTime', 'has no place in $tryWithLock, which does not wait.');
+        }
+        return await locks.#tryWithLock(key, fn, options);
+      },
+      $lock: (key: unknown, options: LockOptions = {}) => locks.#lock('$lock', key, options),
+      $resumeLock: (state: unknown, options: LockOptions = {}) => locks.#resume(state, options),
+      $locks: {
+        inspect: async (key: unknown) => locks.#inspect(checkKey(key)),
+        list: async () => locks.#turns.keys.map((key) => locks.#inspect(key)),
+        forceRelease: async (key: unknown) => locks.lose(checkKey(key)),
+        close: async () => void (await Promise.all([...locks.#handles].map((handle) => handle.release()))),
+      },
+      $connect: async () => {},
+      $disconnect: async () => void (await Promise.all([...locks.#handles].map((handle) => handle.release()))),
+    };
+  }
+
+  async #withLock<R>(
+    method: FakeCall['method'],
+    key: unknown,
+    work: Work<object, R>,
+    given: LockOptions,
+    begun = () => {},
+  ): Promise<R> {
+    const keys = this.#keysOf(key);
+    checkWork(work);
+    const options = resolveLockOptions(given, this.#defaults);
+    const mayJoin = (joinable: object) =>
+      options.reentry === 'join' && joinable instanceof JoinableTransaction && joinable.client === this.prisma;
+    const joinable = findJoinable(keys, options.nested, mayJoin) as JoinableTransaction | undefined;
+    if (joinable) return await joinable.join(work, given);
+    const record = this.#record(method, keys);
+    const plan = this.#script.take(keys, 'both');
+    const turn = await this.#turn(record, plan, method === '$tryWithLock' ? { ...options, waitTime: 0 } : options);
+    begun();
+    try {
+      const token = () => this.#admit(keys);
+      const request = { joinedBy: this.prisma, client: this.#base, turn, plan, options, record, token };
+      return await fakeTransaction(request, work);
+    } finally {
+      turn.release();
+    }
+  }
+
+  async #tryWithLock<R>(key: unknown, work: Work<object, R>, options: LockOptions): Promise<TryResult<R>> {
+    let begun = false;
+    try {
+      const value = await this.#withLock('$tryWithLock', key, work, options, () => {
+        begun = true;
+      });
+      return { acquired: true, value };
+    } catch (error) {
+      if (!begun && error instanceof LockTimeoutError) return { acquired: false };
+      throw error;
+    }
+  }
+
+  async #lock(method: FakeCall['method'], key: unknown, given: LockOptions): Promise<FakeHandle> {
+    const keys = this.#keysOf(key);
+    const options = resolveLockOptions(given, this.#defaults);
+    findJoinable(keys, options.nested, () => false);
+    const record = this.#record(method, keys);
+    const turn = await this.#turn(record, this.#script.take(keys, 'lock'), options);
+    return this.#handle(turn, options, this.#admit(keys), record);
+  }
+
+  /** The handle that the state was made from is lost by that. */
+  async #resume(state: unknown, given: LockOptions): Promise<FakeHandle> {
+    const { keys, tokens, holders, leaseTime } = checkState(state);
+    if ('leaseTime' in given) throw new InvalidOptionError('leaseTime', 'is that of the handle that is resumed.');
+    const options = { ...resolveLockOptions(given, this.#defaults), leaseTime };
+    const token = BigInt(tokens.at(-1) as string);
+    const old = [...this.#handles].find(({ turn }) => turn.holders.every((holder, at) => holder === holders[at]));
+    if (old === undefined || old.turn.lost.aborted) {
+      throw new StaleTokenError(keys[0] as string, token, undefined, { reason: 'superseded' });
+    }
+    const record = this.#record('$resumeLock', keys);
+    // Nobody gets the keys in between.
+    const turn = this.#turns.replace(old.turn, old.superseded());
+    this.#handles.delete(old);
+    return this.#handle(turn, options, token, record);
+  }
+
+  #handle(turn: FakeTurn, options: ResolvedLockOptions, token: bigint, record: CallRecord): FakeHandle {
+    record.begin(token);
+    record.end('held');
+    const handle = new FakeHandle(turn, {
+      options,
+      token,
+      run: (_, of, work) => {
+        const plan = this.#script.take(turn.keys, 'work');
+        const own = this.#record('$transaction', turn.keys);
+        const request = { client: this.#base, turn, plan, options: of, record: own, token: () => token };
+        return fakeTransaction(request, work);
+      },
+      released: (one) => void this.#handles.delete(one),
+    });
+    this.#handles.add(handle);
+    return handle;
+  }
+
+  /** @throws what the script says, LockTimeoutError, or the signal's reason. */
+  async #turn(record: CallRecord, plan: Plan | undefined, options: ResolvedLockOptions): Promise<FakeTurn> {
+    try {
+      if (plan?.instead) throw plan.instead(record.keys[0] as string);
+      const { waitTime, signal } = options;
+      return await this.#turns.take(record.keys, { waitTime, signal, onWait: (key) => record.waitedFor.push(key) });
+    } catch (error) {
+      record.end('not acquired', error);
+      throw error;
+    }
+  }
+
+  #admit(keys: readonly string[]): bigint {
+    for (const key of keys) {
+      const turns = (this.#tokens.get(key)?.turns ?? 0n) + 1n;
+      this.#tokens.set(key, { token: ++this.#token, turns, admittedAt: new Date() });
+    }
+    return this.#token;
+  }
+
+  #record(method: FakeCall['method'], keys: readonly string[]): CallRecord {
+    const record = new CallRecord(method, keys);
+    this.calls.push(record);
+    return record;
+  }
+
+  #keysOf(key: unknown): readonly string[] {
+    const keys = checkKeys(key);
+    if (this.#checksParts) checkParts(keys);
+    return keys;
+  }
+
+  #inspect(key: string): LockState {
+    const { token, turns = 0n, admittedAt } = this.#tokens.get(key) ?? {};
+    const holder = this.#turns.holderOf(key);
+    const expiresIn = holder === undefined ? 0 : this.#defaults.leaseTime;
+    const id = holder?.holders[holder.keys.indexOf(key)];
+    const waiting = this.#turns.waiting(key);
+    return { key, holder: id, expiresIn, waiting, token, turns, admittedAt, transaction: undefined };
+  }
+}

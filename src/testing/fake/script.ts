@@ -1,0 +1,88 @@
+import {
+  CommitUnknownError,
+  LockTimeoutError,
+  LockUnavailableError,
+  type LossReason,
+  type StaleReason,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../../base/errors.js';
+
+/** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
+export interface Plan {
+  readonly key: string | undefined;
+  /** Before the function runs: the lock is not had. */
+  readonly instead?: (key: string) => unknown;
+  /** The lease is lost when this many operations are done; without a number, when the function has returned. */
+  readonly lost?: { readonly after: number; readonly reason: LossReason };
+  /** The first write behind so many operations is refused. */
+  readonly refused?: { readonly after: number; readonly error: (key: string, token: bigint) => unknown };
+  /** In place of COMMIT's answer. */
+  readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
+}
+
+/** What is to become of the next call. Each method adds one to the script; calls take them in the order of the script. */
+export interface Next {
+  /** Another caller keeps the lock: LockTimeoutError; `$tryWithLock` is told `{ acquired: false }`. The function does not run. */
+  timesOut(): void;
+  /** Redis gives no answer: LockUnavailableError. The function does not run. */
+  isUnavailable(cause?: unknown): void;
+  /**
+   * The lease is lost when the function has had `after` results of its operations, or when it returns: `lock.signal` aborts,
+   * later operations are refused, and the call rejects with LockLostError. Default of `reason`: `gone`.
+   */
+  isLost(how?: { readonly after?: number; readonly reason?: LossReason }): void;
+  /**
+   * The first write behind `after` operations, or COMMIT at the latest, is refused with StaleTokenError, also if the function
+   * swallows it. Default of `reason`: `superseded`.
+   */
+  isStale(how?: { readonly after?: number; readonly reason?: StaleReason; readonly model?: string }): void;
+  /** The answer to COMMIT is lost, and nobody can tell whether it held: CommitUnknownError. */
+  hasUnknownOutcome(): void;
+  /** Postgres rolls back at COMMIT: TransactionAbortedError. */
+  isRolledBack(why?: string): void;
+  /** Any other error instead of the lock, such as one of your own. */
+  rejects(error: unknown): void;
+}
+
+const SCRIPTED = new Error('The script of fakeLocks says so.');
+
+/** What shall happen, in order. */
+export class Script {
+  #plans: Plan[] = [];
+
+  /** Of the next call of this key, or of whichever comes next. */
+  next(key: string | undefined): Next {
+    const add = (plan: Omit<Plan, 'key'>) => void this.#plans.push({ key, ...plan });
+    return {
+      timesOut: () => add({ instead: (of) => new LockTimeoutError(of, 'its wait time') }),
+      isUnavailable: (cause = SCRIPTED) => add({ instead: (of) => new LockUnavailableError(of, cause) }),
+      rejects: (error) => add({ instead: () => error }),
+      isLost: ({ after = Number.POSITIVE_INFINITY, reason = 'gone' } = {}) => add({ lost: { after, reason } }),
+      isStale: ({ after = 0, reason = 'superseded', model = 'Model' } = {}) =>
+        add({ refused: { after, error: (of, token) => new StaleTokenError(of, token, model, { reason }) } }),
+      hasUnknownOutcome: () =>
+        add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),
+      isRolledBack: (why = SCRIPTED.message) =>
+        add({ atCommit: { outcome: 'rolled back', error: (of) => new TransactionAbortedError(of, why) } }),
+    };
+  }
+
+  /** The first that fits, which is taken by that. `step`: a handle is had at one time, and works at another. */
+  take(keys: readonly string[], step: 'lock' | 'work' | 'both'): Plan | undefined {
+    const at = this.#plans.findIndex(
+      ({ key, instead }) =>
+        (key === undefined || keys.includes(key)) && (step === 'both' || (step === 'lock') === (instead !== undefined)),
+    );
+    return at === -1 ? undefined : this.#plans.splice(at, 1)[0];
+  }
+
+  /** How many were not taken. */
+  get left(): number {
+    return this.#plans.length;
+  }
+
+  clear(): void {
+    this.#plans = [];
+  }
+}

@@ -1,0 +1,84 @@
+import { offAbort, onAbort } from '../../base/abort-listeners.js';
+import { FencedLockError, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
+import { holding } from '../../base/held-keys.js';
+import { LazyAbort } from '../../base/lazy-abort.js';
+import { JoinableTransaction } from '../../call/joinable.js';
+import { HeldLock, type Work } from '../../call/lock.js';
+import type { ResolvedLockOptions } from '../../options/options.js';
+import type { CallRecord } from './calls.js';
+import type { Plan } from './script.js';
+import { Statements } from './statements.js';
+import { startTimer } from './timer.js';
+import type { FakeTurn } from './turns.js';
+
+/** A transaction that a call, or a handle, wants. */
+export interface FakeRequest {
+  /** What an inner call of the same keys has to be of to join it; nothing joins a handle. */
+  readonly joinedBy?: object;
+  /** What the function works on. */
+  readonly client: object;
+  readonly turn: FakeTurn;
+  readonly plan: Plan | undefined;
+  readonly options: ResolvedLockOptions;
+  readonly record: CallRecord;
+  /** The token of this run: a retry has another one. */
+  token(): bigint;
+}
+
+/** Runs `work` as one transaction of the fake, and again where `retries` says so. */
+export async function fakeTransaction<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
+  let { plan } = request;
+  for (let run = 0; ; run++) {
+    try {
+      return await runOnce({ ...request, plan }, work);
+    } catch (error) {
+      const isConflict = error instanceof StaleTokenError && error.reason === 'other-key';
+      if (!isConflict || run >= request.options.retries) throw error;
+      plan = undefined;
+    }
+  }
+}
+
+async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
+  const { client, turn, plan, options, record, joinedBy } = request;
+  const { signal, timeout, isolationLevel } = options;
+  const [key, token] = [turn.keys[0] as string, request.token()];
+  record.begin(token);
+  const abort = new LazyAbort();
+  const lose = turn.lose.bind(turn);
+  const detach = turn.lost.onAbort(() => abort.abort(turn.lost.reason));
+  const aborted = { handleEvent: () => abort.abort(signal?.reason) };
+  onAbort(signal, aborted);
+  if (signal?.aborted) aborted.handleEvent();
+  const overdue = `the work had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`;
+  const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, overdue)));
+  const statements = new Statements(plan, abort, { key, token, lose });
+  const { tx, close } = statements.on(client);
+  const lock = new HeldLock(turn.keys, token, abort);
+  const own = joinedBy && new JoinableTransaction(joinedBy, tx, lock, abort, isolationLevel);
+  try {
+    abort.throwIfAborted();
+    const value = await abort.race(holding(turn.keys, own, () => work(tx, lock)));
+    own?.check();
+    if (plan?.lost) lose(plan.lost.reason);
+    abort.throwIfAborted();
+    if (statements.refusal) throw statements.refusal.error;
+    // It wrote nothing that could have been refused.
+    if (plan?.refused) throw plan.refused.error(key, token);
+    if (plan?.atCommit) throw plan.atCommit.error(key);
+    record.end('committed');
+    return value;
+  } catch (error) {
+    // What it threw came of that, or came after it.
+    const cause = abort.aborted ? abort.reason : (statements.refusal?.error ?? error);
+    own?.end(cause);
+    const isUnknown = cause instanceof FencedLockError && cause.code === 'COMMIT_UNKNOWN';
+    record.end(isUnknown ? 'unknown' : 'rolled back', cause);
+    throw cause;
+  } finally {
+    close();
+    stop();
+    detach();
+    offAbort(signal, aborted);
+  }
+}

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { memoryStore } from '../../src/index.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+
+describeWithShop('locks with a memory store', () => {
+  const shop = new Shop();
+
+  /** Reads and writes in two statements, which loses updates without a lock. */
+  const sell = (prisma: ShopClient, { id, key }: { id: number; key: string }) =>
+    prisma.$withLock(key, async (tx, { token }) => {
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+      return token;
+    });
+
+  test('are serial among the clients of one store, in the order of their tokens', async () => {
+    const memory = memoryStore();
+    const clients = [0, 1, 2].map(() => shop.client({ redis: memory }).prisma);
+    const product = await shop.product(60);
+    const tokens = await Promise.all(Array.from({ length: 60 }, (_, n) => sell(clients[n % 3] as ShopClient, product)));
+    expect(new Set(tokens).size).toBe(60);
+    expect((await shop.row(product.id))?.quantity).toBe(0);
+    expect(await clients[0]?.$locks.list()).toEqual([]);
+  });
+
+  test('wait without a connection while somebody holds the key', async () => {
+    const memory = memoryStore();
+    const { key } = await shop.product(1);
+    const holder = shop.client({ redis: memory }).prisma;
+    const { prisma: contender } = shop.client({ redis: memory, pool: { application_name: `waits for ${key}` } });
+    const [inside, goOn] = [gate(), gate()];
+    const held = holder.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    await expect(contender.$withLock(key, () => {}, { waitTime: 30 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(await contender.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+    const turn = contender.$withLock(key, () => 'mine');
+    expect(await holder.$locks.inspect(key)).toMatchObject({ holder: expect.any(String) });
+    const { rowCount } = await shop.admin.query(
+      "SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND state <> 'idle'",
+      [`waits for ${key}`],
+    );
+    expect(rowCount).toBe(0);
+    goOn.open();
+    await held;
+    expect(await turn).toBe('mine');
+  });
+
+  test('of two stores, as two processes would have, lose no update, and neither side ends the other', async () => {
+    const product = await shop.product(40);
+    const clients = [0, 1].map(() => shop.client({ redis: memoryStore() }));
+    const inside = gate();
+    const slow = clients[0]?.prisma.$withLock(product.key, async (tx) => {
+      inside.open();
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id: product.id } });
+      // Longer than the pause after which a former holder of the own room would be ended.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      await tx.stock.update({ where: { id: product.id }, data: { quantity: quantity - 1 } });
+    });
+    await inside.opened;
+    const rest = Array.from({ length: 39 }, (_, n) => sell(clients[n % 2]?.prisma as ShopClient, product));
+    await Promise.all([slow, ...rest]);
+    expect((await shop.row(product.id))?.quantity).toBe(0);
+    expect(clients.flatMap(({ events }) => events.filter(({ type }) => type === 'backend-ended'))).toEqual([]);
+  });
+
+  test('survive a flush: the holder is told, or has committed, and no update is lost', async () => {
+    const memory = memoryStore();
+    const product = await shop.product(20);
+    const { prisma } = shop.client({ redis: memory, defaults: { leaseTime: 300 } });
+    const other = shop.client({ redis: memory, defaults: { leaseTime: 300 } }).prisma;
+    const sales = Array.from({ length: 20 }, async (_, n) => {
+      const outcome = await sell(n % 2 === 0 ? prisma : other, product).then(
+        () => 1,
+        () => 0,
+      );
+      if (n % 5 === 0) memory.flush();
+      return outcome;
+    });
+    const sold = (await Promise.all(sales)).reduce<number>((sum, one) => sum + one, 0);
+    expect((await shop.row(product.id))?.quantity).toBe(20 - sold);
+  });
+
+  test('give back a handle that is left to its end', async () => {
+    const memory = memoryStore();
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client({ redis: memory });
+    const handle = await prisma.$lock(key);
+    await expect(prisma.$lock(key, { waitTime: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await handle.release();
+    const next = await prisma.$lock(key, { waitTime: 1_000 });
+    expect(next.token).toBeGreaterThan(handle.token);
+    await next.release();
+  });
+});

@@ -1,0 +1,345 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import * as errors from '../../../src/index.js';
+import { type AnyClient, fakeLocks } from '../../../src/testing/index.js';
+import { gate } from '../../support/shop.js';
+
+/** A row that is read and written in two steps, as by a database that takes its time. */
+function shelf(quantity: number) {
+  const row = { quantity };
+  const stock = {
+    find: vi.fn(async () => ({ ...row })),
+    update: vi.fn(async (next: number) => {
+      row.quantity = next;
+    }),
+  };
+  return { row, client: { stock } };
+}
+
+const sellOne = (prisma: AnyClient, key = 'stock:1') =>
+  prisma.$withLock(key, async (tx, { token }) => {
+    const { quantity } = await tx['stock'].find();
+    await tx['stock'].update(quantity - 1);
+    return token;
+  });
+
+const codeOf = (promise: Promise<unknown>) => promise.catch((error: errors.FencedLockError) => error.code);
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('calls', () => {
+  test('of one key are serial, first come, first served, with rising tokens', async () => {
+    const { row, client } = shelf(20);
+    const { prisma } = fakeLocks(client);
+    const tokens = await Promise.all(Array.from({ length: 20 }, () => sellOne(prisma)));
+    expect(row.quantity).toBe(0);
+    expect(tokens).toEqual(Array.from({ length: 20 }, (_, index) => BigInt(index + 1)));
+  });
+
+  test('of different keys run side by side', async () => {
+    const { prisma } = fakeLocks();
+    const order: string[] = [];
+    const other = gate();
+    const first = prisma.$withLock('stock:1', async () => {
+      await other.opened;
+      order.push('first');
+    });
+    await prisma.$withLock('stock:2', () => {
+      order.push('second');
+      other.open();
+    });
+    await first;
+    expect(order).toEqual(['second', 'first']);
+  });
+
+  test('of several keys take them in one order, so that they do not wait for each other', async () => {
+    const locks = fakeLocks();
+    const one = locks.prisma.$withLock(['b', 'a'], () => 'one');
+    const other = locks.prisma.$withLock(['a', 'b', 'a'], () => 'other');
+    expect(await Promise.all([one, other])).toEqual(['one', 'other']);
+    expect(locks.calls.map(({ keys, waitedFor }) => ({ keys, waitedFor }))).toEqual([
+      { keys: ['a', 'b'], waitedFor: [] },
+      { keys: ['a', 'b'], waitedFor: ['a'] },
+    ]);
+  });
+
+  test('resolve with what the function returned, reject with what it threw, and free the key', async () => {
+    const { prisma } = fakeLocks();
+    const error = new Error('sold out');
+    await expect(prisma.$withLock('k', () => Promise.reject(error))).rejects.toBe(error);
+    expect(await prisma.$withLock('k', () => 7)).toBe(7);
+  });
+
+  test('that do not wait are told that the key is taken', async () => {
+    const locks = fakeLocks();
+    const other = await locks.hold('k');
+    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: false });
+    other.release();
+    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: true, value: 'mine' });
+  });
+
+  test('inside one of the same key join it, and inside one of another key are refused', async () => {
+    const { prisma } = fakeLocks();
+    const tokens = await prisma.$withLock('k', async (_, outer) => {
+      const inner = await prisma.$withLock('k', (_tx, { token }) => token);
+      return [outer.token, inner];
+    });
+    expect(tokens).toEqual([1n, 1n]);
+    expect(await codeOf(prisma.$withLock('k', () => prisma.$withLock('l', () => {})))).toBe('NESTED');
+    const throwing = prisma.$withLock('k', () => prisma.$withLock('k', () => {}, { reentry: 'throw' }));
+    expect(await codeOf(throwing)).toBe('REENTRY');
+    const swallowed = prisma.$withLock('k', () => prisma.$withLock('k', () => Promise.reject(1)).catch(() => {}));
+    expect(await codeOf(swallowed)).toBe('TRANSACTION_ABORTED');
+  });
+
+  test('with a bad key or option are refused as by the real locks', async () => {
+    const { prisma } = fakeLocks();
+    expect(await codeOf(prisma.$withLock('', () => {}))).toBe('INVALID_OPTION');
+    expect(await codeOf(prisma.$withLock('stock:undefined', () => {}))).toBe('INVALID_OPTION');
+    expect(await codeOf(prisma.$withLock('k', () => {}, { waitTime: -1 }))).toBe('INVALID_OPTION');
+    expect(() => fakeLocks({}, { defaults: { waitTime: -1 } })).toThrow(errors.InvalidOptionError);
+  });
+
+  test('run again after a conflict, as often as `retries` says, each time with a new token', async () => {
+    const locks = fakeLocks({ stock: { update: async () => {} } });
+    locks.next().isStale({ reason: 'other-key' });
+    const tokens: bigint[] = [];
+    const work = async (tx: Record<string, { update(): Promise<void> }>, { token }: errors.Lock) => {
+      tokens.push(token);
+      await tx['stock']?.update();
+    };
+    await locks.prisma.$withLock('k', work, { retries: 1 });
+    expect(tokens).toEqual([1n, 2n]);
+  });
+});
+
+describe('the client of the transaction', () => {
+  test('is what the test gave, without what leaves the transaction, and closed at the end', async () => {
+    const { client } = shelf(1);
+    const { prisma } = fakeLocks(client);
+    let kept: Record<string, { find(): Promise<unknown> }> = {};
+    await prisma.$withLock('k', async (tx) => {
+      kept = tx;
+      expect(await tx['stock'].find()).toEqual({ quantity: 1 });
+      expect(() => tx['$transaction']()).toThrow(errors.InsideTransactionError);
+      expect(() => tx['$withLock']()).toThrow(errors.InsideTransactionError);
+    });
+    expect(client.stock.find).toHaveBeenCalledTimes(1);
+    expect(await codeOf(kept['stock']?.find() as Promise<unknown>)).toBe('CLOSED');
+  });
+
+  test('that the test did not give says what is missing', async () => {
+    const { prisma } = fakeLocks();
+    await expect(prisma.$withLock('k', (tx) => tx['stock'].find())).rejects.toThrow('has no stock');
+  });
+
+  test('keeps the `this` of a model that is a class', async () => {
+    class Stock {
+      #quantity = 3;
+      async find() {
+        return this.#quantity;
+      }
+    }
+    const { prisma } = fakeLocks({ stock: new Stock() });
+    expect(await prisma.$withLock('k', (tx) => tx['stock'].find())).toBe(3);
+  });
+});
+
+describe('the script', () => {
+  test('times out: the function does not run, and `$tryWithLock` is told so', async () => {
+    const locks = fakeLocks();
+    const work = vi.fn();
+    locks.next('k').timesOut();
+    locks.next('k').timesOut();
+    await expect(locks.prisma.$withLock('k', work)).rejects.toBeInstanceOf(errors.LockTimeoutError);
+    expect(await locks.prisma.$tryWithLock('k', work)).toEqual({ acquired: false });
+    expect(work).not.toHaveBeenCalled();
+  });
+
+  test('is for the key that it names, or for whichever comes next', async () => {
+    const locks = fakeLocks();
+    locks.next('b').timesOut();
+    locks.next().isUnavailable();
+    expect(await codeOf(locks.prisma.$withLock('a', () => {}))).toBe('LOCK_UNAVAILABLE');
+    expect(await codeOf(locks.prisma.$withLock('b', () => {}))).toBe('LOCK_TIMEOUT');
+    expect(locks.unused).toBe(0);
+  });
+
+  test('loses the lease after the second operation: the signal aborts, the third is refused, and the key is free', async () => {
+    const { client } = shelf(5);
+    const locks = fakeLocks(client);
+    locks.next().isLost({ after: 2 });
+    const seen: unknown[] = [];
+    const call = locks.prisma.$withLock('k', async (tx, { signal }) => {
+      await tx['stock'].find();
+      seen.push(signal.aborted);
+      await tx['stock'].update(4);
+      seen.push(signal.aborted, await codeOf(tx['stock'].update(3)));
+    });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    await vi.waitFor(() => expect(seen).toEqual([false, true, 'LOCK_LOST']));
+    expect(client.stock.update).toHaveBeenCalledTimes(1);
+    expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
+  });
+
+  test('loses the lease before COMMIT where the function does not come so far', async () => {
+    const locks = fakeLocks();
+    locks.next().isLost({ after: 2 });
+    expect(await codeOf(locks.prisma.$withLock('k', () => 'done'))).toBe('LOCK_LOST');
+  });
+
+  test('is stale: the write is refused, and the call rejects with that, also if the function swallows it', async () => {
+    const { row, client } = shelf(5);
+    const locks = fakeLocks(client);
+    locks.next().isStale({ model: 'Stock' });
+    const call = locks.prisma.$withLock('k', async (tx) => {
+      const { quantity } = await tx['stock'].find();
+      await tx['stock'].update(quantity - 1).catch(() => {});
+    });
+    await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Stock' });
+    expect(row.quantity).toBe(5);
+  });
+
+  test('has an unknown outcome, or is rolled back at COMMIT: the function has run', async () => {
+    const { row, client } = shelf(5);
+    const locks = fakeLocks(client);
+    locks.next().hasUnknownOutcome();
+    await expect(sellOne(locks.prisma)).rejects.toBeInstanceOf(errors.CommitUnknownError);
+    locks.next().isRolledBack('a deferred constraint.');
+    await expect(sellOne(locks.prisma)).rejects.toThrow(/a deferred constraint/);
+    expect(row.quantity).toBe(3);
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['unknown', 'rolled back']);
+  });
+
+  test('rejects with an error of the test', async () => {
+    const locks = fakeLocks();
+    const error = new Error('mine');
+    locks.next().rejects(error);
+    await expect(locks.prisma.$withLock('k', () => {})).rejects.toBe(error);
+  });
+});
+
+describe('what a test sees', () => {
+  test('is which keys were asked for, in which order, what was waited for, and what became of it', async () => {
+    const locks = fakeLocks();
+    const other = await locks.hold('b');
+    const first = locks.prisma.$withLock('a', () => {});
+    const second = locks.prisma.$withLock('b', () => {});
+    const third = locks.prisma.$withLock('b', () => Promise.reject(new Error('no')), { waitTime: 60_000 });
+    await locks.waiting('b', 2);
+    other.release();
+    await Promise.allSettled([first, second, third]);
+    expect(locks.calls).toMatchObject([
+      { method: '$withLock', keys: ['a'], waitedFor: [], token: 1n, outcome: 'committed' },
+      { method: '$withLock', keys: ['b'], waitedFor: ['b'], token: 2n, outcome: 'committed' },
+      { method: '$withLock', keys: ['b'], waitedFor: ['b'], token: 3n, outcome: 'rolled back', error: new Error('no') },
+    ]);
+    locks.reset();
+    expect(locks.calls).toEqual([]);
+  });
+
+  test('is a lease that is lost in the middle', async () => {
+    const locks = fakeLocks();
+    const inside = gate();
+    const call = locks.prisma.$withLock('k', async (_, { signal }) => {
+      inside.open();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    });
+    await inside.opened;
+    expect(locks.lose('k')).toBe(true);
+    await expect(call).rejects.toBeInstanceOf(errors.LockLostError);
+    expect(locks.lose('k')).toBe(false);
+  });
+});
+
+describe('time', () => {
+  test.each<[string, (action: () => Promise<unknown>) => Promise<unknown>]>([
+    ['real timers', (action) => action()],
+    [
+      'fake timers',
+      async (action) => {
+        vi.useFakeTimers();
+        const done = action();
+        done.catch(() => {});
+        await vi.advanceTimersByTimeAsync(50);
+        return await done;
+      },
+    ],
+  ])('ends a wait by %s', async (_, run) => {
+    const locks = fakeLocks();
+    const other = await locks.hold('k');
+    await expect(run(() => locks.prisma.$withLock('k', () => {}, { waitTime: 50 }))).rejects.toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      message: expect.stringContaining('50 ms'),
+    });
+    other.release();
+    expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
+  });
+
+  test('that stands still holds up no call that need not wait for it', async () => {
+    vi.useFakeTimers();
+    const { row, client } = shelf(10);
+    const { prisma } = fakeLocks(client);
+    await Promise.all(Array.from({ length: 10 }, () => sellOne(prisma)));
+    expect([row.quantity, vi.getTimerCount()]).toEqual([0, 0]);
+  });
+
+  test('ends work that takes too long, and a signal ends it at once', async () => {
+    vi.useFakeTimers();
+    const { prisma } = fakeLocks();
+    const slow = codeOf(prisma.$withLock('k', () => new Promise(() => {}), { timeout: 1_000 }));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await slow).toBe('TRANSACTION_ABORTED');
+    const abort = new AbortController();
+    const cut = prisma.$withLock('k', () => new Promise(() => {}), { signal: abort.signal });
+    const waits = prisma.$withLock('k', () => {}, { signal: abort.signal });
+    abort.abort('closing time');
+    expect(await Promise.allSettled([cut, waits])).toEqual([
+      { status: 'rejected', reason: 'closing time' },
+      { status: 'rejected', reason: 'closing time' },
+    ]);
+  });
+});
+
+describe('a handle', () => {
+  test('keeps the key until it is released, over several transactions of one token', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    const tokens = [1, 2].map(() => handle.$transaction((_, { token }) => token));
+    expect(await Promise.all(tokens)).toEqual([handle.token, handle.token]);
+    const waits = locks.prisma.$withLock('k', () => 'next');
+    await locks.waiting('k');
+    await handle.release();
+    expect(await waits).toBe('next');
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('CLOSED');
+    expect(locks.calls.map(({ method }) => method)).toEqual(['$lock', '$transaction', '$transaction', '$withLock']);
+  });
+
+  test('that loses its lease is told so, and its next transaction is refused', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    locks.lose('k');
+    expect(handle.signal.aborted).toBe(true);
+    expect(handle.remaining()).toBe(0);
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('LOCK_LOST');
+  });
+
+  test('that is resumed loses to the new one', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    const resumed = await locks.prisma['$resumeLock'](JSON.parse(JSON.stringify(handle)));
+    expect(resumed.token).toBe(handle.token);
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('STALE_TOKEN');
+    expect(await resumed.$transaction(() => 'mine')).toBe('mine');
+    await resumed.release();
+    expect(await locks.prisma['$locks'].list()).toEqual([]);
+  });
+});
+
+test('is of the type that the test says', async () => {
+  type Client = { readonly stock: { count(): Promise<number> }; $withLock(key: string): void };
+  const locks = fakeLocks<Client>({ stock: { count: async () => 4 } });
+  const count: number = await locks.prisma.stock.count();
+  expect(count).toBe(4);
+});
