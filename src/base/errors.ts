@@ -10,6 +10,7 @@ export type FencedLockErrorCode =
   | 'COMMIT_UNKNOWN'
   | 'TRANSACTION_ABORTED'
   | 'INSIDE_TRANSACTION'
+  | 'OUTSIDE_LOCK'
   | 'REENTRY'
   | 'NESTED'
   | 'NOT_INSTALLED'
@@ -200,6 +201,13 @@ export class InsideTransactionError extends FencedLockError {
   }
 }
 
+/** What is only there inside the function of a lock was asked for elsewhere. */
+export class OutsideLockError extends FencedLockError {
+  constructor(what: string, details: ErrorDetails = {}) {
+    super('OUTSIDE_LOCK', what, details);
+  }
+}
+
 /** The key is already held by the function that this call stands in, and it would wait for itself. */
 export class ReentryError extends FencedLockError {
   constructor(key: string) {
@@ -266,6 +274,7 @@ const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
   [CommitUnknownError, 'COMMIT_UNKNOWN'],
   [TransactionAbortedError, 'TRANSACTION_ABORTED'],
   [InsideTransactionError, 'INSIDE_TRANSACTION'],
+  [OutsideLockError, 'OUTSIDE_LOCK'],
   [ReentryError, 'REENTRY'],
   [NestedError, 'NESTED'],
   [ClosedError, 'CLOSED'],

@@ -6,6 +6,15 @@ interface Held {
   readonly keys: readonly string[];
   /** What an inner call of these keys may join; nothing joins a handle. */
   readonly joinable: object | undefined;
+  readonly transaction: OpenTransaction;
+}
+
+/** The transaction of a lock, as code under it finds it that was not given it. Plain: another copy of this package may look. */
+export interface OpenTransaction {
+  /** The client that the lock was taken on. */
+  readonly client: object;
+  readonly tx: unknown;
+  readonly lock: unknown;
 }
 
 /** What the present async context holds, the innermost first. */
@@ -52,13 +61,22 @@ export function holds(key: string): boolean {
   return false;
 }
 
+/** The innermost transaction that the present async context stands in: of any lock, or of one that was taken on `client`. */
+export function openTransaction(client?: object): OpenTransaction | undefined {
+  for (const { transaction } of allHeld()) {
+    if (client === undefined || transaction.client === client) return transaction;
+  }
+  return undefined;
+}
+
 /** Runs the lock's function as one that holds `keys`. */
 export function holding<R>(
   keys: readonly string[],
   joinable: object | undefined,
+  transaction: OpenTransaction,
   work: () => R | Promise<R>,
 ): Promise<R> {
-  const held: Held = { keys, joinable };
+  const held: Held = { keys, joinable, transaction };
   // The transaction of a database client stands in a scope of its own, which is as good.
   const around = scopeWith('ticket');
   if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());

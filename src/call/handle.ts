@@ -135,6 +135,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly keys: readonly string[];
   readonly token: bigint;
   readonly #parts: Parts;
+  readonly #client: object;
   readonly #database: Database<Tx>;
   readonly #defaults: ResolvedLockOptions;
   readonly #leases: LeaseSet;
@@ -145,8 +146,9 @@ class Handle<Tx> implements LockHandle<Tx> {
   #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
 
-  constructor(parts: Parts, { database, options }: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
+  constructor(parts: Parts, { client, database, options }: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
     this.#parts = parts;
+    this.#client = client;
     this.#database = database;
     // The signal was for the waiting.
     this.#defaults = { ...options, signal: undefined };
@@ -221,8 +223,9 @@ class Handle<Tx> implements LockHandle<Tx> {
       deadline,
       registered: { tokens: this.#tokens },
     };
+    const client = this.#client;
     const work = async (tx: Tx) => {
-      const value = await holding(this.keys, undefined, () => fn(tx, held));
+      const value = await holding(this.keys, undefined, { client, tx, lock: held }, () => fn(tx, held));
       refuseUnsent(this.#database, tx, this.key);
       return value;
     };

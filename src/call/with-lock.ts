@@ -40,7 +40,7 @@ async function hold<Tx, R>(
     const lock = new HeldLock(keys, token, abort);
     const own = new JoinableTransaction(client, tx, lock, abort, options.isolationLevel);
     try {
-      const value = await holding(keys, own, () => work(tx, lock));
+      const value = await holding(keys, own, { client, tx, lock }, () => work(tx, lock));
       own.check();
       refuseUnsent(database, tx, keys[0] as string);
       return value;
