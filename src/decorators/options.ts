@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../base/errors.js';
 import type { LockOptions, TryLockOptions } from '../index.js';
+import { BUILT_IN, resolveLockOptions } from '../options/validate-options.js';
 
 /** A Prisma client that is extended by fencedLock, as far as a decorator uses it. */
 export interface LockingClient {
@@ -23,7 +24,7 @@ export interface TryWithLockOptions<This = never> extends TryLockOptions, From<T
   readonly mode: 'try';
 }
 
-/** Options of the decorator, without those of the lock, which are checked at each call with the client's own. */
+/** What the options say; those of the lock go to each call, and the client's own defaults fill in the rest. */
 export interface Choices {
   readonly mode: 'wait' | 'try';
   readonly client: (self: unknown) => unknown;
@@ -46,6 +47,7 @@ export function toChoices(options: WithLockOptions | TryWithLockOptions): Choice
       'must be a function that gives the client, such as (self) => self.database.',
     );
   }
+  resolveLockOptions(lock, BUILT_IN);
   return { mode, client: client as Choices['client'], lock };
 }
 
