@@ -1,5 +1,5 @@
 import { InvalidOptionError, OutsideLockError } from './base/errors.js';
-import { openTransaction } from './base/held-keys.js';
+import { innermostHeld } from './base/held-keys.js';
 import type { Lock } from './call/lock.js';
 import type { LockTx } from './extension.js';
 
@@ -23,8 +23,8 @@ export function currentTx<Client extends object>(client: Client, options: Curren
   if (outside !== 'throw' && outside !== 'client') {
     throw new InvalidOptionError('outside', "must be 'throw' or 'client'.");
   }
-  const transaction = openTransaction(client);
-  if (transaction !== undefined) return transaction.tx as LockTx<Client>;
+  const held = innermostHeld(client);
+  if (held !== undefined) return held.transaction.tx as LockTx<Client>;
   if (outside === 'client') return client;
   throw outsideOf('currentTx', 'its transaction');
 }
@@ -37,8 +37,8 @@ export function currentTx<Client extends object>(client: Client, options: Curren
  */
 export function currentLock(client?: object): Lock {
   if (client !== undefined) checkClient('currentLock', client);
-  const transaction = openTransaction(client);
-  if (transaction !== undefined) return transaction.lock as Lock;
+  const held = innermostHeld(client);
+  if (held !== undefined) return held.transaction.lock as Lock;
   throw outsideOf('currentLock', 'its lock', client === undefined);
 }
 
@@ -49,12 +49,12 @@ function checkClient(name: string, client: unknown): void {
 }
 
 function outsideOf(name: string, what: string, ofAny = false): OutsideLockError {
-  const other = ofAny ? undefined : openTransaction();
+  const other = ofAny ? undefined : innermostHeld();
   if (other !== undefined) {
     return new OutsideLockError(
       `\`${name}\` was called inside a lock that was taken on another client. Use one client everywhere: the outermost, if ` +
         'it is extended several times.',
-      { key: (other.lock as Lock).key },
+      { key: other.keys[0] },
     );
   }
   return new OutsideLockError(

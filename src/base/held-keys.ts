@@ -2,7 +2,7 @@ import { NestedError, ReentryError } from './errors.js';
 import { runInside, type Scope, scopeWith } from './scope.js';
 
 /** What one async context holds; it ends with the lock's function, though what that left behind may go on. */
-interface Held {
+export interface Held {
   readonly keys: readonly string[];
   /** What an inner call of these keys may join; nothing joins a handle. */
   readonly joinable: object | undefined;
@@ -61,10 +61,10 @@ export function holds(key: string): boolean {
   return false;
 }
 
-/** The innermost transaction that the present async context stands in: of any lock, or of one that was taken on `client`. */
-export function openTransaction(client?: object): OpenTransaction | undefined {
-  for (const { transaction } of allHeld()) {
-    if (client === undefined || transaction.client === client) return transaction;
+/** What the present async context holds, the innermost first: of any client, or of this one. */
+export function innermostHeld(client?: object): Held | undefined {
+  for (const held of allHeld()) {
+    if (client === undefined || held.transaction.client === client) return held;
   }
   return undefined;
 }
