@@ -5,10 +5,19 @@ import { runInside, type Scope, scopeWith } from './scope.js';
  * The keys that a lock's function holds, in the async context of that function. It ends with the function, although
  * work that was not awaited may go on.
  */
-interface Held {
+export interface Held {
   readonly keys: readonly string[];
   /** The transaction that an inner call of these keys may join; `undefined` for a handle. */
   readonly joinable: object | undefined;
+  readonly transaction: OpenTransaction;
+}
+
+/** The transaction of a lock, as code under it finds it that was not given it. Plain: another copy of this package may look. */
+export interface OpenTransaction {
+  /** The client that the lock was taken on. */
+  readonly client: object;
+  readonly tx: unknown;
+  readonly lock: unknown;
 }
 
 /** Everything that the present async context holds, the innermost first. */
@@ -55,13 +64,22 @@ export function holds(key: string): boolean {
   return false;
 }
 
+/** What the present async context holds, the innermost first: of any client, or of this one. */
+export function innermostHeld(client?: object): Held | undefined {
+  for (const held of allHeld()) {
+    if (client === undefined || held.transaction.client === client) return held;
+  }
+  return undefined;
+}
+
 /** Runs the lock's function in an async context that holds `keys`. */
 export function holding<R>(
   keys: readonly string[],
   joinable: object | undefined,
+  transaction: OpenTransaction,
   work: () => R | Promise<R>,
 ): Promise<R> {
-  const held: Held = { keys, joinable };
+  const held: Held = { keys, joinable, transaction };
   // The database client's transaction already has a scope. Using it saves another one.
   const around = scopeWith('ticket');
   if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());

@@ -154,6 +154,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly keys: readonly string[];
   readonly token: bigint;
   readonly #parts: Parts;
+  readonly #client: object;
   readonly #database: Database<Tx>;
   readonly #defaults: ResolvedLockOptions;
   readonly #leases: LeaseSet;
@@ -166,9 +167,10 @@ class Handle<Tx> implements LockHandle<Tx> {
   #released: Promise<void> | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
-    const { database, options } = call;
+    const { client, database, options } = call;
     this.#parts = parts;
     this.#call = call;
+    this.#client = client;
     this.#database = database;
     // The caller's signal only ends the waiting for the lock.
     this.#defaults = { ...options, signal: undefined };
@@ -258,11 +260,12 @@ class Handle<Tx> implements LockHandle<Tx> {
       settled: (outcome: Outcome) => hooks.settle(outcome),
       trace,
     };
+    const client = this.#client;
     const work = async (tx: Tx) => {
       const held = new HeldLock(this.keys, this.token, abort);
       hooks.begin(held);
       try {
-        const value = await holding(this.keys, undefined, () => fn(tx, held));
+        const value = await holding(this.keys, undefined, { client, tx, lock: held }, () => fn(tx, held));
         refuseUnsent(this.#database, tx, this.key);
         return value;
       } finally {

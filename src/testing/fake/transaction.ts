@@ -41,7 +41,7 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
 
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
   const { client, turn, plan, options, record, joinedBy } = request;
-  const { signal, timeout, isolationLevel } = options;
+  const { signal, timeout } = options;
   const [key, token] = [turn.keys[0] as string, request.token()];
   record.begin(token);
   const abort = new LazyAbort();
@@ -55,10 +55,10 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const statements = new Statements(plan, abort, { key, token, lose });
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
-  const own = joinedBy && new JoinableTransaction(joinedBy, tx, lock, abort, isolationLevel);
+  const own = joinedBy && new JoinableTransaction(joinedBy, tx, lock, abort, options);
   try {
     abort.throwIfAborted();
-    const value = await abort.race(holding(turn.keys, own, () => work(tx, lock)));
+    const value = await abort.race(holding(turn.keys, own, { client, tx, lock }, () => work(tx, lock)));
     own?.check();
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
