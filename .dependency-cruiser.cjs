@@ -18,6 +18,7 @@ const ROOMS = {
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
   base: [],
+  board: ['options/', 'call/observed', 'database/sql'],
 };
 /** The three files at the top. */
 const TOP = {

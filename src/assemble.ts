@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
+import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
+import { look } from './call/operators.js';
 import type { Parts } from './call/parts.js';
 import type { Database } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
@@ -27,6 +29,8 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const adapter = checkClient(client);
   fenceFactory(adapter);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
+  // Of its own: what is looked at for a board must not keep an outcome waiting.
+  const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
   const redis = storeOf(options, emit);
   const store = options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
   const renewal = new Renewal(store);
@@ -36,9 +40,16 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const parts: Parts = { room, roomId: roomIdOf(options), handles, fencing, outage: new Outage(), emit };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const databases = new WeakMap<PrismaInternals, Database<object>>();
+  const observed: Observed = {
+    look: (recent) => look(store, lookout.query, recent),
+    callers: () => room.waitingByKey(),
+    query: lookout.query,
+    redis: options.redis,
+  };
   return {
     parts,
     store,
+    observed,
     /** The same for each client that was extended further. */
     databaseOf(outermost: PrismaInternals): Database<object> {
       const database = databases.get(outermost) ?? prismaDatabase(outermost, rescue.query, concerned);
@@ -50,6 +61,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       renewal.close();
       await store.close();
       rescue.close();
+      lookout.close();
     },
   };
 }

@@ -5,6 +5,7 @@ import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import type { Lock, Work } from './call/lock.js';
 import type { LockCall } from './call/lock-request.js';
+import { observable } from './call/observed.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options/options.js';
@@ -54,7 +55,7 @@ export function fencedLock<const Model extends string = never, const Field exten
 function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
     const base = client as unknown as PrismaInternals;
-    const { parts, store, databaseOf, close } = assemble(base, resolved);
+    const { parts, store, observed, databaseOf, close } = assemble(base, resolved);
     let own: unknown;
     const keysOf = (key: unknown): readonly string[] => {
       const keys = checkKeys(key);
@@ -152,30 +153,33 @@ function extensionOf(resolved: ResolvedOptions) {
         },
 
         /** For operators. */
-        $locks: {
-          /** What both servers know of a key. */
-          async inspect(key: string): Promise<LockState> {
-            return await inspect(store, databaseOf(base).rescue, checkKey(key));
+        $locks: observable(
+          {
+            /** What both servers know of a key. */
+            async inspect(key: string): Promise<LockState> {
+              return await inspect(store, databaseOf(base).rescue, checkKey(key));
+            },
+            /** The keys that somebody has or waits for now. */
+            async list(): Promise<readonly LockState[]> {
+              return await list(store, databaseOf(base).rescue);
+            },
+            /**
+             * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
+             * in hand stale. `false` if nobody was in the way.
+             */
+            async forceRelease(key: string): Promise<boolean> {
+              const checked = checkKey(key);
+              refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
+              return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
+            },
+            /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
+            async close(): Promise<void> {
+              refuseInside(undefined, '$locks.close', heldKey());
+              await close();
+            },
           },
-          /** The keys that somebody has or waits for now. */
-          async list(): Promise<readonly LockState[]> {
-            return await list(store, databaseOf(base).rescue);
-          },
-          /**
-           * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
-           * in hand stale. `false` if nobody was in the way.
-           */
-          async forceRelease(key: string): Promise<boolean> {
-            const checked = checkKey(key);
-            refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
-            return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
-          },
-          /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
-          async close(): Promise<void> {
-            refuseInside(undefined, '$locks.close', heldKey());
-            await close();
-          },
-        },
+          observed,
+        ),
 
         /** Closes the locks as `$locks.close()` does, then the client. */
         async $disconnect(): Promise<void> {
