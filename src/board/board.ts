@@ -37,8 +37,10 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
       viewers.hurry();
       return answer;
     }
-    const asset = path === '' || path === '/' ? undefined : ASSETS[path.slice(1)];
-    if (asset === undefined && path !== '' && path !== '/' && path !== '/events') return refuse(404, 'Not found.');
+    const isPage = path === '' || path === '/';
+    // The page itself is a template, which is not served as it is.
+    const asset = isPage || path === '/board.html' ? undefined : ASSETS[path.slice(1)];
+    if (asset === undefined && !isPage && path !== '/events') return refuse(404, 'Not found.');
     if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(405, 'Only GET.', { allow: 'GET, HEAD' });
     if (asset !== undefined) return respond(request.method === 'HEAD' ? null : asset.text, asset.type);
     if (path === '/events') return events(request, viewers);

@@ -6,6 +6,7 @@ import type { Finding } from './source.js';
 /** How long a server may take to answer; milliseconds. */
 const WITHIN = 3_000;
 const OLDEST = 14;
+const AWAY = ['close', 'reconnecting', 'end'];
 
 interface Postgres {
   readonly version: string;
@@ -16,7 +17,7 @@ interface Postgres {
 /** One server of Redis that may be asked. */
 export interface RedisToAsk {
   readonly address: string;
-  /** The client's word; it is asked only if it is `ready` or `wait`, as commands for later would pile up otherwise. */
+  /** The client's word. One that has lost its server is not asked: commands for later would pile up there. */
   readonly status: string;
   ping(): Promise<unknown>;
 }
@@ -85,7 +86,7 @@ function objects(comment: string | null | undefined): Finding {
 
 async function ask({ address, status, ping }: RedisToAsk): Promise<Finding> {
   const remedy = 'Check the server and the way to it.';
-  if (status !== 'ready' && status !== 'wait') {
+  if (AWAY.includes(status)) {
     return fault('redis', 'connection', `Redis at ${address} is not connected (${status}).`, remedy);
   }
   const since = now();

@@ -5,8 +5,8 @@ import { type Row, Rows } from './rows.js';
 import type { BoardSource, Finding, Happening } from './source.js';
 import { Waits } from './waits.js';
 
-/** Between two looks at the health of the servers; milliseconds. */
-const HEALTH_EVERY = 5_000;
+/** Between two looks at the health of the servers, while they are well and while one is not; milliseconds. */
+const HEALTH_EVERY = { well: 5_000, ill: 1_000 };
 /** After which a look that has no answer is told as trouble; the next one waits for its end all the same. */
 const LOOK_WITHIN = 3_000;
 /** Of what happened in this process so many are kept for who comes to look. */
@@ -142,7 +142,8 @@ export class Poller {
     this.#fresh = [];
     this.#passedOver = 0;
     this.#send('status', this.#status());
-    if (now() - this.#healthAt >= HEALTH_EVERY) void this.#lookAtHealth(this.#round);
+    const every = this.#health.some(({ status }) => status === 'fault') ? HEALTH_EVERY.ill : HEALTH_EVERY.well;
+    if (now() - this.#healthAt >= every) void this.#lookAtHealth(this.#round);
   }
 
   async #lookAtHealth(round: number): Promise<void> {
