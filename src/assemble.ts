@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import { RunningHooks } from './call/hooks.js';
+import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
+import { look } from './call/operators.js';
 import type { Parts } from './call/parts.js';
 import type { Database } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
@@ -28,6 +30,8 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const adapter = checkClient(client);
   fenceFactory(adapter);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
+  // Of its own: what is looked at for a board must not keep an outcome waiting.
+  const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
   const store = storeOf(options, emit);
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
@@ -37,9 +41,16 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const parts: Parts = { room, roomId: roomIdOf(options), handles, hooks, fencing, outage: new Outage(), emit };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const databases = new WeakMap<PrismaInternals, Database<object>>();
+  const observed: Observed = {
+    look: (recent) => look(store, lookout.query, recent),
+    callers: () => room.waitingByKey(),
+    query: lookout.query,
+    redis: options.redis,
+  };
   return {
     parts,
     store,
+    observed,
     /** The port to the database for a client, which may have been extended further. */
     databaseOf(outermost: PrismaInternals): Database<object> {
       const database = databases.get(outermost) ?? prismaDatabase(outermost, rescue.query, concerned);
@@ -54,6 +65,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       renewal.close();
       await store.close();
       rescue.close();
+      lookout.close();
     },
   };
 }

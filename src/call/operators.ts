@@ -51,6 +51,15 @@ export async function list(store: LeaseStore, query: Query): Promise<readonly Lo
   return await describe(await store.list().catch(unavailable()), query);
 }
 
+/** The keys in use, and of those that were so recently what Postgres knows of them now. */
+export async function look(store: LeaseStore, query: Query, recent: readonly string[]): Promise<readonly LockState[]> {
+  const inUse = await store.list().catch(unavailable());
+  const seen = new Set(inUse.map(({ key }) => key));
+  const idle = recent.filter((key) => !seen.has(key));
+  const free = idle.map((key): KeyState => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
+  return await describe([...inUse, ...free], query);
+}
+
 /**
  * Takes a key from its holder: ends the transaction that works under it, commits a higher token, so that the holder's
  * later writes are stale, and passes the lease on.

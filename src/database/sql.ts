@@ -92,3 +92,9 @@ FROM pg_catalog.jsonb_array_elements_text($1::pg_catalog.text::pg_catalog.jsonb)
 CROSS JOIN LATERAL fenced_lock.last_admission(k.key) AS l
 LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.backend_xid OPERATOR(pg_catalog.=) l.writer
 ORDER BY k.place`;
+
+/** What a board says about the server's health. */
+export const HEALTH = `SELECT pg_catalog.current_setting('server_version_num') AS version,
+  pg_catalog.pg_is_in_recovery() AS standby,
+  (SELECT pg_catalog.obj_description(n.oid, 'pg_namespace') FROM pg_catalog.pg_namespace AS n
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment`;

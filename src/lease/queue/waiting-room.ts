@@ -98,6 +98,15 @@ export class WaitingRoom {
     return this.#byKey.get(key)?.waiting ?? 0;
   }
 
+  /** Callers of this process that wait, key by key. */
+  waitingByKey(): ReadonlyMap<string, number> {
+    const callers = new Map<string, number>();
+    for (const { key, waiting } of this.#queues) {
+      if (waiting > 0) callers.set(key, (callers.get(key) ?? 0) + waiting);
+    }
+    return callers;
+  }
+
   /** Registers an operation that `close` waits for. Returns the function that ends it. */
   begin(): () => void {
     this.#operations++;

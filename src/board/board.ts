@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import { ASSETS } from './assets.generated.js';
+import { forceRelease, hostOf } from './force-release.js';
+import { refuse, respond } from './headers.js';
+import type { ResolvedBoardOptions } from './options.js';
+import type { BoardSource } from './source.js';
+import { Viewers } from './viewers.js';
+
+/** Answers the requests of the page, and of nothing else. */
+export interface Board {
+  (request: Request): Promise<Response>;
+  /** Ends the events of all open pages, as before a server closes. They come back if the server is still there. */
+  close(): void;
+}
+
+/** Opens nothing: the servers are asked when the first page does. */
+export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Board {
+  // Of this process: who has it has read it from a page that this process served to its own origin.
+  const token = randomBytes(32).toString('base64url');
+  const { allowForceRelease, title, refreshInterval, basePath, hosts } = options;
+  const viewers = new Viewers(source, refreshInterval, {
+    title,
+    interval: refreshInterval,
+    ...(allowForceRelease && { token }),
+    process: source.process !== undefined,
+  });
+
+  const handle = async (request: Request): Promise<Response> => {
+    if (hosts !== undefined && !hosts.includes(nameIn(hostOf(request)))) {
+      return refuse(421, 'This board is not served under this name.');
+    }
+    const path = pathBelow(basePath, new URL(request.url).pathname);
+    if (path === undefined) return refuse(404, 'Not found.');
+    if (path === '/force-release') {
+      if (request.method !== 'POST') return refuse(405, 'Only POST.', { allow: 'POST' });
+      const answer = await forceRelease(request, source, options, token);
+      viewers.hurry();
+      return answer;
+    }
+    const isPage = path === '' || path === '/';
+    // The page itself is a template, which is not served as it is.
+    const asset = isPage || path === '/board.html' ? undefined : ASSETS[path.slice(1)];
+    if (asset === undefined && !isPage && path !== '/events') return refuse(404, 'Not found.');
+    if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(405, 'Only GET.', { allow: 'GET, HEAD' });
+    if (asset !== undefined) return respond(request.method === 'HEAD' ? null : asset.text, asset.type);
+    if (path === '/events') return events(request, viewers);
+    const html = page(title, path === '' ? `${basePath.slice(basePath.lastIndexOf('/') + 1)}/` : '');
+    return respond(request.method === 'HEAD' ? null : html, 'text/html; charset=utf-8');
+  };
+  return Object.assign(handle, { close: () => viewers.close() });
+}
+
+function events(request: Request, viewers: Viewers): Response {
+  const site = request.headers.get('sec-fetch-site');
+  // A foreign page could not read them, but would have the servers asked.
+  if (site !== null && site !== 'same-origin' && site !== 'none')
+    return refuse(403, 'Only for the page of this board.');
+  const type = 'text/event-stream; charset=utf-8';
+  if (request.method === 'HEAD') return respond(null, type);
+  // nginx keeps an answer back to send it in larger pieces.
+  return respond(viewers.open(request.signal), type, 200, { 'x-accel-buffering': 'no' });
+}
+
+/** `undefined`: it is not below. */
+function pathBelow(basePath: string, path: string): string | undefined {
+  if (path === basePath) return '';
+  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined;
+}
+
+/**
+ * The links are relative to the page, because a proxy may have taken the front of the path off. Where the page's own path
+ * has no slash at its end they begin with its last part.
+ */
+function page(title: string, prefix: string): string {
+  const texts: Readonly<Record<string, string>> = { title: escaped(title), prefix };
+  return (ASSETS['board.html']?.text ?? '').replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => texts[name] ?? '');
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** Of `host:port`; an address of version 6 stands in brackets. */
+function nameIn(host: string): string {
+  return host.replace(/:\d+$/, '');
+}

@@ -1,0 +1,44 @@
+/**
+ * Everything that the page needs comes from the handler itself; nothing else may be loaded, run, framed or asked. A text
+ * that somebody has called a key can be no script, wherever the page's own script might put it (Trusted Types).
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+const ALWAYS = {
+  'content-security-policy': POLICY,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  // Not transformed: a proxy that compresses keeps events back until it has enough of them.
+  'cache-control': 'no-store, no-transform',
+};
+
+export function respond(
+  body: string | ReadableStream<Uint8Array> | null,
+  type: string,
+  status = 200,
+  more: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(body, { status, headers: { ...ALWAYS, 'content-type': type, ...more } });
+}
+
+export function respondJson(value: object, status = 200): Response {
+  return respond(JSON.stringify(value), 'application/json; charset=utf-8', status);
+}
+
+export function refuse(status: number, message: string, more: Readonly<Record<string, string>> = {}): Response {
+  return respond(`${message}\n`, 'text/plain; charset=utf-8', status, more);
+}

@@ -1,0 +1,18 @@
+import { type Board, boardOf } from './board.js';
+import { type LockingClient, sourceOf } from './client-source.js';
+import { type BoardOptions, resolveBoardOptions } from './options.js';
+
+export type { Board } from './board.js';
+export type { LockingClient } from './client-source.js';
+export { toNodeListener } from './node-listener.js';
+export type { BoardOptions } from './options.js';
+
+/**
+ * A page that shows the locks of a client as they are taken, waited for and given back, as a handler of web requests. It
+ * has **no authentication of its own**: whoever reaches it sees the keys. Asks the servers only while somebody looks.
+ *
+ * @throws InvalidOptionError for an option that cannot be used, and for a client without `fencedLock`.
+ */
+export function createBoard(prisma: LockingClient, options: BoardOptions = {}): Board {
+  return boardOf(sourceOf(prisma), resolveBoardOptions(options));
+}

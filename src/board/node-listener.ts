@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { ReadableStream as NodeStream } from 'node:stream/web';
+
+/** What Express and its kind add to a request. */
+type MountedRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown };
+
+/**
+ * Serves a handler of web requests with `node:http`, and with what is built on it: `createServer(toNodeListener(board))`,
+ * `app.use('/admin/locks', toNodeListener(board))`.
+ */
+export function toNodeListener(
+  handler: (request: Request) => Promise<Response>,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  return (incoming, outgoing) => {
+    const gone = new AbortController();
+    outgoing.once('close', () => gone.abort());
+    answer(handler, incoming, outgoing, gone.signal).catch(() => {
+      if (outgoing.headersSent) outgoing.destroy();
+      else outgoing.writeHead(500, { 'content-type': 'text/plain' }).end('The board failed.\n');
+    });
+  };
+}
+
+async function answer(
+  handler: (request: Request) => Promise<Response>,
+  incoming: MountedRequest,
+  outgoing: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  const request = requestOf(incoming, signal);
+  if (request === undefined) {
+    outgoing.writeHead(400, { 'content-type': 'text/plain' }).end('Not a request for the board.\n');
+    return;
+  }
+  const response = await handler(request);
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  if (response.body === null) {
+    outgoing.end();
+    return;
+  }
+  outgoing.flushHeaders();
+  const body = Readable.fromWeb(response.body as NodeStream<Uint8Array>);
+  // Destroying it cancels the stream of the handler, which is how a viewer leaves.
+  outgoing.once('close', () => body.destroy());
+  body.on('error', () => outgoing.destroy());
+  body.pipe(outgoing);
+}
+
+/** `undefined`: its method, host or path is none that a request can have. */
+function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | undefined {
+  const { method = 'GET', headers } = incoming;
+  // A router that is mounted at a path takes that off `url`. Put together as text: `//other/x` would be another host.
+  const url = `http://${headers.host ?? 'localhost'}${incoming.originalUrl ?? incoming.url ?? '/'}`;
+  const sent = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && !name.startsWith(':')) sent.set(name, Array.isArray(value) ? value.join(', ') : value);
+  }
+  try {
+    const hasBody = method !== 'GET' && method !== 'HEAD';
+    return new Request(url, {
+      method,
+      headers: sent,
+      signal,
+      ...(hasBody && { body: bodyOf(incoming), duplex: 'half' }),
+    } as RequestInit);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a body parser has read already is not there to be read any more. */
+function bodyOf(incoming: MountedRequest): string | ReadableStream {
+  if (incoming.body === undefined) return Readable.toWeb(incoming) as ReadableStream;
+  return typeof incoming.body === 'string' ? incoming.body : JSON.stringify(incoming.body);
+}

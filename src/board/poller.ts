@@ -1,0 +1,180 @@
+import { after, now, OVERDUE, type Timer, within } from '../base/clock.js';
+import { brief } from './health.js';
+import { BAR, Histories } from './history.js';
+import { type Row, Rows } from './rows.js';
+import type { BoardSource, Finding, Happening } from './source.js';
+import { Waits } from './waits.js';
+
+/** Between two looks at the health of the servers, while they are well and while one is not; milliseconds. */
+const HEALTH_EVERY = { well: 5_000, ill: 1_000 };
+/** After which a look that has no answer is told as trouble; the next one waits for its end all the same. */
+const LOOK_WITHIN = 3_000;
+/** Of what happened in this process so many are kept for who comes to look. */
+const KEPT = 100;
+/** What happens between two messages beyond this is only counted. */
+const MOST_AT_ONCE = 50;
+
+/** What viewers are sent: the name of a server-sent event, and its data. */
+export type Send = (event: string, data: object) => void;
+
+/** The part of what happens at the servers that all viewers are sent. */
+export interface State {
+  readonly rows: readonly Row[];
+  readonly messages: ReadonlyArray<readonly [event: string, data: object]>;
+}
+
+/**
+ * Looks at the servers for all who look at the board, and only while somebody does: it begins with the first viewer,
+ * ends with the last one, and pauses after each look at least as long as that took.
+ */
+export class Poller {
+  readonly #source: BoardSource;
+  readonly #interval: number;
+  readonly #send: Send;
+  readonly #histories = new Histories();
+  readonly #rows = new Rows();
+  #waits = new Waits();
+  #happened: Array<Happening & { readonly at: number }> = [];
+  #fresh: Array<Happening & { readonly at: number }> = [];
+  #passedOver = 0;
+  #health: readonly Finding[] = [];
+  #healthAt = Number.NEGATIVE_INFINITY;
+  #trouble: { readonly text: string; readonly since: number } | undefined;
+  #missing: readonly string[] = [];
+  #took = 0;
+  #lastLook = Number.NEGATIVE_INFINITY;
+  #timer: Timer | undefined;
+  #unwatch: (() => void) | undefined;
+  /** Counts beginnings and ends: what is under way from before is told to nobody. */
+  #round = 0;
+
+  constructor(source: BoardSource, interval: number, send: Send) {
+    this.#source = source;
+    this.#interval = interval;
+    this.#send = send;
+  }
+
+  get running(): boolean {
+    return this.#unwatch !== undefined;
+  }
+
+  start(): void {
+    if (this.running) return;
+    const round = ++this.#round;
+    this.#waits = new Waits();
+    this.#happened = [];
+    this.#unwatch =
+      this.#source.process?.watch({
+        happened: (happening) => this.#note(happening),
+        waited: (ms) => this.#waits.note(ms),
+      }) ?? (() => {});
+    void this.#run(round);
+    void this.#lookAtHealth(round);
+  }
+
+  stop(): void {
+    this.#round++;
+    this.#timer?.stop();
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+    this.#fresh = [];
+    this.#healthAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** All that somebody needs who comes now. */
+  everything(): ReadonlyArray<readonly [event: string, data: object]> {
+    const keys = { ...this.#rows.all(this.#histories), bar: barNow() };
+    // Before the first look nobody knows that there are none.
+    const known = this.#lastLook > Number.NEGATIVE_INFINITY ? [['keys', keys] as const] : [];
+    return [...known, ['status', this.#status()], ['happened', { all: true, happened: this.#happened, passedOver: 0 }]];
+  }
+
+  /** Looks at once, as after a force release. */
+  hurry(): void {
+    if (!this.running || this.#timer === undefined) return;
+    this.#timer.stop();
+    void this.#run(this.#round);
+  }
+
+  async #run(round: number): Promise<void> {
+    this.#timer = undefined;
+    const since = now();
+    await this.#look(round);
+    if (round !== this.#round) return;
+    this.#took = now() - since;
+    this.#tell();
+    this.#timer = after(Math.max(this.#interval - this.#took, this.#took), () => void this.#run(round));
+  }
+
+  async #look(round: number): Promise<void> {
+    const looking = this.#source.look(this.#histories.keys);
+    try {
+      if ((await within(looking, LOOK_WITHIN)) === OVERDUE && round === this.#round) {
+        this.#troubled(`no answer for ${LOOK_WITHIN / 1_000} s`);
+        this.#tell();
+      }
+      const { keys, missing = [] } = await looking;
+      if (round !== this.#round) return;
+      const bar = barNow();
+      const continuous = now() - this.#lastLook < 2 * BAR;
+      this.#lastLook = now();
+      const callers = this.#source.process?.callers();
+      const changes = this.#rows.update(keys, { bar, continuous, callers, histories: this.#histories });
+      this.#trouble = undefined;
+      this.#missing = missing;
+      this.#send('keys', { ...changes, bar });
+    } catch (error) {
+      if (round === this.#round) this.#troubled(brief(error));
+    }
+  }
+
+  #troubled(text: string): void {
+    if (this.#trouble === undefined) {
+      // Which of the servers it is says the health, and it says so now.
+      this.#healthAt = Number.NEGATIVE_INFINITY;
+    }
+    this.#trouble = { text, since: this.#trouble?.since ?? Date.now() };
+  }
+
+  #tell(): void {
+    const fresh = this.#fresh;
+    if (fresh.length > 0) this.#send('happened', { happened: fresh, passedOver: this.#passedOver });
+    this.#fresh = [];
+    this.#passedOver = 0;
+    this.#send('status', this.#status());
+    const every = this.#health.some(({ status }) => status === 'fault') ? HEALTH_EVERY.ill : HEALTH_EVERY.well;
+    if (now() - this.#healthAt >= every) void this.#lookAtHealth(this.#round);
+  }
+
+  async #lookAtHealth(round: number): Promise<void> {
+    this.#healthAt = now();
+    const health = await this.#source.health();
+    if (round !== this.#round) return;
+    this.#health = health;
+    this.#send('status', this.#status());
+  }
+
+  #note(happening: Happening): void {
+    const told = { at: Date.now(), ...happening };
+    this.#happened = [...this.#happened.slice(1 - KEPT), told];
+    if (this.#fresh.length < MOST_AT_ONCE) this.#fresh.push(told);
+    else this.#passedOver++;
+  }
+
+  #status(): object {
+    return {
+      now: Date.now(),
+      took: Math.round(this.#took * 10) / 10,
+      interval: this.#interval,
+      ...(this.#trouble && { trouble: this.#trouble }),
+      missing: this.#missing,
+      health: this.#health,
+      redis: this.#source.topology(),
+      ...(this.#source.process && { waits: this.#waits }),
+    };
+  }
+}
+
+function barNow(): number {
+  return Math.floor(now() / BAR);
+}

@@ -1,0 +1,89 @@
+import type { Histories, KeyHistory } from './history.js';
+import type { BoardKey } from './source.js';
+
+/** A key, as the page gets it. */
+export interface Row {
+  readonly key: string;
+  readonly holder: string | null;
+  readonly name: string | null;
+  readonly waiting: number;
+  /** Of this process. */
+  readonly callers: number;
+  readonly problem: string | null;
+  readonly token: string | null;
+  readonly turns: string;
+  readonly admittedAt: string | null;
+  readonly transaction: { readonly pid: number; readonly since: string } | null;
+  /** Turns in the last bar of the chart, and the most that waited in it. */
+  readonly bar: readonly [turns: number, waiting: number];
+}
+
+/** With what changes by itself, which is sent when it was set anew. */
+type SentRow = Row & { readonly expiresIn: number };
+
+interface Moment {
+  readonly bar: number;
+  readonly continuous: boolean;
+  readonly callers: ReadonlyMap<string, number> | undefined;
+  readonly histories: Histories;
+}
+
+/** A lease end that lies this far from where it was expected is told; milliseconds. */
+const NOTABLE = 400;
+
+/** The rows of the page, and which of them have changed. */
+export class Rows {
+  readonly #byKey = new Map<string, { readonly text: string; readonly row: Row; readonly endsAt: number }>();
+
+  /** Notes what was found, and returns what viewers do not know yet. */
+  update(keys: readonly BoardKey[], { bar, continuous, callers, histories }: Moment) {
+    const at = Date.now();
+    const changed: SentRow[] = [];
+    const inUse = new Set<string>();
+    for (const state of keys) {
+      const isUsed = state.holder != null || state.waiting > 0 || state.problem !== undefined;
+      const known = histories.of(state.key);
+      const history = isUsed || known === undefined ? histories.use(state.key, bar) : known;
+      if (isUsed) inUse.add(state.key);
+      history.note(bar, BigInt(state.turns), state.waiting, continuous);
+      const row = rowOf(state, callers?.get(state.key) ?? 0, history);
+      const text = JSON.stringify(row);
+      const endsAt = row.holder === null ? 0 : at + state.expiresIn;
+      const before = this.#byKey.get(state.key);
+      if (before?.text === text && Math.abs(before.endsAt - endsAt) < NOTABLE) continue;
+      this.#byKey.set(state.key, { text, row, endsAt });
+      changed.push({ ...row, expiresIn: Math.round(state.expiresIn) });
+    }
+    histories.forget(inUse, bar);
+    const gone = [...this.#byKey.keys()].filter((key) => histories.of(key) === undefined);
+    for (const key of gone) this.#byKey.delete(key);
+    return { keys: changed, gone };
+  }
+
+  /** With all bars of the charts. */
+  all(histories: Histories) {
+    const at = Date.now();
+    const keys = [...this.#byKey.values()].map(({ row, endsAt }) => {
+      const history = histories.of(row.key);
+      return { ...row, expiresIn: Math.max(0, endsAt - at), turnBars: history?.turns, waitingBars: history?.waiting };
+    });
+    return { all: true, keys, gone: [] };
+  }
+}
+
+function rowOf(state: BoardKey, callers: number, { turns, waiting }: KeyHistory): Row {
+  const { transaction } = state;
+  return {
+    key: state.key,
+    holder: state.holder ?? null,
+    name: state.name ?? null,
+    waiting: state.waiting,
+    callers,
+    problem: state.problem ?? null,
+    token: state.token == null ? null : String(state.token),
+    turns: String(state.turns),
+    admittedAt: state.admittedAt?.toISOString() ?? null,
+    transaction: transaction ? { pid: transaction.pid, since: transaction.since.toISOString() } : null,
+    bar: [turns.at(-1) ?? 0, waiting.at(-1) ?? 0],
+  };
+}

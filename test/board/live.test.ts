@@ -1,0 +1,242 @@
+import { channel } from 'node:diagnostics_channel';
+import { existsSync } from 'node:fs';
+import { expect, inject, test } from 'vitest';
+import { OBJECTS_VERSION } from '../../src/board/assets.generated.js';
+import { createBoard } from '../../src/board/index.js';
+import { packagedScript } from '../../src/cli/migrations/packaged.js';
+import { StaleTokenError } from '../../src/index.js';
+import { Monitor } from '../redis/monitor.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { get, Viewer } from './viewer.js';
+
+let prefixes = 0;
+const keyPrefix = () => `board-${process.pid}-${prefixes++}:`;
+
+describeWithShop('who looks at the board', () => {
+  const shop = new Shop();
+
+  test('sees the key, its holder, its lease, who waits, the transaction, and what is left of it when it is free', async () => {
+    const own = { keyPrefix: keyPrefix() };
+    const [holder, contender] = [shop.client(own).prisma, shop.client(own).prisma];
+    const { key } = await shop.product(1);
+    const first = await holder.$withLock(key, (_, lock) => lock.token);
+    const board = createBoard(holder, { refreshInterval: 100 });
+    const viewer = await Viewer.look(board);
+    const [inside, goOn] = [gate(), gate()];
+    const working = holder.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const waiting = [contender.$withLock(key, () => {}), holder.$withLock(key, () => {})];
+    const seen = await viewer.until('who waits', () => {
+      const found = viewer.keys.get(key);
+      return found?.waiting === 1 && found.callers === 1 && found.transaction !== null && found;
+    });
+    const [state] = await holder.$locks.list();
+    expect(seen).toMatchObject({
+      key,
+      holder: state?.holder,
+      token: String(first),
+      turns: '1',
+      transaction: { pid: state?.transaction?.pid },
+    });
+    expect(seen.expiresIn).toBeGreaterThan(0);
+    goOn.open();
+    await Promise.all([working, ...waiting]);
+    await viewer.until('it is free, and had three turns more', () => {
+      const found = viewer.keys.get(key);
+      return found?.holder === null && found.turns === '4';
+    });
+    const turns = viewer.told
+      .filter(({ event, data }) => event === 'keys' && !data.all)
+      .flatMap(({ data }) => data.keys)
+      .filter((sent) => sent.key === key)
+      .map(({ bar }) => bar[0]);
+    // Whatever bars they fell into.
+    expect(
+      turns.reduce((sum: number, count: number, at: number) => sum + Math.max(0, count - (turns[at - 1] ?? 0)), 0),
+    ).toBe(3);
+    viewer.leave();
+  });
+
+  test('is told at once of all that those know who came before', async () => {
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const board = createBoard(prisma, { refreshInterval: 100, title: 'Shop' });
+    const early = await Viewer.look(board);
+    await using handle = await prisma.$lock('import:nightly');
+    await early.until('the key', () => early.keys.get('import:nightly'));
+    const late = await Viewer.look(board);
+    expect(late.keys.get('import:nightly')).toMatchObject({ token: String(handle.token), waiting: 0 });
+    expect(late.keys.get('import:nightly')?.turnBars).toHaveLength(60);
+    expect(late.hello).toEqual({ title: 'Shop', interval: 100, process: true });
+    early.leave();
+    late.leave();
+  });
+
+  test('is sent a key again only if something has changed', async () => {
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    await using _ = await prisma.$lock('import:nightly');
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
+    const looks = () => viewer.told.filter(({ event }) => event === 'keys');
+    const before = looks().length;
+    await viewer.until('ten looks more', () => looks().length >= before + 10);
+    // A lease that is extended, or a bar of the chart that ends, may fall between.
+    const again = looks()
+      .slice(before)
+      .flatMap(({ data }) => data.keys);
+    expect(again.length).toBeLessThanOrEqual(3);
+    viewer.leave();
+  });
+
+  test('reads of the health of both servers in words', async () => {
+    const viewer = await Viewer.look(createBoard(shop.client().prisma, { refreshInterval: 100 }));
+    const health = await viewer.until(
+      'the health',
+      () => (viewer.status?.health.length ?? 0) > 0 && viewer.status?.health,
+    );
+    expect(health.map(({ server, status, message }) => [server, status, message.replaceAll(/[\d.]+\b/g, 'n')])).toEqual(
+      [
+        ['postgres', 'ok', expect.stringMatching(/^PostgreSQL n answers in n ms\.$/)],
+        ['postgres', 'ok', 'The objects of fenced_lock have version n.'],
+        ['redis', 'ok', expect.stringMatching(/^Redis at .* answers in n ms\.$/)],
+      ],
+    );
+    expect(viewer.status?.redis).toEqual([
+      { address: expect.stringMatching(/:\d+$/), role: 'server', status: 'ready', healthy: true },
+    ]);
+    expect(JSON.stringify(viewer.told)).not.toContain('://');
+    viewer.leave();
+  });
+
+  test('compares the objects of the database with those of this package', async () => {
+    expect(OBJECTS_VERSION).toBe((await packagedScript()).version);
+  });
+
+  test('sees waits, refused writes and events of this process, as its channels tell them', async () => {
+    const viewer = await Viewer.look(createBoard(shop.client().prisma, { refreshInterval: 100 }));
+    const refused = new StaleTokenError('stock:1', 5n, 'Stock', { fence: 7n });
+    channel('tracing:fenced-lock:transaction:error').publish({ error: refused });
+    channel('tracing:fenced-lock:transaction:error').publish({ error: new Error('of the caller') });
+    channel('fenced-lock:lease-lost').publish({ type: 'lease-lost', key: 'stock:2', error: new Error('it was lost.') });
+    const wait = {};
+    channel('tracing:fenced-lock:wait:start').publish(wait);
+    channel('tracing:fenced-lock:wait:asyncEnd').publish(wait);
+    const happened = await viewer.until('both', () => {
+      const all = viewer.told.filter(({ event }) => event === 'happened').flatMap(({ data }) => data.happened);
+      return all.length >= 2 && all;
+    });
+    expect(happened).toMatchObject([
+      { type: 'stale-write', bad: true, key: 'stock:1', text: expect.stringContaining('carries the fencing token 7') },
+      { type: 'lease-lost', bad: true, key: 'stock:2', text: 'it was lost.' },
+    ]);
+    await viewer.until('the wait', () => viewer.status?.waits?.counts.reduce((sum, count) => sum + count, 0) === 1);
+    viewer.leave();
+    await viewer.until('nobody listens any more', () => !channel('fenced-lock:lease-lost').hasSubscribers);
+    expect(channel('tracing:fenced-lock:wait:start').hasSubscribers).toBe(false);
+  });
+
+  // Without the channels there is nothing to hear.
+  test.runIf(existsSync('src/base/channels.ts'))('hears of a wait and of a refused write of a real lock', async () => {
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const { id, key } = await shop.product(10);
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
+    await prisma.$withLock(`${key}:other`, (tx) => tx.stock.update({ where: { id }, data: { quantity: 8 } }));
+    const [inside, goOn] = [gate(), gate()];
+    const late = prisma.$withLock(key, async (tx) => {
+      inside.open();
+      await goOn.opened;
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    const refused = expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    await inside.opened;
+    await prisma.$withLock(`${key}:other`, (tx) => tx.stock.update({ where: { id }, data: { quantity: 7 } }));
+    goOn.open();
+    await refused;
+    await viewer.until('a wait', () => viewer.status?.waits?.counts.some((count) => count > 0));
+    await viewer.until('the refused write', () =>
+      viewer.told.some(({ event, data }) => event === 'happened' && data.happened[0]?.type === 'stale-write'),
+    );
+    viewer.leave();
+  });
+
+  test('is closed by close(), and so is nobody else', async () => {
+    const { prisma } = shop.client();
+    const [board, other] = [createBoard(prisma), createBoard(prisma)];
+    const [one, another] = [await Viewer.look(board), await Viewer.look(other)];
+    board.close();
+    await one.until('the end', () => one.ended);
+    expect(another.ended).toBe(false);
+    another.leave();
+  });
+});
+
+describeWithRedis('a board on a Redis of its own', (redis) => {
+  const shop = new Shop(() => ({
+    postgres: inject('postgres').app,
+    admin: inject('postgres').admin,
+    redis: redis().url,
+  }));
+
+  test('asks nothing before somebody looks, the same for one as for many, and nothing when the last one has left', async () => {
+    const keyPrefix = 'cost:';
+    const { prisma } = shop.client({ keyPrefix });
+    const handles = await Promise.all(['a', 'b', 'c'].map((key) => prisma.$lock(key)));
+    const monitor = await Monitor.start(redis().url);
+    const asked = async () => (await monitor.about(keyPrefix)).length;
+    const before = await asked();
+    const board = createBoard(prisma, { refreshInterval: 200 });
+    await get(board, '/');
+    await get(board, '/board.js');
+    expect(await asked()).toBe(before);
+
+    /** Commands in ten looks. */
+    const costOf = async (viewer: Viewer) => {
+      const looks = () => viewer.told.filter(({ event }) => event === 'keys').length;
+      const from = looks();
+      const [since] = [await asked()];
+      await viewer.until('ten looks', () => looks() >= from + 10);
+      return (await asked()) - since;
+    };
+    const one = await Viewer.look(board);
+    const alone = await costOf(one);
+    // A SCAN and three keys in each; renewals of the leases, every ten seconds, may fall between.
+    expect(alone).toBeGreaterThanOrEqual(36);
+    expect(alone).toBeLessThanOrEqual(52);
+    const others = [await Viewer.look(board), await Viewer.look(board)];
+    const together = await costOf(one);
+    expect(together).toBeLessThanOrEqual(alone + 16);
+
+    for (const viewer of [one, ...others]) viewer.leave();
+    await one.until('the end', () => [one, ...others].every(({ ended }) => ended));
+    const told = one.told.length;
+    const left = await asked();
+    await Promise.all(handles.map((handle) => handle.release()));
+    await prisma.$withLock('d', () => {});
+    // Long enough for two more looks.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const after = (await monitor.about(keyPrefix)).slice(left);
+    expect(after.filter(([verb]) => verb === 'scan')).toEqual([]);
+    expect(one.told).toHaveLength(told);
+    monitor.stop();
+  });
+
+  test('says that Redis is away, keeps what it knew, and goes on when it is back', async () => {
+    const { prisma } = shop.client({ keyPrefix: 'away:', commandTimeout: 300 });
+    await prisma.$lock('import:nightly');
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
+    expect(viewer.keys.has('import:nightly')).toBe(true);
+    await redis().freeze();
+    const trouble = await viewer.until('the trouble', () => viewer.status?.trouble);
+    expect(trouble.text).toMatch(/Redis/);
+    expect(trouble.text).not.toContain('://');
+    expect(viewer.keys.has('import:nightly')).toBe(true);
+    await viewer.until('the fault', () =>
+      viewer.status?.health.some(({ server, status }) => server === 'redis' && status === 'fault'),
+    );
+    await redis().thaw();
+    await viewer.until('it is well again', () => viewer.status !== undefined && viewer.status.trouble === undefined);
+    viewer.leave();
+  });
+});

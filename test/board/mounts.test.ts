@@ -1,0 +1,134 @@
+import { createServer, request as plainRequest, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { afterAll, expect, test } from 'vitest';
+import { type Board, createBoard, toNodeListener } from '../../src/board/index.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+const BASE = '/admin/locks';
+
+/** As in docs/guides/board.md. */
+const MOUNTS: Record<string, (board: Board) => RequestListener | Promise<RequestListener>> = {
+  'node:http': (board) => toNodeListener(board),
+  'Express, at its path': (board) => {
+    const app = express();
+    app.use(BASE, toNodeListener(board));
+    return app;
+  },
+  'Express, behind a body parser': (board) => {
+    const app = express();
+    app.use(express.json());
+    app.use(BASE, toNodeListener(board));
+    return app;
+  },
+  Fastify: async (board) => {
+    const app = fastify();
+    await app.register(async (scope) => {
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+      const listener = toNodeListener(board);
+      for (const url of [BASE, `${BASE}/*`]) {
+        scope.all(url, (request, reply) => {
+          reply.hijack();
+          listener(request.raw, reply.raw);
+        });
+      }
+    });
+    await app.ready();
+    return (request, response) => app.routing(request, response);
+  },
+  Hono: (board) => {
+    const app = new Hono();
+    for (const path of [BASE, `${BASE}/*`]) app.all(path, (context) => board(context.req.raw));
+    return toNodeListener(async (request) => app.fetch(request));
+  },
+};
+
+describeWithShop('mounted', () => {
+  const shop = new Shop();
+  const servers: Server[] = [];
+  afterAll(() => {
+    for (const server of servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  async function serve(listener: RequestListener): Promise<string> {
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    servers.push(server);
+    await new Promise((resolve) => server.once('listening', resolve));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  test.each(Object.entries(MOUNTS))('in %s: page, files, events and a force release', async (_, mount) => {
+    const { prisma } = shop.client({ keyPrefix: `mount-${process.pid}-${servers.length}:` });
+    const board = createBoard(prisma, { basePath: BASE, allowForceRelease: true, refreshInterval: 100 });
+    const origin = await serve(await mount(board));
+    const page = await fetch(`${origin}${BASE}`);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const script = /src="([^"]+)"/.exec(await page.text())?.[1] ?? '';
+    const loaded = await fetch(new URL(script, page.url));
+    expect([loaded.status, loaded.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
+    expect((await fetch(`${origin}${BASE}/../board.js`)).status).toBe(404);
+
+    const handle = await prisma.$lock('stock:1');
+    const [holder] = handle.toJSON().holders;
+    const gone = new AbortController();
+    const events = await fetch(`${origin}${BASE}/events`, { signal: gone.signal });
+    expect(events.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    let text = '';
+    const decoder = new TextDecoder();
+    const reading = (async () => {
+      for await (const chunk of events.body ?? []) text += decoder.decode(chunk, { stream: true });
+    })().catch(() => {});
+    await eventually('the key is told', async () => text.includes('"key":"stock:1"'));
+    const token = /"token":"([\w-]{43})"/.exec(text)?.[1] ?? '';
+    const force = (headers: Record<string, string>) =>
+      fetch(`${origin}${BASE}/force-release`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-fenced-lock-board': token, ...headers },
+        body: JSON.stringify({ key: 'stock:1', holder }),
+      });
+    expect((await force({ origin: 'https://evil.example' })).status).toBe(403);
+    const answer = await force({ origin });
+    expect([answer.status, await answer.json()]).toEqual([200, { released: true }]);
+    await eventually('it is told that the key is free', async () => /"key":"stock:1","holder":null/.test(text));
+    gone.abort();
+    await reading;
+  });
+
+  test('a viewer whose connection breaks is a viewer no more', async () => {
+    const { prisma } = shop.client();
+    const board = createBoard(prisma, { refreshInterval: 100 });
+    let open = 0;
+    const origin = await serve(
+      toNodeListener(async (request) => {
+        open++;
+        request.signal.addEventListener('abort', () => open--);
+        return board(request);
+      }),
+    );
+    const asked = plainRequest(`${origin}/events`).end();
+    const answer = await new Promise<NodeJS.ReadableStream>((resolve) => asked.on('response', resolve));
+    await new Promise((resolve) => answer.once('data', resolve));
+    expect(open).toBe(1);
+    asked.destroy();
+    await eventually('it has left', async () => open === 0);
+  });
+
+  test.each(['//evil.example/board.js', '/%00', '/\\evil.example', 'http://evil.example/admin/locks'])(
+    'a path that is none finds nothing: %s',
+    async (path) => {
+      const { prisma } = shop.client();
+      const origin = new URL(await serve(toNodeListener(createBoard(prisma, { basePath: BASE }))));
+      const status = await new Promise<number | undefined>((resolve) => {
+        plainRequest({ host: origin.hostname, port: origin.port, path }, (answer) => resolve(answer.statusCode)).end();
+      });
+      expect([400, 404]).toContain(status);
+    },
+  );
+});
