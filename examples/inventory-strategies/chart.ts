@@ -12,7 +12,12 @@ export function chart(outcomes: readonly Outcome[]): string {
   const names = outcomes.map(({ strategy }) => strategy);
   const parts = [
     bars(names, 'sales lost while one process was frozen', BAD, (n) => lost((outcomes[n] as Outcome).frozen)),
-    bars(names, 'longest time without a sale, s', STILL, (n) => (outcomes[n] as Outcome).frozen.longestGap),
+    bars(
+      names,
+      'nobody sold for so long while one process was frozen, s',
+      STILL,
+      (n) => (outcomes[n] as Outcome).frozen.stoodStill,
+    ),
     bars(names, 'sales per second without a frozen process', SPEED, (n) =>
       salesPerSecond((outcomes[n] as Outcome).calm),
     ),
@@ -22,6 +27,7 @@ export function chart(outcomes: readonly Outcome[]): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height * parts.length}" ` +
       `viewBox="0 0 ${WIDTH} ${height * parts.length}" color="#222" font-family="system-ui, sans-serif" font-size="12">`,
+    '<title>What each way of selling loses</title>',
     '<rect width="100%" height="100%" fill="#fff"/>',
     ...placed,
     '</svg>\n',
@@ -45,7 +51,8 @@ function bars(names: readonly string[], label: string, fill: string, value: (n: 
       Plot.text(rows, { y: 'name', x: 'value', text: 'text', dx: 4, textAnchor: 'start' }),
     ],
   });
-  return plot.outerHTML;
+  // A title instead of the style sheet, which is of no use outside of a page.
+  return plot.outerHTML.replace(/<style>[\s\S]*?<\/style>/, `<title>${label}</title>`);
 }
 
 function shown(value: number): string {

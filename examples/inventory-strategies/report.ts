@@ -9,7 +9,7 @@ function row({ strategy, stockIn, calm, frozen }: Outcome): string[] {
     strategy,
     stockIn,
     ...[frozen.sold, oversold(frozen), lost(frozen), frozen.refused].map(String),
-    frozen.longestGap.toFixed(1),
+    frozen.stoodStill.toFixed(1),
     String(Math.round(salesPerSecond(calm))),
   ];
 }

@@ -62,46 +62,79 @@ async function run(scene: Scene, strategy: string, entry: Entry, crowd: Crowd, f
   }
   await Promise.all(workers.map((worker) => nextReport(worker)));
 
-  const counts = { sold: 0, refused: 0 };
-  const soldAt = [performance.now()];
-  let frozen: Promise<void> | undefined;
+  const watched = await watch(workers);
+  return {
+    units,
+    buyers,
+    sold: watched.soldAt.length,
+    refused: watched.refused,
+    orders: await books.orders(stockId),
+    left: await books.left(stockId, entry.stockIn),
+    seconds: ((watched.soldAt.at(-1) ?? watched.since) - watched.since) / 1_000,
+    stoodStill: stoodStill(watched) / 1_000,
+  };
+}
+
+interface Watched {
+  readonly since: number;
+  /** When each sale was reported. */
+  readonly soldAt: readonly number[];
+  readonly refused: number;
+  readonly pause: Pause | undefined;
+}
+
+/** When a process was frozen and thawed, and whether the others had buyers left by then. */
+interface Pause {
+  readonly from: number;
+  readonly to: number;
+  readonly othersWait: boolean;
+}
+
+/** Lets all of them sell, freezes one if it says that it is in the middle, and listens until every buyer is served. */
+async function watch(workers: readonly Worker[]): Promise<Watched> {
+  const since = performance.now();
+  const soldAt: number[] = [];
+  const selling = new Set(workers);
+  let refused = 0;
+  let pause: Promise<Pause> | undefined;
   for (const worker of workers) command(worker, 'sell');
   await Promise.all(
     workers.map(async (worker) => {
       for (;;) {
         const { event } = await nextReport(worker);
-        if (event === 'all served') return;
-        if (event === 'refused') counts.refused++;
-        else if (event === 'sold') {
-          counts.sold++;
-          soldAt.push(performance.now());
+        if (event === 'sold') soldAt.push(performance.now());
+        else if (event === 'refused') refused++;
+        else if (event === 'all served') {
+          selling.delete(worker);
+          return;
         } else if (event === 'in the middle') {
-          if (frozen === undefined) frozen = freeze(worker);
+          if (pause === undefined) pause = freeze(worker, selling);
           else command(worker, 'go on');
         }
       }
     }),
   );
-  await frozen;
+  return { since, soldAt, refused, pause: await pause };
+}
 
-  const gaps = soldAt.slice(1).map((at, index) => at - (soldAt[index] as number));
-  return {
-    units,
-    buyers,
-    ...counts,
-    orders: await books.orders(stockId),
-    left: await books.left(stockId, entry.stockIn),
-    seconds: ((soldAt.at(-1) as number) - (soldAt[0] as number)) / 1_000,
-    longestGap: Math.max(0, ...gaps) / 1_000,
-  };
+/** The longest time in which nobody sold anything while a process was frozen and another one had buyers; ms. */
+function stoodStill({ soldAt, pause }: Watched): number {
+  if (pause === undefined) return 0;
+  const { from, to, othersWait } = pause;
+  const times = [from, ...soldAt.filter((at) => at > from && at < to)];
+  if (othersWait) times.push(soldAt.find((at) => at >= to) ?? to);
+  return Math.max(0, ...times.slice(1).map((at, index) => at - (times[index] as number)));
 }
 
 /** The process has read and not written yet. It stands still until after its lease. */
-async function freeze(worker: Worker): Promise<void> {
+async function freeze(worker: Worker, selling: ReadonlySet<Worker>): Promise<Pause> {
   worker.freeze();
+  const from = performance.now();
   await sleep(FROZEN_FOR);
+  const pause = { from, to: performance.now(), othersWait: [...selling].some((other) => other !== worker) };
   command(worker, 'go on');
   worker.thaw();
+  return pause;
 }
 
 async function nextReport(worker: Worker): Promise<Report> {

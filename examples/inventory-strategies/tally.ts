@@ -11,8 +11,8 @@ export interface Tally {
   readonly refused: number;
   /** From the first attempt to the last sale. */
   readonly seconds: number;
-  /** The longest time without a sale, by anybody. */
-  readonly longestGap: number;
+  /** The longest time in which nobody sold anything while a process was frozen and another one had buyers; seconds. */
+  readonly stoodStill: number;
 }
 
 /** Both runs of a strategy. */
