@@ -44,6 +44,7 @@ const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
   'reentry',
   'nested',
   'retries',
+  'hookErrors',
   'isolationLevel',
   'maxWait',
 ];
@@ -54,6 +55,7 @@ const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
   'signal',
   'nested',
   'retries',
+  'hookErrors',
   'isolationLevel',
   'maxWait',
 ];
@@ -130,7 +132,8 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   const reentry = choice('reentry', options.reentry ?? defaults.reentry, ['join', 'throw']);
   const nested = choice('nested', options.nested ?? defaults.nested, ['throw', 'allow']);
   const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
-  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, isolationLevel, maxWait };
+  const hookErrors = choice('hookErrors', options.hookErrors ?? defaults.hookErrors, ['event', 'throw']);
+  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
 }
 
 const BUILT_IN: ResolvedLockOptions = {
@@ -141,6 +144,7 @@ const BUILT_IN: ResolvedLockOptions = {
   reentry: DEFAULTS.reentry,
   nested: DEFAULTS.nested,
   retries: DEFAULTS.retries,
+  hookErrors: DEFAULTS.hookErrors,
   signal: undefined,
   isolationLevel: undefined,
   maxWait: undefined,
