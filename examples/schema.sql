@@ -7,8 +7,11 @@ CREATE TABLE "Coupon" (code text PRIMARY KEY, "left" integer NOT NULL, fence big
 CREATE TABLE "Redemption" (
     id serial PRIMARY KEY, code text NOT NULL REFERENCES "Coupon", "user" text NOT NULL, UNIQUE (code, "user")
 );
-CREATE TABLE "Payment" ("order" text PRIMARY KEY, paid integer NOT NULL DEFAULT 0, fence bigint NOT NULL DEFAULT 0);
+CREATE TABLE "Payment" ("order" text PRIMARY KEY, paid integer NOT NULL DEFAULT 0);
 CREATE TABLE "Event" (id text PRIMARY KEY, "order" text NOT NULL);
+CREATE TABLE "Outbox" (
+    id serial PRIMARY KEY, "order" text NOT NULL, paid integer NOT NULL, sent boolean NOT NULL DEFAULT false
+);
 CREATE TABLE "Report" (id serial PRIMARY KEY, orders integer NOT NULL, paid integer NOT NULL);
 
 CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Seat"
@@ -18,8 +21,4 @@ CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON "Seat"
 CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Coupon"
     FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'allow');
 CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON "Coupon"
-    FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('allow');
-CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Payment"
-    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'allow');
-CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON "Payment"
     FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('allow');
