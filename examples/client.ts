@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 // In your project: 'prisma-extension-fenced-lock', and your own generated client.
-import { fencedLock, type LockTx } from '../src/index.js';
+import { fencedLock } from '../src/index.js';
 import { PrismaClient } from '../test/generated/examples/client.js';
 
 /** The client of the examples seats, coupon, webhook and nightly. One for each process. */
@@ -22,4 +22,3 @@ export function createClient(
 }
 
 export type ExampleClient = ReturnType<typeof createClient>['prisma'];
-export type ExampleTx = LockTx<ExampleClient>;

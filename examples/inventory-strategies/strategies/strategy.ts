@@ -1,5 +1,5 @@
 /** One attempt to sell one unit. */
-export interface Sale {
+interface Sale {
   readonly stockId: number;
   readonly buyer: string;
   /** Between the read and the write: the rules are worked out, and one process is frozen. */
