@@ -1,7 +1,7 @@
 // Makes the Prisma clients of the tests and examples, test/generated/*.
 import { spawnSync } from 'node:child_process';
 
-const SCHEMAS = ['prisma/schema.prisma', 'test/schema/fence.prisma'];
+const SCHEMAS = ['prisma/schema.prisma', 'test/schema/fence.prisma', 'examples/schema.prisma'];
 
 // `generate` needs no schema engine but looks for one, and would download it: any program that exits with 0 does.
 // Never do this for `migrate` or `db push`: they would report success having done nothing.

@@ -24,17 +24,20 @@ export class FreezePoint {
   /** For one try of one sale, which says when it has ended, however it did. */
   visitor(): { pass(): Promise<void>; ended(): void } {
     let writing = false;
+    const ended = () => {
+      if (!writing) return;
+      writing = false;
+      if (--this.#writing === 0) this.#onQuiet();
+    };
     return {
       pass: async () => {
+        // A try that begins again, as behind a WATCH, has ended its write.
+        ended();
         await this.#pass(++this.#passed);
         writing = true;
         this.#writing++;
       },
-      ended: () => {
-        if (!writing) return;
-        writing = false;
-        if (--this.#writing === 0) this.#onQuiet();
-      },
+      ended,
     };
   }
 

@@ -1,0 +1,44 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+// In your project: 'prisma-extension-fenced-lock'.
+import { type FencedLockErrorCode, toFencedLockError } from '../../src/index.js';
+
+/** Thrown inside a lock it rolls the whole transaction back, and reaches the caller as it is. */
+export class OutOfStockError extends Error {
+  override readonly name = 'OutOfStockError';
+  readonly statusCode = 409;
+
+  constructor() {
+    super('There is not enough left.');
+  }
+}
+
+export class NotFoundError extends Error {
+  override readonly name = 'NotFoundError';
+  readonly statusCode = 404;
+}
+
+/** Nothing was done, or all was undone: the same request may be sent again. */
+const MAY_BE_SENT_AGAIN: ReadonlySet<FencedLockErrorCode> = new Set([
+  'LOCK_TIMEOUT',
+  'LOCK_UNAVAILABLE',
+  'LOCK_LOST',
+  'STALE_TOKEN',
+  'TRANSACTION_ABORTED',
+  'CLOSED',
+]);
+
+/** The one place where errors become answers. */
+export function answerError(error: Error & { statusCode?: number }, request: FastifyRequest, reply: FastifyReply) {
+  const code = toFencedLockError(error)?.code;
+  if (code !== undefined && MAY_BE_SENT_AGAIN.has(code)) {
+    request.log.warn({ code }, 'nothing was done');
+    return reply.code(503).header('retry-after', '1').send({ error: code });
+  }
+  // The sale may have taken effect: who asks should look before sending it again.
+  if (code === 'COMMIT_UNKNOWN') return reply.code(500).send({ error: code, message: 'look at the orders first' });
+  if (error.statusCode !== undefined && error.statusCode < 500) {
+    return reply.code(error.statusCode).send({ error: error.name, message: error.message });
+  }
+  request.log.error(error);
+  return reply.code(500).send({ error: 'INTERNAL' });
+}
