@@ -101,7 +101,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .option('--dry-run', 'only count')
     .option('--database-url <url>', 'the database, as its owner; default: DATABASE_URL')
     .action((options) => gc(context, options));
-  command('doctor', 'look at both servers, and say what is wrong and what to do')
+  command('doctor', 'check both servers, and report what is wrong and what to do')
     .addOption(knownField())
     .option('--fix', 'set the sequence right, and begin a crash epoch')
     .addOption(
@@ -120,9 +120,9 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .addOption(keyPrefix())
       .option('--database-url <url>', 'default: DATABASE_URL')
       .addOption(redisUrl());
-  looking('ls', 'list the keys that somebody has or waits for').action((options) => ls(context, options));
-  looking('unlock <key>', 'take a key from whoever has it')
-    .option('--dry-run', 'only show who has it')
+  looking('ls', 'list the keys that are held or waited for').action((options) => ls(context, options));
+  looking('unlock <key>', 'take a key from its holder')
+    .option('--dry-run', 'only show the holder')
     .action((key: string, options) => unlock(context, key, options));
   return program;
 }
@@ -145,7 +145,7 @@ function fieldName(text: string): string {
 /** Postgres treats `public` as all roles, even in quotation marks. */
 function roleName(text: string): string {
   if (text !== '' && text !== 'public') return text;
-  throw new InvalidArgumentError('It must be the name of a role. Without --role everybody may lock.');
+  throw new InvalidArgumentError('It must be the name of a role. Without --role all roles may lock.');
 }
 
 function token(text: string): bigint {

@@ -13,7 +13,7 @@ describeWithShop('ls', () => {
   test('says so where nobody has a key', async () => {
     const operator = new Operator(shop);
     await operator.client().$withLock('stock:1', () => {});
-    expect(await operator.run('ls')).toMatchObject({ code: 0, out: 'Nobody has a key, or waits for one.\n' });
+    expect(await operator.run('ls')).toMatchObject({ code: 0, out: 'No key is held or waited for.\n' });
     expect((await operator.run('ls', '--json')).json).toEqual({ command: 'ls', ok: true, keys: [] });
   });
 

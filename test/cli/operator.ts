@@ -35,7 +35,7 @@ export class Operator {
 export const HOSTILE: ReadonlyArray<[what: string, key: string]> = [
   ['colours', '\u001B[31mred\u001B[0m'],
   ['one byte that begins a control sequence', '\u009B2Jgone'],
-  ['more lines', 'stock:1\nUnlocked stock:2:\r  Nobody had a lease.'],
+  ['more lines', 'stock:1\nUnlocked stock:2:\r  There was no lease.'],
   ['another direction', 'stock:\u202E1:kcots'],
   ['what cannot be seen', 'stock\u200B:1\u00A0\uFEFF'],
   ['quotes and backslashes', `"stock\\u0031"'`],

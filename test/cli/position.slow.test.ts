@@ -137,7 +137,7 @@ describe('doctor --fix', () => {
     await expect(database.pool.query(`SELECT nextval('fenced_lock.token')`)).rejects.toThrow(/reached maximum/);
     const [found, ...others] = notOk(await patient.doctor(database.url, '--fix'));
     expect(others).toEqual([]);
-    expect(found?.message).toMatch(/^The sequence is at 9223372036854775807, where no lock has brought it/);
+    expect(found?.message).toMatch(/^The sequence is at 9223372036854775807, which no lock has reached/);
     const [stop, ...steps] = found?.remedy?.split('. Then: ') ?? [];
     expect(stop).toBe('Stop all clients');
     for (const step of steps) await database.pool.query(step);

@@ -225,11 +225,11 @@ describe('what cannot be done is said in a plain sentence, and nothing is writte
     const steps = ['1. Stop every process', '2. npx prisma migrate deploy', '3. Start them again'];
     const bare = await shop.run('add-fence', 'Stock', '--guard', 'none');
     expect(bare.out).toMatch(
-      new RegExp(`Careful: clients that run count on the guard of Stock,.*${steps.join('.*')}`, 's'),
+      new RegExp(`Careful: running clients rely on the guard of Stock,.*${steps.join('.*')}`, 's'),
     );
     const { json } = await shop.run('remove-fence', 'Order', '--json');
     expect(json['next']).toEqual([
-      expect.stringMatching(/^Careful: processes that know the fence count on its guard/),
+      expect.stringMatching(/^Careful: processes that know the fence rely on its guard/),
       expect.stringMatching(/1\. .*deploy the application without the fence/),
       expect.stringMatching(/2\. Wait until no process of the old one runs/),
       expect.stringMatching(/3\. npx prisma migrate deploy/),

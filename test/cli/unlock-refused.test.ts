@@ -110,7 +110,7 @@ describeWithShop('unlock, where it is refused', () => {
       expect({ code, err }).toEqual({
         code: 1,
         err: expect.stringMatching(
-          /^fenced-lock: The key stock:1 was not had within 10 s: transactions keep its row in /,
+          /^fenced-lock: The key stock:1 could not be locked within 10 s: transactions keep its row in /,
         ),
       });
       expect(performance.now() - begun).toBeGreaterThan(10_000);

@@ -56,7 +56,7 @@ describeWithShop('unlock', () => {
     const { out, code } = await operator.run('unlock', key);
     expect(code).toBe(0);
     expect(out).toMatch(
-      new RegExp(`No transaction was in the way\\.\n  The token was ${after} and is \\d+\\.\n  Nobody had a lease`),
+      new RegExp(`No transaction was in the way\\.\n  The token was ${after} and is \\d+\\.\n  There was no lease`),
     );
     const state = await operator.client().$locks.inspect(key);
     expect(out).toContain(`is ${state.token}.`);
@@ -66,7 +66,7 @@ describeWithShop('unlock', () => {
     const operator = new Operator(shop);
     const { key } = await shop.product(1);
     await shop.redis().rpush(`${operator.keyPrefix}{${key}}:lease`, 'not ours');
-    expect((await operator.run('ls')).out).toContain('(a value that is no lease)');
+    expect((await operator.run('ls')).out).toContain('(a value that is not a lease)');
     const { keys } = (await operator.run('ls', '--json')).json as { keys: unknown };
     expect(keys).toMatchObject([{ key, holder: null, problem: expect.stringContaining('a value of another type') }]);
     expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ leaseTaken: true });

@@ -48,7 +48,7 @@ export async function addFence(context: Context, names: readonly string[], optio
       ...(unguarded.length > 0
         ? restartAround(unguarded.map(({ model }) => model.name).join(', '))
         : ['Next: npx prisma migrate deploy && npx prisma generate.']),
-      'Where these rows go out as JSON, which knows no bigint, leave the fence out for good:',
+      'If these rows are sent as JSON, which has no bigint, leave the fence out for the whole client:',
       `  new PrismaClient({ adapter, ${omit} })`,
     ],
     data: { omit, models: wanted.map(({ model }) => model.name) },
@@ -68,7 +68,7 @@ function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, gua
 /** Running clients know the guards from before, and add no conditions to writes of tables that had a guard. */
 function restartAround(models: string): string[] {
   return [
-    `Careful: clients that run count on the guard of ${models}, and without it write there unprotected. In this order:`,
+    `Careful: running clients rely on the guard of ${models}, and write there without protection when it is gone. In this order:`,
     '  1. Stop every process that locks.',
     '  2. npx prisma migrate deploy && npx prisma generate',
     '  3. Start them again: each then asks which tables have a guard.',

@@ -82,7 +82,7 @@ async function redis(context: Context, options: DoctorOptions): Promise<Reported
   if (urls.length === 0) {
     context.say();
     context.say(context.paint('bold', 'Redis'));
-    const message = 'Not looked at: set REDIS_URL, or give --redis-url.';
+    const message = 'Not checked: set REDIS_URL, or give --redis-url.';
     return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
   }
   const found: Reported[] = [];
@@ -130,7 +130,7 @@ async function asFindings(
 ): Promise<Reported[]> {
   const found = await look().catch((error: unknown): Reported[] => {
     if (!(error instanceof Problem)) throw error;
-    const remedy = 'Check the URL, the server and the way to it.';
+    const remedy = 'Check the URL, the server and the network.';
     return [{ server, check: 'connection', status: 'fault', message: error.message, remedy }];
   });
   return shown(context, found);

@@ -13,7 +13,7 @@ export async function ls(context: Context, options: ServerOptions): Promise<void
   });
   for (const why of missing) context.complain(`fenced-lock: Not all keys are here. ${why}`);
   const [headings = '', ...lines] = columns([HEADINGS, ...keys.map(cells)]);
-  if (lines.length === 0 && missing.length === 0) context.say('Nobody has a key, or waits for one.');
+  if (lines.length === 0 && missing.length === 0) context.say('No key is held or waited for.');
   else context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
   context.document({ command: 'ls', ok: true, keys, ...(missing.length > 0 && { missing }) });

@@ -50,7 +50,7 @@ export async function removeFence(
       sql,
     },
     next: [
-      'Careful: processes that know the fence count on its guard, and cannot write without its column. In this order:',
+      'Careful: processes that know the fence rely on its guard, and cannot write without its column. In this order:',
       '  1. npx prisma generate, and deploy the application without the fence.',
       '  2. Wait until no process of the old one runs.',
       '  3. npx prisma migrate deploy',

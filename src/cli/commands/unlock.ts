@@ -58,7 +58,7 @@ async function takeLease({ locks }: Servers, key: string, holder: string | null,
     return holder !== null && (await locks.force(key, holder));
   } catch (cause) {
     throw new Problem(
-      `The token of ${visible(key)} is ${after} now, so what its holder has in hand is stale; but its lease was not ` +
+      `The token of ${visible(key)} is ${after} now, so its holder's later writes are stale; but the lease was not ` +
         `taken: ${messageOf(cause)}. Run it again.`,
       { cause },
     );
@@ -72,7 +72,7 @@ function done(key: string, { before, after, ended }: Raised, leaseTaken: boolean
     ended.length === 0 ? '  No transaction was in the way.' : `  ${backends} ended.`,
     before === null ? `  The token is ${after}; there was none.` : `  The token was ${before} and is ${after}.`,
     leaseTaken
-      ? '  The lease was taken, and passed on to whoever waits.'
-      : '  Nobody had a lease, or it had been given back.',
+      ? '  The lease was taken, and passed on to the next waiting process.'
+      : '  There was no lease, or it had been released.',
   ].join('\n');
 }

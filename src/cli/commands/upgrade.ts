@@ -14,7 +14,7 @@ export async function upgrade(
   if (installed === undefined) throw new Problem('The objects are in no migration yet: npx fenced-lock init.');
   if (installed === 0) {
     throw new Problem(
-      `The migration ${history.initial} was copied from a package that had no versions yet, so nobody knows what it lacks. ` +
+      `The migration ${history.initial} was copied from a package that had no versions yet, so it is unknown what it lacks. ` +
         'Drop the schema fenced_lock and that migration, and run npx fenced-lock init.',
     );
   }

@@ -53,12 +53,12 @@ function notSeen(error: unknown): Finding {
   switch (codeOf(error)) {
     case '42501':
       return warning(
-        `Not looked at: ${messageOf(error)}.`,
+        `Not checked: ${messageOf(error)}.`,
         'Give the URL of the role that migrates; --role names the application’s.',
       );
     case '57014':
-      return warning('Not looked at: it took too long.', 'Run doctor again at a quieter hour.');
+      return warning('Not checked: it took too long.', 'Run doctor again at a quieter hour.');
     default:
-      return fault(`It could not be looked at: ${messageOf(error)}.`, 'See the message of the server.');
+      return fault(`The check failed: ${messageOf(error)}.`, 'See the message of the server.');
   }
 }

@@ -64,7 +64,7 @@ const epoch: Check<PostgresSubject> = {
     const [row] = await ask<{ epoch: string | null }>(
       `SELECT epoch::text FROM fenced_lock.evidence('', pg_snapshot_xmin(pg_current_snapshot())::text)`,
     );
-    if (row?.epoch) return ok('A crash of the server would be noticed.');
+    if (row?.epoch) return ok('A crash of the server would be detected.');
     if (fix) {
       await database.query('SELECT fenced_lock.start_epoch()');
       return ok('An epoch was begun.');

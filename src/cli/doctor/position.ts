@@ -29,7 +29,7 @@ export const position: Check<PostgresSubject> = {
     const wild = await wayOut(subject, places, limit);
     if (last >= BEYOND) {
       return fault(
-        `The sequence is at ${last}, where no lock has brought it, and no lock is had when it ends.`,
+        `The sequence is at ${last}, which no lock has reached. When it ends, no lock can be taken.`,
         [
           'Stop all clients',
           ...wild.map(({ statements }) => statements),
@@ -40,8 +40,8 @@ export const position: Check<PostgresSubject> = {
     if (wild.length > 0) {
       return wild.map(({ table, rows, token, statements }) =>
         fault(
-          `No lock drew the token ${token} that ${table} has in ${rows}: the sequence is at ${last}, and is not set so far. ` +
-            'A lock that meets it is refused.',
+          `No lock drew the token ${token} that ${table} has in ${rows}: the sequence is at ${last}, and is not set that far. ` +
+            'A lock that writes such a row is refused.',
           `As the owner of the schema fenced_lock: ${statements}${token <= BEYOND ? `. If it was drawn: doctor --fix --up-to ${token}` : ''}`,
         ),
       );

@@ -72,7 +72,7 @@ const memory: Check<RedisSubject> = {
     if (info.get('maxmemory_policy') !== 'noeviction' || used < most * NEARLY_FULL) return ok(share);
     const remedy = 'Raise maxmemory, or give the locks a server of their own.';
     if (used < most) return warning(share, remedy);
-    return fault(`${share} Whoever has to wait for a lock is refused a place.`, remedy);
+    return fault(`${share} A caller that has to wait for a lock gets no place in the queue.`, remedy);
   },
 };
 
@@ -92,7 +92,7 @@ const persistence: Check<RedisSubject> = {
   name: 'persistence',
   async look({ info }) {
     if (info.get('aof_enabled') === '1') return ok('An append-only file is kept.');
-    return ok('No append-only file: a restart may forget leases. That costs their work, and no update.');
+    return ok('No append-only file: a restart may forget leases. Their work is rolled back; no update is lost.');
   },
 };
 
@@ -101,7 +101,9 @@ const replicas: Check<RedisSubject> = {
   async look({ info }) {
     const count = Number(info.get('connected_slaves') ?? 0);
     if (count === 0) return ok('None is connected.');
-    return ok(`${count} connected: a failover may forget the last leases. That costs their work, and no update.`);
+    return ok(
+      `${count} connected: a failover may forget the last leases. Their work is rolled back; no update is lost.`,
+    );
   },
 };
 
@@ -110,7 +112,7 @@ const scripts: Check<RedisSubject> = {
   essential: true,
   look: ({ silent, key }) =>
     takeAndGiveBack(silent, key).then(
-      () => ok('A lock was taken, extended and given back.'),
+      () => ok('A lock was taken, extended and released.'),
       (error: unknown) =>
         fault(
           `A lock was refused: ${messageOf(error)}.`,
@@ -123,9 +125,9 @@ const wakeUps: Check<RedisSubject> = {
   name: 'wake-ups',
   async look({ store, key }) {
     try {
-      if (await hearsOfRelease(store, key)) return ok('A release was heard.');
+      if (await hearsOfRelease(store, key)) return ok('The wake-up of a release arrived.');
       return warning(
-        'A release was published, and not heard.',
+        'A release was published, but its wake-up did not arrive.',
         "Connect to the server itself, or let the application use wake: 'poll'.",
       );
     } catch (error) {

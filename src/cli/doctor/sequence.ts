@@ -37,7 +37,7 @@ const definition: Check<PostgresSubject> = {
     const mend = `ALTER SEQUENCE fenced_lock.token AS bigint NO MAXVALUE INCREMENT 1 CACHE 1 NO CYCLE${logged}`;
     if (!fix) return fault(`Of fenced_lock.token: ${wrong.join('; ')}.`, `doctor --fix, or ${mend}`);
     await database.query(mend);
-    return ok(`Mended: ${wrong.join('; ')}.`);
+    return ok(`Repaired: ${wrong.join('; ')}.`);
   },
 };
 

@@ -17,7 +17,7 @@ const pooler: Check<PostgresSubject> = {
   essential: true,
   async look({ database }) {
     const statementMode = fault(
-      'A pooler in statement mode stands before this database: there are no transactions.',
+      'A pooler in statement mode is in front of this database, and has no transactions.',
       'Set pool_mode = transaction, or connect directly.',
     );
     try {
@@ -42,7 +42,7 @@ const version: Check<PostgresSubject> = {
       `SELECT current_setting('server_version_num') AS number, version() AS full`,
     );
     if (row?.full.includes('CockroachDB')) {
-      return fault('This is CockroachDB.', 'Use PostgreSQL: its sequences and locks are what the promises stand on.');
+      return fault('This is CockroachDB.', 'Use PostgreSQL: its sequences and locks are what the promises rest on.');
     }
     const major = Math.floor(Number(row?.number) / 10_000);
     if (major >= OLDEST) return ok(`PostgreSQL ${major}.`);

@@ -57,7 +57,7 @@ export async function raiseToken(database: PostgresServer, aside: PostgresServer
       if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
       if (deadline.passed) {
         throw new Problem(
-          `The key ${visible(key)} was not had within ${WAIT_TIME / 1_000} s: transactions keep its row in ` +
+          `The key ${visible(key)} could not be locked within ${WAIT_TIME / 1_000} s: transactions keep its row in ` +
             `${database.shown}${ended.size > 0 ? `, though ${[...ended].join(', ')} were ended` : ''}. Run it again.`,
           { cause: error },
         );

@@ -6,7 +6,7 @@ export const HEADINGS = ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADM
 /** The cells of a key, in the order of the headings. */
 export function cells(state: LockRow): string[] {
   const { key, holder, expiresIn, waiting, problem, token, admittedAt, transaction } = state;
-  const nobody = problem === undefined ? '-' : '(a value that is no lease)';
+  const nobody = problem === undefined ? '-' : '(a value that is not a lease)';
   return [
     visible(key),
     holder === null ? nobody : visible(holder),

@@ -66,10 +66,10 @@ function refused(error: unknown, database: PostgresServer): unknown {
     case '3F000':
       return notInstalled(database);
     case '42883':
-      return new Problem(`${shown} has not all of fenced_lock that is needed here: npx fenced-lock doctor says more.`);
+      return new Problem(`${shown} lacks objects of fenced_lock: npx fenced-lock doctor says which.`);
     case '42501':
       return new Problem(
-        `The role of ${shown} may not use what is in the schema fenced_lock: npx fenced-lock doctor says what it lacks.`,
+        `The role of ${shown} may not use the schema fenced_lock or an object in it: npx fenced-lock doctor says which.`,
       );
     case '25006':
       return new Problem(`${shown} is read-only: connect to the primary.`);

@@ -220,7 +220,9 @@ export class WaitingRoom {
 }
 
 function closed(key: string): ClosedError {
-  return new ClosedError('The client was closed, so nobody waits for this lock any more. Nothing was done.', { key });
+  return new ClosedError('The client was closed, so this call no longer waits for the lock. Nothing was done.', {
+    key,
+  });
 }
 
 function once(action: () => void): () => void {
