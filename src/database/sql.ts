@@ -86,3 +86,12 @@ FROM pg_catalog.jsonb_array_elements_text($1::pg_catalog.text::pg_catalog.jsonb)
 CROSS JOIN LATERAL fenced_lock.last_admission(k.key) AS l
 LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.backend_xid OPERATOR(pg_catalog.=) l.writer
 ORDER BY k.place`;
+
+/**
+ * What Postgres keeps of the last turns of the key $1. Each function has a snapshot of its own: where `seen` differs from
+ * `turns`, a turn has committed in between.
+ */
+export const LAST_TURNS = `SELECT e.attempts, e.turns::pg_catalog.text, l.turns::pg_catalog.text AS seen, l.token::pg_catalog.text,
+  pg_catalog.to_char(l.admitted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS admitted_at
+FROM fenced_lock.evidence($1::pg_catalog.text, '1'::pg_catalog.text) AS e
+CROSS JOIN fenced_lock.last_admission($1::pg_catalog.text) AS l`;

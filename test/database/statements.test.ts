@@ -20,6 +20,7 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   AWAIT_ROW: ['public', 'stock', '{"id": 1}'],
   TOUCH: ['["stock:1"]', `["${ID}"]`, '["1"]'],
   LAST_ADMISSIONS: ['["stock:1"]'],
+  LAST_TURNS: ['stock:1'],
 };
 
 describe.each([
