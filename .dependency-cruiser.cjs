@@ -87,6 +87,7 @@ module.exports = {
       '^src/cli/',
       file('options/options'),
       file('options/validate-arguments'),
+      file('database/sql'),
       '^src/base/',
     ),
     layer(

@@ -35,8 +35,10 @@ export type {
   WorkMessage,
 } from './base/messages.js';
 export type { LockHandle } from './call/handle.js';
+export type { LockHistory, LockTurn } from './call/history.js';
 export type { Lock } from './call/lock.js';
 export type { LockState } from './call/operators.js';
+export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
 export type { TryResult } from './call/with-lock.js';
 export { type CurrentTxOptions, currentLock, currentTx } from './current.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';

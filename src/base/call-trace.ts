@@ -123,7 +123,7 @@ export class AttemptTrace {
   }
 
   admitted({ attempt, tokens, token, turn, pid, xid }: Admitted): void {
-    Object.assign(this.message, { attempt, tokens, turn, pid, xid });
+    Object.assign(this.message, { attempt, tokens, turn, pid, xid, admittedAt: new Date() });
     this.message.call.token = token;
     this.#admittedAt = now();
     this.#admission.succeed();

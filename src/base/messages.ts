@@ -67,6 +67,8 @@ export interface TransactionMessage extends PartMessage {
   readonly beganAt: Date;
   /** Set at the admission. `attempts` of the key's row in Postgres has this id once it has committed. */
   attempt?: string;
+  /** Set at the admission: when that was, by the clock of this machine. */
+  admittedAt?: Date;
   /** Set at the admission, one for each key. */
   tokens?: readonly bigint[];
   /** Set at the admission: the number of this turn in the row of the last key. */

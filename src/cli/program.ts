@@ -4,6 +4,7 @@ import { DEFAULTS } from '../options/options.js';
 import { addFence } from './commands/add-fence.js';
 import { doctor } from './commands/doctor.js';
 import { gc } from './commands/gc.js';
+import { history } from './commands/history.js';
 import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
@@ -121,6 +122,9 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .option('--database-url <url>', 'default: DATABASE_URL')
       .addOption(redisUrl());
   looking('ls', 'list the keys that are held or waited for').action((options) => ls(context, options));
+  command('history <key>', 'show the last turns of a key, as Postgres remembers them')
+    .option('--database-url <url>', 'default: DATABASE_URL')
+    .action((key: string, options) => history(context, key, options));
   looking('unlock <key>', 'take a key from its holder')
     .option('--dry-run', 'only show the holder')
     .action((key: string, options) => unlock(context, key, options));

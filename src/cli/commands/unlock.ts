@@ -1,12 +1,11 @@
-import { InvalidOptionError } from '../../base/errors.js';
-import { checkKey } from '../../options/validate-arguments.js';
 import type { Context } from '../context.js';
 import { type Raised, raiseToken } from '../locks/raise-token.js';
 import { describe } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
-import { Misuse, messageOf, Problem } from '../problem.js';
+import { messageOf, Problem } from '../problem.js';
 import { type ServerOptions, type Servers, withServers } from '../servers/both.js';
 import { visible } from '../visible.js';
+import { checkedKey } from './key.js';
 
 export interface UnlockOptions extends ServerOptions {
   readonly dryRun?: boolean;
@@ -14,7 +13,7 @@ export interface UnlockOptions extends ServerOptions {
 
 /** Takes a key from its holder, in Postgres first, then in Redis. */
 export async function unlock(context: Context, given: string, options: UnlockOptions): Promise<void> {
-  const key = checked(given);
+  const key = checkedKey(given);
   await withServers(context, options, async (servers) => {
     const { locks, database } = servers;
     const [before] = await describe([await locks.inspect(key)], database);
@@ -42,15 +41,6 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       leaseTaken,
     });
   });
-}
-
-/** @throws Misuse */
-function checked(key: string): string {
-  try {
-    return checkKey(key);
-  } catch (error) {
-    throw error instanceof InvalidOptionError ? new Misuse(error.message) : error;
-  }
 }
 
 async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {
