@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { Body, Controller, Get, HttpCode, Inject, Injectable, Module, Param, Post } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Inject, Injectable, Module, Param, Post, type Type } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
@@ -130,15 +130,17 @@ export interface AppOptions {
   readonly reports?: ShopClient;
   readonly errors?: Map<string, Error>;
   readonly stop?: Stop;
+  readonly imports?: readonly Type[];
 }
 
-export function appModule({ lock, reports, errors = new Map(), stop = new Stop() }: AppOptions) {
+export function appModule({ lock, reports, errors = new Map(), stop = new Stop(), imports = [] }: AppOptions) {
   const { name: _, isGlobal, token = PrismaService, ...options } = lock;
   @Module({
     imports: [
       FencedLockModule.forRootAsync({ token, isGlobal: isGlobal ?? true, useFactory: async () => options }),
       ...(reports ? [FencedLockModule.forRoot({ client: reports, name: 'reports' })] : []),
       TerminusModule,
+      ...imports,
     ],
     controllers: [StockController],
     providers: [
