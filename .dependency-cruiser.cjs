@@ -18,10 +18,15 @@ const ROOMS = {
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
   base: [],
+  // The subpaths stand on top, and nothing below knows them.
+  decorators: ['index', 'current', 'options/'],
+  nest: ['index', 'current', 'decorators/'],
+  'nest-cls': ['index', 'current'],
 };
-/** The three files at the top. */
+/** The files at the top. */
 const TOP = {
-  index: ['extension', 'call/', 'options/'],
+  index: ['extension', 'current', 'call/', 'options/'],
+  current: ['extension', 'call/lock'],
   extension: ['assemble', 'call/', 'options/', 'prisma/'],
   assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
@@ -107,10 +112,19 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(cli|nest|nest-cls)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@prisma/client/',
+      },
+    },
+    {
+      name: 'a-subpath-has-its-own-peers',
+      severity: 'error',
+      from: { path: '^src/(nest|nest-cls)/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        pathNot: 'node_modules/@(nestjs/(common|core)|nestjs-cls/transactional)/',
       },
     },
     {

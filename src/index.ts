@@ -12,6 +12,7 @@ export {
   type LossReason,
   NestedError,
   NotInstalledError,
+  OutsideLockError,
   ReentryError,
   type StaleReason,
   StaleTokenError,
@@ -23,6 +24,7 @@ export type { LockHandle } from './call/handle.js';
 export type { Lock } from './call/lock.js';
 export type { LockState } from './call/operators.js';
 export type { TryResult } from './call/with-lock.js';
+export { type CurrentTxOptions, currentLock, currentTx } from './current.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
 export type {
   AdapterLike,

@@ -11,6 +11,7 @@ export type FencedLockErrorCode =
   | 'TRANSACTION_ABORTED'
   | 'HOOK_FAILED'
   | 'INSIDE_TRANSACTION'
+  | 'OUTSIDE_LOCK'
   | 'REENTRY'
   | 'NESTED'
   | 'NOT_INSTALLED'
@@ -224,6 +225,13 @@ export class InsideTransactionError extends FencedLockError {
   }
 }
 
+/** What is only there inside the function of a lock was asked for elsewhere. */
+export class OutsideLockError extends FencedLockError {
+  constructor(what: string, details: ErrorDetails = {}) {
+    super('OUTSIDE_LOCK', what, details);
+  }
+}
+
 /** The key is already held by the function that this call stands in, and it would wait for itself. */
 export class ReentryError extends FencedLockError {
   constructor(key: string) {
@@ -291,6 +299,7 @@ const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
   [TransactionAbortedError, 'TRANSACTION_ABORTED'],
   [HookFailedError, 'HOOK_FAILED'],
   [InsideTransactionError, 'INSIDE_TRANSACTION'],
+  [OutsideLockError, 'OUTSIDE_LOCK'],
   [ReentryError, 'REENTRY'],
   [NestedError, 'NESTED'],
   [ClosedError, 'CLOSED'],

@@ -2,10 +2,19 @@ import { NestedError, ReentryError } from './errors.js';
 import { runInside, type Scope, scopeWith } from './scope.js';
 
 /** What one async context holds; it ends with the lock's function, though what that left behind may go on. */
-interface Held {
+export interface Held {
   readonly keys: readonly string[];
   /** What an inner call of these keys may join; nothing joins a handle. */
   readonly joinable: object | undefined;
+  readonly transaction: OpenTransaction;
+}
+
+/** The transaction of a lock, as code under it finds it that was not given it. Plain: another copy of this package may look. */
+export interface OpenTransaction {
+  /** The client that the lock was taken on. */
+  readonly client: object;
+  readonly tx: unknown;
+  readonly lock: unknown;
 }
 
 /** What the present async context holds, the innermost first. */
@@ -52,13 +61,22 @@ export function holds(key: string): boolean {
   return false;
 }
 
+/** What the present async context holds, the innermost first: of any client, or of this one. */
+export function innermostHeld(client?: object): Held | undefined {
+  for (const held of allHeld()) {
+    if (client === undefined || held.transaction.client === client) return held;
+  }
+  return undefined;
+}
+
 /** Runs the lock's function as one that holds `keys`. */
 export function holding<R>(
   keys: readonly string[],
   joinable: object | undefined,
+  transaction: OpenTransaction,
   work: () => R | Promise<R>,
 ): Promise<R> {
-  const held: Held = { keys, joinable };
+  const held: Held = { keys, joinable, transaction };
   // The transaction of a database client stands in a scope of its own, which is as good.
   const around = scopeWith('ticket');
   if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());

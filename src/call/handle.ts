@@ -136,6 +136,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly keys: readonly string[];
   readonly token: bigint;
   readonly #parts: Parts;
+  readonly #client: object;
   readonly #database: Database<Tx>;
   readonly #defaults: ResolvedLockOptions;
   readonly #leases: LeaseSet;
@@ -146,8 +147,9 @@ class Handle<Tx> implements LockHandle<Tx> {
   #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
 
-  constructor(parts: Parts, { database, options }: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
+  constructor(parts: Parts, { client, database, options }: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
     this.#parts = parts;
+    this.#client = client;
     this.#database = database;
     // The signal was for the waiting.
     this.#defaults = { ...options, signal: undefined };
@@ -225,11 +227,12 @@ class Handle<Tx> implements LockHandle<Tx> {
       registered: { tokens: this.#tokens },
       settled: (outcome: Outcome) => hooks.settle(outcome),
     };
+    const client = this.#client;
     const work = async (tx: Tx) => {
       const held = new HeldLock(this.keys, this.token, abort);
       hooks.begin(held);
       try {
-        const value = await holding(this.keys, undefined, () => fn(tx, held));
+        const value = await holding(this.keys, undefined, { client, tx, lock: held }, () => fn(tx, held));
         refuseUnsent(this.#database, tx, this.key);
         return value;
       } finally {

@@ -48,7 +48,7 @@ async function hold<Tx, R>(
     hooks.begin(lock);
     const own = new JoinableTransaction(client, tx, lock, abort, options);
     try {
-      const value = await holding(keys, own, () => work(tx, lock));
+      const value = await holding(keys, own, { client, tx, lock }, () => work(tx, lock));
       own.check();
       refuseUnsent(database, tx, keys[0] as string);
       return value;

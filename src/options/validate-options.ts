@@ -136,7 +136,7 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
 }
 
-const BUILT_IN: ResolvedLockOptions = {
+export const BUILT_IN: ResolvedLockOptions = {
   waitTime: DEFAULTS.waitTime,
   leaseTime: DEFAULTS.leaseTime,
   renew: DEFAULTS.renew,

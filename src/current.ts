@@ -1,0 +1,65 @@
+import { InvalidOptionError, OutsideLockError } from './base/errors.js';
+import { innermostHeld } from './base/held-keys.js';
+import type { Lock } from './call/lock.js';
+import type { LockTx } from './extension.js';
+
+export interface CurrentTxOptions {
+  /** Outside of the function of a lock: `throw` refuses; `client` gives the client itself. Default: `throw`. */
+  readonly outside?: 'throw' | 'client' | undefined;
+}
+
+/**
+ * The client of the transaction that the present code runs in: of `$withLock`, of `$tryWithLock` or of a handle, taken on
+ * this very client; of several inside each other, the innermost. For helpers that are not given `tx`.
+ *
+ * @throws OutsideLockError outside of the function of a lock of this client, and once that function has ended, unless
+ *   `outside` is `client`.
+ */
+export function currentTx<Client extends object>(client: Client, options: CurrentTxOptions = {}): LockTx<Client> {
+  checkClient('currentTx', client);
+  const { outside = 'throw', ...others } = options;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new InvalidOptionError(unknown, 'is no option of currentTx, which takes `outside`.');
+  if (outside !== 'throw' && outside !== 'client') {
+    throw new InvalidOptionError('outside', "must be 'throw' or 'client'.");
+  }
+  const held = innermostHeld(client);
+  if (held !== undefined) return held.transaction.tx as LockTx<Client>;
+  if (outside === 'client') return client;
+  throw outsideOf('currentTx', 'its transaction');
+}
+
+/**
+ * The lock whose function the present code runs in, as that function was given it. With a client: of a lock that was taken
+ * on it. Without: the innermost of any client.
+ *
+ * @throws OutsideLockError outside of the function of a lock.
+ */
+export function currentLock(client?: object): Lock {
+  if (client !== undefined) checkClient('currentLock', client);
+  const held = innermostHeld(client);
+  if (held !== undefined) return held.transaction.lock as Lock;
+  throw outsideOf('currentLock', 'its lock', client === undefined);
+}
+
+/** A client that is not there yet, such as a property that was not injected, must not look like "outside". */
+function checkClient(name: string, client: unknown): void {
+  if (typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function') return;
+  throw new InvalidOptionError('client', `of ${name} must be a Prisma client that is extended by fencedLock.`);
+}
+
+function outsideOf(name: string, what: string, ofAny = false): OutsideLockError {
+  const other = ofAny ? undefined : innermostHeld();
+  if (other !== undefined) {
+    return new OutsideLockError(
+      `\`${name}\` was called inside a lock that was taken on another client. Use one client everywhere: the outermost, if ` +
+        'it is extended several times.',
+      { key: other.keys[0] },
+    );
+  }
+  return new OutsideLockError(
+    `\`${name}\` was called outside of the function of a lock, or after its end, where ${what} is not there. Call it in what ` +
+      'that function calls and awaits' +
+      (name === 'currentTx' ? ", or set `outside: 'client'` for code that also runs without a lock." : '.'),
+  );
+}

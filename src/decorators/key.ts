@@ -1,0 +1,83 @@
+import { InvalidOptionError, quoted } from '../base/errors.js';
+
+/** What a placeholder may become a part of a key from. */
+export type KeyPart = string | number | bigint;
+
+/** What a function of the method's arguments gives: one key or several. */
+export type LockKey = string | readonly string[];
+
+/**
+ * What names the keys of a method: a key, which may have placeholders such as `{0}` for its first argument or `{0.id}` for
+ * a property of that; several; or a function of the arguments.
+ */
+export type KeyOf = LockKey | ((...args: never[]) => LockKey);
+
+/** `unknown` where the key can be made of these arguments; otherwise a type that no method has and that says why. */
+export type MethodFits<Key, This, Args extends readonly unknown[]> = Key extends (...args: never[]) => unknown
+  ? Key extends (this: This, ...args: Args) => LockKey
+    ? unknown
+    : { readonly 'the function of the key does not take the arguments of the method': never }
+  : Key extends string
+    ? TemplateFits<Key, Args>
+    : Key extends readonly string[]
+      ? TemplateFits<Key[number], Args>
+      : unknown;
+
+type TemplateFits<Template extends string, Args extends readonly unknown[]> = [Misfits<Template, Args>] extends [never]
+  ? unknown
+  : { readonly 'no string, number or bigint is at this placeholder': Misfits<Template, Args> };
+
+/** The placeholders of a template, or of each of several, that a key cannot be made of. */
+type Misfits<Template extends string, Args extends readonly unknown[]> = Template extends `${string}{${infer Rest}`
+  ? Rest extends `${infer Path}}${infer After}`
+    ? (Path extends `${bigint}` | `${bigint}.${string}` ? Misfit<Path, At<Args, Path>> : never) | Misfits<After, Args>
+    : never
+  : never;
+
+type Misfit<Path extends string, Value> = [Value] extends [never] ? Path : [Value] extends [KeyPart] ? never : Path;
+
+/** What is at `0.id` of the arguments; `never` where nothing is. */
+type At<Value, Path extends string> = Path extends `${infer Name}.${infer Rest}`
+  ? At<Property<Value, Name>, Rest>
+  : Property<Value, Path>;
+
+type Property<Value, Name extends string> = Name extends keyof Value
+  ? Value[Name]
+  : Value extends readonly (infer Element)[]
+    ? number extends Value['length']
+      ? Element | undefined
+      : never
+    : never;
+
+/** A number, and names behind it. Braces around anything else are a part of the key. */
+const PLACEHOLDER = /\{(\d+(?:\.[^{}.]+)*)\}/g;
+
+/** The way from the arguments of a call to its keys. @throws InvalidOptionError where there can be none. */
+export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) => LockKey {
+  if (typeof key === 'function') {
+    // What it gives is checked by the call itself.
+    return (self, args) => Reflect.apply(key, self, args);
+  }
+  if (typeof key === 'string') return (_, args) => filled(key, args);
+  if (Array.isArray(key) && key.length > 0 && key.every((one) => typeof one === 'string')) {
+    const templates: readonly string[] = [...key];
+    return (_, args) => templates.map((template) => filled(template, args));
+  }
+  throw new InvalidOptionError(
+    'key',
+    'of WithLock must be a string such as "stock:{0}", a list of them, or a function of the arguments of the method.',
+  );
+}
+
+function filled(template: string, args: readonly unknown[]): string {
+  return template.replace(PLACEHOLDER, (placeholder, path: string) => {
+    let value: unknown = args;
+    for (const name of path.split('.')) value = (value as Record<string, unknown> | null | undefined)?.[name];
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return String(value);
+    throw new InvalidOptionError(
+      'key',
+      `is the template ${quoted(template)}, and ${placeholder} is no string, number or bigint in the arguments of this ` +
+        'call. Look at what the method was called with.',
+    );
+  });
+}

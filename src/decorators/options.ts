@@ -1,0 +1,67 @@
+import { InvalidOptionError } from '../base/errors.js';
+import type { LockOptions, TryLockOptions } from '../index.js';
+import { BUILT_IN, resolveLockOptions } from '../options/validate-options.js';
+
+/** A Prisma client that is extended by fencedLock, as far as a decorator uses it. */
+export interface LockingClient {
+  $withLock(key: never, fn: never, options?: never): Promise<unknown>;
+  $tryWithLock(key: never, fn: never, options?: never): Promise<unknown>;
+}
+
+interface From<This> {
+  /** Gives the client, from the object that the method is called on. Default: its `prisma`. */
+  readonly client?: ((self: This) => LockingClient) | undefined;
+}
+
+/** Of a method that waits for its lock. */
+export interface WithLockOptions<This = never> extends LockOptions, From<This> {
+  /** `wait`: as `$withLock`. `try`: as `$tryWithLock`, which does not wait. Default: `wait`. */
+  readonly mode?: 'wait' | undefined;
+}
+
+/** Of a method that does not wait: where somebody else has the key, it resolves to `{ acquired: false }`. */
+export interface TryWithLockOptions<This = never> extends TryLockOptions, From<This> {
+  readonly mode: 'try';
+}
+
+/** What the options say; those of the lock go to each call, and the client's own defaults fill in the rest. */
+export interface Choices {
+  readonly mode: 'wait' | 'try';
+  readonly client: (self: unknown) => unknown;
+  readonly lock: LockOptions;
+}
+
+/** @throws InvalidOptionError when the class is defined, and not only when the method is called. */
+export function toChoices(options: WithLockOptions | TryWithLockOptions): Choices {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidOptionError('options', 'of WithLock must be an object.');
+  }
+  const { mode = 'wait', client = ofThis, ...lock } = options;
+  if (mode !== 'wait' && mode !== 'try') throw new InvalidOptionError('mode', "must be 'wait' or 'try'.");
+  if (mode === 'try' && 'waitTime' in lock) {
+    throw new InvalidOptionError('waitTime', "has no place beside `mode: 'try'`, which does not wait.");
+  }
+  if (typeof client !== 'function') {
+    throw new InvalidOptionError(
+      'client',
+      'must be a function that gives the client, such as (self) => self.database.',
+    );
+  }
+  resolveLockOptions(lock, BUILT_IN);
+  return { mode, client: client as Choices['client'], lock };
+}
+
+function ofThis(self: unknown): unknown {
+  return (self as { readonly prisma?: unknown } | null | undefined)?.prisma;
+}
+
+/** @throws InvalidOptionError */
+export function checkClient(client: unknown, method: string): LockingClient {
+  const { $withLock, $tryWithLock } = (client ?? {}) as Partial<LockingClient>;
+  if (typeof $withLock === 'function' && typeof $tryWithLock === 'function') return client as LockingClient;
+  throw new InvalidOptionError(
+    'client',
+    `of the locked method ${method} is no Prisma client that is extended by fencedLock. Without this option it is ` +
+      '`this.prisma`: has the object one, and was the method called on the object? Else set `client: (self) => …`.',
+  );
+}

@@ -1,0 +1,53 @@
+import { InvalidOptionError } from '../base/errors.js';
+import type { fencedLock } from '../index.js';
+
+/** What fencedLock adds to a client, as far as Nest uses it. */
+export interface LockClient {
+  $withLock(key: never, fn: never, options?: never): Promise<unknown>;
+  $tryWithLock(key: never, fn: never, options?: never): Promise<unknown>;
+  $lock(key: never, options?: never): Promise<unknown>;
+  $resumeLock(state: never, options?: never): Promise<unknown>;
+  readonly $locks: LockOperators;
+  $disconnect(): Promise<void>;
+}
+
+/** For operators: `inspect`, `list`, `forceRelease`, `close`. */
+export type LockOperators = ReturnType<ReturnType<typeof fencedLock>>['$locks'];
+
+/**
+ * A class that stands for the client that `make` gives: the name that Nest finds it by, and its type.
+ *
+ * ```ts
+ * export class PrismaService extends ClientClass(createPrisma) {}
+ * ```
+ *
+ * Nothing is ever made of it. The client itself is injected, from `FencedLockModule.forRoot({ token: PrismaService, … })` or
+ * from a provider with `useFactory`.
+ */
+export function ClientClass<Client extends object>(
+  make: (...args: never[]) => Client | Promise<Client>,
+): abstract new () => Client {
+  if (typeof make !== 'function') {
+    throw new InvalidOptionError('ClientClass', 'must be given the function that makes the client.');
+  }
+  abstract class NotTheClient {
+    constructor() {
+      throw new InvalidOptionError(
+        new.target.name,
+        'stands for a client and cannot be made itself. Do not list it in `providers`: give it as `token` to FencedLockModule, ' +
+          'or provide it with `useFactory`.',
+      );
+    }
+  }
+  return NotTheClient as unknown as abstract new () => Client;
+}
+
+/** @throws InvalidOptionError */
+export function checkLockClient(client: unknown): LockClient {
+  const { $withLock, $locks } = (client ?? {}) as Partial<LockClient>;
+  if (typeof $withLock === 'function' && typeof $locks === 'object') return client as LockClient;
+  throw new InvalidOptionError(
+    'client',
+    'of FencedLockModule must be a Prisma client that is extended by fencedLock: new PrismaClient(…).$extends(fencedLock(…)).',
+  );
+}

@@ -1,0 +1,72 @@
+import { type ArgumentsHost, Catch, HttpException, Inject, Logger } from '@nestjs/common';
+import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
+import { FencedLockError, type FencedLockErrorCode } from '../base/errors.js';
+
+/** What the client of the server is told of an error: nothing of its text, which names keys. */
+interface Answer {
+  readonly status: number;
+  readonly message: string;
+  /** Seconds after which to come again, where nobody knows better. */
+  readonly retryAfter?: number;
+}
+
+const INTERNAL: Answer = { status: 500, message: 'Internal server error' };
+const UNAVAILABLE: Answer = { status: 503, message: 'Nothing was done. Try again later.', retryAfter: 1 };
+
+/** All that is not here is a mistake of the application or of its setup: 500. */
+const ANSWERS: Partial<Record<FencedLockErrorCode, Answer>> = {
+  LOCK_TIMEOUT: { status: 409, message: 'Somebody else is at work on this. Try again later.', retryAfter: 1 },
+  STALE_TOKEN: { status: 409, message: 'Somebody else has changed this meanwhile. Nothing was done: try again.' },
+  LOCK_LOST: { ...UNAVAILABLE, message: 'The work was interrupted and undone. Try again.' },
+  LOCK_UNAVAILABLE: UNAVAILABLE,
+  CLOSED: UNAVAILABLE,
+  COMMIT_UNKNOWN: { status: 500, message: 'Nobody can say whether this was done. Look before you try again.' },
+};
+
+const NAMES: Readonly<Record<number, string>> = {
+  409: 'Conflict',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+};
+
+/**
+ * Answers HTTP requests that end with an error of this package: 409 where somebody else was first, 503 where it may work
+ * again soon, and 500 for the rest, `COMMIT_UNKNOWN` among it. The body has the error's `code`. `Retry-After` says when the
+ * holder's lease ends, where that is known.
+ *
+ * Register it with `{ provide: APP_FILTER, useClass: FencedLockExceptionFilter }` or `@UseFilters(FencedLockExceptionFilter)`; by
+ * hand it needs `new FencedLockExceptionFilter(app.get(HttpAdapterHost))`. What is no HTTP request gets the error itself.
+ */
+export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockError> {
+  readonly #log = new Logger('FencedLockExceptionFilter');
+  readonly #host: HttpAdapterHost;
+
+  constructor(host: HttpAdapterHost) {
+    super(host?.httpAdapter);
+    this.#host = host;
+  }
+
+  override catch(error: FencedLockError, host: ArgumentsHost): void {
+    if (host.getType() !== 'http') throw error;
+    const { status, message, retryAfter } = ANSWERS[error.code] ?? INTERNAL;
+    if (status >= 500) this.#log.error(error);
+    const seconds = secondsOf(error) ?? retryAfter;
+    const response: unknown = host.getArgByIndex(1);
+    const adapter = this.#host.httpAdapter;
+    if (seconds !== undefined && !adapter.isHeadersSent(response)) {
+      adapter.setHeader(response, 'Retry-After', String(seconds));
+    }
+    const body = { statusCode: status, error: NAMES[status], code: error.code, message };
+    super.catch(new HttpException(body, status, { cause: error }) as unknown as FencedLockError, host);
+  }
+}
+
+/** When the lease of who has the key ends, unless it is renewed. */
+function secondsOf(error: FencedLockError): number | undefined {
+  const { expiresIn } = error as { readonly expiresIn?: unknown };
+  if (error.code !== 'LOCK_TIMEOUT' || typeof expiresIn !== 'number' || !(expiresIn >= 0)) return undefined;
+  return Math.max(1, Math.ceil(expiresIn / 1_000));
+}
+
+Catch(FencedLockError)(FencedLockExceptionFilter);
+Inject(HttpAdapterHost)(FencedLockExceptionFilter, undefined, 0);

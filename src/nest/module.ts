@@ -1,0 +1,57 @@
+import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { after, type Timer } from '../base/clock.js';
+import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
+
+/** How long somebody may wait who comes for a lock while the server still listens; ms. */
+const CLOSE_AGAIN = 200;
+
+/**
+ * A locking client in Nest: its providers, and its end, which Nest calls at `app.close()`, and at a signal where
+ * `app.enableShutdownHooks()` was called.
+ *
+ * 1. `beforeApplicationShutdown`: callers that wait for a lock are turned away (`CLOSED`), the work that runs ends, leases are given
+ *    back. So the requests behind them are answered, and Nest can close the server, which it does next.
+ * 2. `onApplicationShutdown`: the client is disconnected.
+ */
+export class FencedLockModule
+  extends ConfigurableModuleClass
+  implements BeforeApplicationShutdown, OnApplicationShutdown
+{
+  readonly #options: FencedLockModuleOptions;
+  #again: Timer | undefined;
+  #closing: Promise<void> = Promise.resolve();
+  #over = false;
+
+  constructor(options: FencedLockModuleOptions) {
+    super();
+    this.#options = options;
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.#options.client.$locks.close();
+    // The server listens until Nest has asked every module, and does not end before its last request.
+    this.#closeAgainLater();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.#over = true;
+    this.#again?.stop();
+    await this.#closing;
+    const { client, disconnect = true, onClosed } = this.#options;
+    // Either gives back what was taken since.
+    await (disconnect ? client.$disconnect() : client.$locks.close());
+    await onClosed?.();
+  }
+
+  #closeAgainLater(): void {
+    if (this.#over) return;
+    this.#again = after(CLOSE_AGAIN, () => {
+      const next = () => this.#closeAgainLater();
+      this.#closing = this.#options.client.$locks.close().then(next, next);
+    }).unref();
+  }
+}
+
+// By hand: this project's compiler has the decorators of the standard, and Nest needs its own.
+Module({})(FencedLockModule);
+Inject(MODULE_OPTIONS_TOKEN)(FencedLockModule, undefined, 0);

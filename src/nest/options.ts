@@ -1,0 +1,73 @@
+import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, type Provider } from '@nestjs/common';
+import { InvalidOptionError } from '../base/errors.js';
+import { checkLockClient, type LockClient } from './client.js';
+import { FencedLockHealthIndicator } from './health.js';
+import { FencedLockService } from './service.js';
+import { getLockClientToken, getLockServiceToken } from './tokens.js';
+
+/** What `forRoot` takes, and what the factory of `forRootAsync` gives. */
+export interface FencedLockModuleOptions {
+  /** The client: `new PrismaClient(…).$extends(fencedLock({ redis }))`. */
+  readonly client: LockClient;
+  /** Whether the client is disconnected when the application ends. Default: `true`. */
+  readonly disconnect?: boolean | undefined;
+  /** Called when the application has ended and the client is disconnected: close your Redis here. */
+  readonly onClosed?: (() => unknown) | undefined;
+}
+
+/** What both take beside that, to be known before the client is made. */
+export interface FencedLockModuleExtras {
+  /** The name of this client, where there are several. Default: none. */
+  readonly name?: string | undefined;
+  /** Whether its providers are there in all modules without importing this one. Default: `true`. */
+  readonly isGlobal?: boolean | undefined;
+  /** What the client is injected by as well, such as your class PrismaService. */
+  readonly token?: InjectionToken | undefined;
+}
+
+const EXTRAS: FencedLockModuleExtras = { name: undefined, isGlobal: true, token: undefined };
+const OPTIONS = Symbol('prisma-extension-fenced-lock.options');
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<FencedLockModuleOptions>(
+  {
+    optionsInjectionToken: OPTIONS,
+  },
+)
+  .setClassMethodName('forRoot')
+  .setExtras<FencedLockModuleExtras>(EXTRAS, withProviders)
+  .build();
+
+/** The client, its locks and its health, by their tokens. */
+function withProviders(definition: DynamicModule, { name, isGlobal, token }: FencedLockModuleExtras): DynamicModule {
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
+    throw new InvalidOptionError('name', 'of FencedLockModule must be a string, or left out.');
+  }
+  const client = getLockClientToken(name);
+  const service = getLockServiceToken(name);
+  const providers: Provider[] = [
+    {
+      provide: client,
+      inject: [MODULE_OPTIONS_TOKEN],
+      useFactory: (options: FencedLockModuleOptions | undefined) => checkLockClient(options?.client),
+    },
+    { provide: service, inject: [client], useFactory: (locking: LockClient) => new FencedLockService(locking) },
+  ];
+  const aliases: InjectionToken[] = token === undefined ? [] : [token];
+  providers.push(...aliases.map((alias) => ({ provide: alias, useExisting: client })));
+  // By their classes there can be those of one client alone.
+  if (name === undefined) {
+    providers.push({ provide: FencedLockService, useExisting: service });
+    providers.push({
+      provide: FencedLockHealthIndicator,
+      inject: [service],
+      useFactory: (locks: FencedLockService) => new FencedLockHealthIndicator(locks),
+    });
+    aliases.push(FencedLockService, FencedLockHealthIndicator);
+  }
+  return {
+    ...definition,
+    global: isGlobal ?? true,
+    providers: [...(definition.providers ?? []), ...providers],
+    exports: [client, service, ...aliases],
+  };
+}

@@ -1,0 +1,69 @@
+import { Inject } from '@nestjs/common';
+import { InvalidOptionError } from '../base/errors.js';
+import type { KeyOf } from '../decorators/key.js';
+import type { LockingClient, TryWithLockOptions, WithLockOptions } from '../decorators/options.js';
+import { type LockDecorator, WithLock as WithLockOf } from '../decorators/with-lock.js';
+import { getLockClientToken } from './tokens.js';
+
+/** `client`: the name of a FencedLockModule, or a function of the object that the method is called on. Default: the module without a name. */
+type Injected<Options, Self> = Omit<Options, 'client'> & {
+  readonly client?: string | ((self: Self) => LockingClient) | undefined;
+};
+
+/**
+ * `WithLock` of `prisma-extension-fenced-lock/decorators`, on whose client Nest decides: the class need not have it. For
+ * providers and controllers.
+ *
+ * Where Nest has not made the object, as in a unit test, its `prisma` is used instead of the client without a name.
+ */
+export function WithLock<const Key extends KeyOf, Self = unknown>(
+  key: Key,
+  options?: Injected<WithLockOptions<Self>, Self>,
+): LockDecorator<Key, 'wait', Self>;
+export function WithLock<const Key extends KeyOf, Self = unknown>(
+  key: Key,
+  options: Injected<TryWithLockOptions<Self>, Self>,
+): LockDecorator<Key, 'try', Self>;
+export function WithLock(
+  key: KeyOf,
+  options: Injected<WithLockOptions | TryWithLockOptions, never> = {},
+): (target: object, name: string | symbol, descriptor: PropertyDescriptor) => unknown {
+  const { client: name, ...others } = options ?? {};
+  if (typeof name === 'function') return WithLockOf(key, options as WithLockOptions) as never;
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
+    throw new InvalidOptionError(
+      'client',
+      'must be the name of a FencedLockModule, or a function that gives the client.',
+    );
+  }
+  const token = getLockClientToken(name);
+  const client = (self: unknown) => {
+    const injected = (self as { readonly [property: symbol]: unknown } | null | undefined)?.[token];
+    return injected ?? (name === undefined ? (self as { readonly prisma?: unknown } | null)?.prisma : undefined);
+  };
+  const lock = WithLockOf(key, { ...others, client } as unknown as WithLockOptions) as unknown as MethodDecorator;
+  return (target, method, descriptor) => {
+    if (typeof method !== 'string' && typeof method !== 'symbol') {
+      throw new InvalidOptionError(
+        'experimentalDecorators',
+        'must be on for WithLock of prisma-extension-fenced-lock/nest, as for all of Nest. Without Nest, import it from ' +
+          '`prisma-extension-fenced-lock/decorators`.',
+      );
+    }
+    const replaced = lock(target, method, descriptor);
+    injectOnce(target, token);
+    return replaced;
+  };
+}
+
+/** Nest's own name for the metadata of injected properties. */
+const PROPERTIES = 'self:properties_metadata';
+
+/** A property of the object, under the token itself, which collides with nothing. */
+function injectOnce(target: object, token: symbol): void {
+  // Of a static method Nest makes no object.
+  if (typeof target === 'function') return;
+  const { getMetadata } = Reflect as { getMetadata?(key: string, target: object): unknown };
+  const known = (getMetadata?.(PROPERTIES, target.constructor) ?? []) as readonly { readonly key: unknown }[];
+  if (!known.some(({ key }) => key === token)) Inject(token)(target, token);
+}

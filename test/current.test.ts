@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest';
+import { currentLock, currentTx, InvalidOptionError, type LockTx, OutsideLockError } from '../src/index.js';
+import { describeWithShop, gate, Shop, type ShopClient } from './support/shop.js';
+
+describeWithShop('the transaction and the lock of the present code', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+  const outside = expect.objectContaining({ constructor: OutsideLockError, code: 'OUTSIDE_LOCK' });
+  const refused = (call: () => unknown) => {
+    try {
+      return call();
+    } catch (error) {
+      return error;
+    }
+  };
+
+  /** As a helper that was not given `tx`. */
+  async function sell(id: number): Promise<void> {
+    const tx: LockTx<ShopClient> = currentTx(prisma);
+    const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+    await currentTx(prisma).stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+  }
+
+  test('are those that the function of $withLock was given, across awaits', async () => {
+    const { key } = await shop.product(1);
+    await prisma.$withLock(key, async (tx, lock) => {
+      expect([currentTx(prisma), currentLock(prisma), currentLock()]).toEqual([tx, lock, lock]);
+      expect(currentTx(prisma) === tx).toBe(true);
+      await tx.stock.count();
+      expect(currentTx(prisma) === tx).toBe(true);
+      expect(currentLock()).toBe(lock);
+    });
+  });
+
+  test('let helpers work in the transaction, which rolls them back', async () => {
+    const { id, key } = await shop.product(10);
+    await Promise.all(Array.from({ length: 5 }, () => prisma.$withLock(key, () => sell(id))));
+    expect((await shop.row(id))?.quantity).toBe(5);
+    const failed = prisma.$withLock(key, async () => {
+      await sell(id);
+      throw new Error('no sale');
+    });
+    await expect(failed).rejects.toThrow('no sale');
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
+  test('are there in $tryWithLock, and in a transaction of a handle', async () => {
+    const { id, key } = await shop.product(10);
+    expect(await prisma.$tryWithLock(key, () => sell(id))).toMatchObject({ acquired: true });
+    const handle = await prisma.$lock(key);
+    await handle.$transaction(async (tx, lock) => {
+      expect(currentTx(prisma) === tx).toBe(true);
+      expect(currentLock(prisma)).toBe(lock);
+      await sell(id);
+    });
+    await handle.release();
+    expect((await shop.row(id))?.quantity).toBe(8);
+    expect(refused(() => currentTx(prisma))).toEqual(outside);
+  });
+
+  test('are of the innermost lock, and of the outer one again behind it', async () => {
+    const [outer, inner] = [await shop.product(1), await shop.product(1)];
+    await prisma.$withLock(outer.key, async (outerTx, outerLock) => {
+      await prisma.$withLock(
+        inner.key,
+        async (innerTx, innerLock) => {
+          expect(currentTx(prisma) === innerTx).toBe(true);
+          expect(currentLock()).toBe(innerLock);
+        },
+        { nested: 'allow' },
+      );
+      expect(currentTx(prisma) === outerTx).toBe(true);
+      expect(currentLock()).toBe(outerLock);
+    });
+  });
+
+  test('of one client are not those of another, also where one lock is inside the other', async () => {
+    const [one, two] = [await shop.product(1), await shop.product(1)];
+    const other = shop.client().prisma;
+    await prisma.$withLock(one.key, async (tx, lock) => {
+      const error = refused(() => currentTx(other));
+      expect(error).toEqual(outside);
+      expect(error).toMatchObject({ key: one.key, message: expect.stringContaining('another client') });
+      await other.$withLock(
+        two.key,
+        (otherTx) => {
+          expect(currentTx(prisma) === tx).toBe(true);
+          expect(currentTx(other) === otherTx).toBe(true);
+          expect(currentLock(prisma)).toBe(lock);
+          expect(currentLock().key).toBe(two.key);
+        },
+        { nested: 'allow' },
+      );
+    });
+  });
+
+  test('are not there outside of a lock, nor for what a function has left behind', async () => {
+    const { key } = await shop.product(1);
+    expect(refused(() => currentTx(prisma))).toEqual(outside);
+    expect(refused(() => currentLock())).toEqual(outside);
+    const later = gate();
+    let left: Promise<unknown> | undefined;
+    await prisma.$withLock(key, () => {
+      left = later.opened.then(() => refused(() => currentTx(prisma)));
+    });
+    later.open();
+    expect(await left).toEqual(outside);
+  });
+
+  test("are the client itself outside of a lock, with `outside: 'client'`, and the transaction inside", async () => {
+    const { id, key } = await shop.product(10);
+    const count = async () =>
+      await currentTx(prisma, { outside: 'client' }).stock.updateMany({ where: { id }, data: { quantity: 3 } });
+    expect(currentTx(prisma, { outside: 'client' }) === (prisma as unknown)).toBe(true);
+    const failed = prisma.$withLock(key, async () => {
+      await count();
+      throw new Error('no');
+    });
+    await expect(failed).rejects.toThrow('no');
+    expect((await shop.row(id))?.quantity).toBe(10);
+    await count();
+    expect((await shop.row(id))?.quantity).toBe(3);
+  });
+
+  test('are refused to what is no locking client, and to unknown options, by name', () => {
+    const notInjected = undefined as unknown as ShopClient;
+    for (const call of [() => currentTx(notInjected), () => currentTx(shop), () => currentLock({})]) {
+      expect(refused(call)).toMatchObject({ constructor: InvalidOptionError, option: 'client' });
+    }
+    const never = { outside: 'no' } as never;
+    expect(refused(() => currentTx(prisma, never))).toMatchObject({ option: 'outside' });
+    expect(refused(() => currentTx(prisma, { inside: 'client' } as never))).toMatchObject({ option: 'inside' });
+  });
+});

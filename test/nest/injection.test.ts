@@ -1,0 +1,145 @@
+import 'reflect-metadata';
+import { Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { expect, test } from 'vitest';
+import { InvalidOptionError } from '../../src/index.js';
+import {
+  ClientClass,
+  FencedLockModule,
+  FencedLockService,
+  getLockClientToken,
+  getLockServiceToken,
+  InjectLockClient,
+  WithLock,
+} from '../../src/nest/index.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { appModule, ByName, PrismaService, Reports, StockService } from './shop.js';
+
+describeWithShop('a service of Nest', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+  const reports = shop.client().prisma;
+  const compile = (lock = { client: prisma }) =>
+    Test.createTestingModule({ imports: [appModule({ lock, reports })] }).compile();
+
+  test('has the extended client by its class, the locks by theirs, and locked methods, which all sell', async () => {
+    const { id, key } = await shop.product(10);
+    const nest = await compile();
+    const stock = nest.get(StockService);
+    expect(stock.prisma === (prisma as unknown)).toBe(true);
+    expect(nest.get(PrismaService) === (prisma as unknown)).toBe(true);
+    expect(await stock.sell(id, key)).toBe(9);
+    expect(await stock.sellToo(id, key)).toBe(8);
+    stock.stop.goOn.open();
+    expect(await stock.stopAndSell(id, key)).toBe(8);
+    const tried = await eventually('it is free', async () => {
+      const result = await stock.trySell(id, key);
+      return result.acquired && result.value;
+    });
+    expect(tried).toBe(7);
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test('needs no client of its class: a locked method has that of the module, or of the one that it names', async () => {
+    const { key } = await shop.product(10);
+    const nest = await compile();
+    const made = nest.get(Reports);
+    // On which of the two clients it has the lock shows in whose transaction it is.
+    await expect(made.byDefault(key, reports)).rejects.toMatchObject({ code: 'OUTSIDE_LOCK' });
+    expect(await made.byDefault(key, prisma)).toBeGreaterThan(0);
+    expect(await made.byName(key)).toBeGreaterThan(0);
+  });
+
+  test('has one of several clients by its name', async () => {
+    const nest = await Test.createTestingModule({
+      imports: [appModule({ lock: { client: prisma }, reports })],
+      providers: [ByName],
+    }).compile();
+    expect(nest.get(ByName).locks.client === reports).toBe(true);
+    expect(nest.get(FencedLockService).client === (prisma as unknown)).toBe(true);
+    expect(nest.get(getLockServiceToken('reports'))).not.toBe(nest.get(getLockServiceToken()));
+    expect(nest.get(getLockClientToken('reports')) === reports).toBe(true);
+  });
+
+  test('does everything that the client can by its FencedLockService', async () => {
+    const { id, key } = await shop.product(10);
+    const locks = (await compile()).get<FencedLockService<ShopClient>>(FencedLockService);
+    await locks.withLock(key, (tx, lock) => {
+      expect(locks.currentTx() === tx).toBe(true);
+      expect(lock.key).toBe(key);
+    });
+    const handle = await locks.lock(key, { waitTime: 5_000 });
+    expect(await locks.tryWithLock(key, () => 'in')).toEqual({ acquired: false });
+    expect((await locks.locks.inspect(key)).token).toBe(handle.token);
+    const resumed = await locks.resumeLock(handle.toJSON());
+    await resumed.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 1 } }));
+    await resumed.release();
+    expect((await shop.row(id))?.quantity).toBe(1);
+  });
+
+  test('of a module without `isGlobal` is there where that module is imported, and nowhere else', async () => {
+    const lock = FencedLockModule.forRoot({ client: prisma, isGlobal: false });
+    @Injectable()
+    class Seller {
+      constructor(@InjectLockClient() readonly client: ShopClient) {}
+    }
+    @Module({ providers: [Seller] })
+    class Elsewhere {}
+    @Module({ imports: [lock], providers: [Seller] })
+    class Here {}
+    await expect(Test.createTestingModule({ imports: [lock, Elsewhere] }).compile()).rejects.toThrow(
+      'prisma-extension-fenced-lock.client',
+    );
+    const nest = await Test.createTestingModule({ imports: [Here] }).compile();
+    expect(nest.get(Seller).client === prisma).toBe(true);
+  });
+
+  test('that Nest did not make uses its own `prisma`, and never that in the place of one with a name', async () => {
+    const { id, key } = await shop.product(10);
+    class Own {
+      readonly prisma = prisma;
+
+      @WithLock('{1}')
+      async sell(id: number, _key: string): Promise<void> {
+        await this.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 1 } }));
+      }
+
+      @WithLock('{0}', { client: 'reports' })
+      async count(_key: string): Promise<void> {}
+
+      @WithLock('{0}', { client: (self: Own) => self.prisma })
+      async byFunction(_key: string): Promise<string> {
+        return 'in';
+      }
+    }
+    await new Own().sell(id, key);
+    expect((await shop.row(id))?.quantity).toBe(1);
+    expect(await new Own().byFunction(key)).toBe('in');
+    await expect(new Own().count(key)).rejects.toMatchObject({ constructor: InvalidOptionError, option: 'client' });
+  });
+
+  test.each([{}, undefined, { client: undefined }, { client: { $withLock: 1 } }])(
+    'is not made where the client is none that locks: %j',
+    async (options) => {
+      const imports = [FencedLockModule.forRootAsync({ useFactory: () => options as never })];
+      const compiled = Test.createTestingModule({ imports }).compile();
+      await expect(compiled).rejects.toMatchObject({ constructor: InvalidOptionError, option: 'client' });
+    },
+  );
+
+  test('that is listed instead of the client is refused, and says what to do', async () => {
+    const compiled = Test.createTestingModule({ providers: [PrismaService as never] }).compile();
+    await expect(compiled).rejects.toMatchObject({
+      constructor: InvalidOptionError,
+      option: 'PrismaService',
+      message: expect.stringContaining('useFactory'),
+    });
+    expect(() => ClientClass(undefined as never)).toThrow(InvalidOptionError);
+    expect(() => FencedLockModule.forRoot({ client: prisma, name: '' })).toThrow(InvalidOptionError);
+    expect(() => WithLock('k', { client: 7 as never })).toThrow(InvalidOptionError);
+    expect(() => (WithLock('k') as (...given: unknown[]) => void)(() => {}, { kind: 'method', name: 'm' })).toThrow(
+      expect.objectContaining({ option: 'experimentalDecorators' }),
+    );
+  });
+});
