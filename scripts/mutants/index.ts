@@ -7,6 +7,7 @@ import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
 import type { Mutant } from './mutant.js';
 import { NODES } from './nodes.js';
+import { ONCE } from './once.js';
 import { OUTCOME } from './outcome.js';
 
 import { QUORUM } from './quorum.js';
@@ -24,4 +25,5 @@ export const MUTANTS: readonly Mutant[] = [
   QUORUM,
   CALLS,
   HOOKS,
+  ONCE,
 ].flat();
