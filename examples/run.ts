@@ -34,8 +34,11 @@ try {
 
 /** The example in a process of its own. A signal goes on to it, and the servers stop when it has ended. */
 function run(env: NodeJS.ProcessEnv): Promise<number> {
+  // Nest needs decorators of its own.
+  const tsconfig = `${here}${name}/tsconfig.json`;
+  const compiler = existsSync(tsconfig) ? { TSX_TSCONFIG_PATH: tsconfig } : {};
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), main, ...args], {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...compiler, ...env },
     stdio: 'inherit',
   });
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));

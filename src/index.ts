@@ -37,6 +37,7 @@ export type {
 export type { LockHandle } from './call/handle.js';
 export type { LockHistory, LockTurn } from './call/history.js';
 export type { Lock } from './call/lock.js';
+export type { OnceResult } from './call/once-per.js';
 export type { LockState } from './call/operators.js';
 export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
 export type { TryResult } from './call/with-lock.js';
@@ -48,6 +49,7 @@ export type {
   FencedLockOptions,
   HandleState,
   LockOptions,
+  OnceOptions,
   RedisLike,
   TransactionOptions,
 } from './options/options.js';

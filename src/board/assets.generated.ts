@@ -2012,4 +2012,4 @@ export function clock(moment) {
 };
 
 /** Of the database objects that this package brings. */
-export const OBJECTS_VERSION = 2;
+export const OBJECTS_VERSION = 3;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { CallTrace } from '../base/call-trace.js';
 import { after, Deadline, type Timer } from '../base/clock.js';
 import type { LockMessage } from '../base/messages.js';
-import type { Connection, Database } from '../database/database.js';
+import type { Connection, Database, Query } from '../database/database.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
@@ -25,6 +25,8 @@ export interface LockCall<Tx> {
   readonly operation?: LockMessage['operation'];
   /** Where somebody listens. */
   readonly trace?: CallTrace | undefined;
+  /** Runs before the function in each transaction of the call. If it throws, the transaction is rolled back. */
+  readonly first?: (ask: Query) => Promise<void>;
 }
 
 /** What a call does, traced; once `isTraced` says that somebody listens. */

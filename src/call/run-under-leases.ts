@@ -5,7 +5,6 @@ import type { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 import type { LeaseUser } from '../lease/lease.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import type { Admission } from '../transaction/admission.js';
 import type { Call, Outcome, Registered, Successor } from '../transaction/call.js';
 import type { Entry } from '../transaction/entry.js';
 import { fencedTransaction } from '../transaction/transaction.js';
@@ -42,7 +41,7 @@ export async function runUnderLeases<Tx, R>(
   { room, roomId, fencing, outage, emit }: Parts,
   request: TransactionRequest<Tx, R>,
   abort: LazyAbort,
-  work: (tx: Tx, admission: Admission) => Promise<R>,
+  work: Call<Tx, R>['work'],
 ): Promise<R> {
   const { leases, options, deadline, trace } = request;
   const { signal, waitTime, timeout, retries, maxWait, isolationLevel } = options;
@@ -67,9 +66,9 @@ export async function runUnderLeases<Tx, R>(
       successor: request.successor,
       committing: request.committing,
       settled: request.settled,
-      work(tx, admission) {
+      work(tx, admission, ask) {
         admitted();
-        return trace === undefined ? work(tx, admission) : trace.work(() => work(tx, admission));
+        return trace === undefined ? work(tx, admission, ask) : trace.work(() => work(tx, admission, ask));
       },
       onBeat(listener) {
         beat = listener;

@@ -2,6 +2,7 @@ import { isTraced } from '../base/channels.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import type { Query } from '../database/database.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
 import type { Turn } from '../lease/queue/turn.js';
 import type { Admission } from '../transaction/admission.js';
@@ -48,7 +49,7 @@ function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: Lock
 /** Runs the work under the leases, then releases them. */
 async function hold<Tx, R>(
   parts: Parts,
-  { client, database, keys, options, trace }: LockCall<Tx>,
+  { client, database, keys, options, trace, first }: LockCall<Tx>,
   work: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
@@ -56,7 +57,8 @@ async function hold<Tx, R>(
 ): Promise<R> {
   const abort = new LazyAbort();
   trace?.had(leases);
-  const run = async (tx: Tx, { token }: Admission) => {
+  const run = async (tx: Tx, { token }: Admission, ask: Query) => {
+    if (first) await first(ask);
     const lock = new HeldLock(keys, token, abort);
     hooks.begin(lock);
     const own = new JoinableTransaction(client, tx, lock, abort, options);

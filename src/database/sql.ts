@@ -107,3 +107,11 @@ export const LAST_TURNS = `SELECT e.attempts, e.turns::pg_catalog.text, l.turns:
   pg_catalog.to_char(l.admitted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS admitted_at
 FROM fenced_lock.evidence($1::pg_catalog.text, '1'::pg_catalog.text) AS e
 CROSS JOIN fenced_lock.last_admission($1::pg_catalog.text) AS l`;
+
+/** When a run of the key $1, once in each $2 milliseconds that begin $3 later, is due. */
+export const NEXT_RUN = `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
+FROM fenced_lock.next_run($1::pg_catalog.text, $2::integer, $3::integer) AS n`;
+
+/** The same, and if it is due, it begins; $4: the next one comes so much later at the earliest. */
+export const MARK_RUN = `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
+FROM fenced_lock.mark_run($1::pg_catalog.text, $2::integer, $3::integer, $4::integer) AS n`;

@@ -16,7 +16,7 @@ const LONGEST_PAUSE = 50;
 /** Pause before an admission that Postgres cancelled is sent again; the cancel may have come at once; milliseconds. */
 const CANCELED_PAUSE = 50;
 /** SQLSTATEs for a missing schema, function or table, or a missing right to use it. */
-const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
+export const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
 
 /** SQLSTATEs after which an admission is sent again within the wait time. */
 const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);
