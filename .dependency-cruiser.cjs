@@ -65,7 +65,7 @@ module.exports = {
       name: 'pg-by-its-shape',
       comment: 'The pool is had from the driver adapter; the package does not depend on pg.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(cli|testing)/' },
       to: { path: 'node_modules/(pg|@types/pg)/' },
     },
     layer(
@@ -114,10 +114,20 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(cli|testing)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@prisma/client/',
+      },
+    },
+    {
+      name: 'the-testing-loads-servers-when-asked',
+      comment: 'Optional peers, each loaded by the function that needs it.',
+      severity: 'error',
+      from: { path: '^src/testing/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        dependencyTypesNot: ['dynamic-import'],
       },
     },
     {

@@ -23,13 +23,13 @@ const UNAVAILABLE =
 async function findRedis({
   allowEmulator = false,
   args = [],
-  movableClock,
+  clock,
 }: RedisOptions): Promise<(() => Promise<RedisServer>) | undefined> {
   const given = process.env['REDIS_URL'];
   if (given !== undefined && given !== '') return () => useExternalRedis('REDIS_URL', given);
 
   const program = redisOnPath();
-  if (program !== undefined) return () => startProgram({ ...program, movableClock }, args);
+  if (program !== undefined) return () => startProgram({ ...program, clock }, args);
 
   if (await dockerAnswers()) return () => startContainer(args);
   // Its command line knows none of Redis's arguments.
