@@ -18,7 +18,7 @@ const ROOMS = {
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
   base: [],
-  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/'],
+  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/', 'redis/keys'],
 };
 /** The three files at the top. */
 const TOP = {
