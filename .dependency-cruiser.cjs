@@ -19,7 +19,7 @@ const ROOMS = {
   prisma: ['connection/', 'database/', 'fencing/writes'],
   otel: [],
   base: [],
-  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/'],
+  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/', 'redis/keys'],
   // The subpaths stand on top, and nothing below knows them.
   decorators: ['index', 'current', 'options/'],
   nest: ['index', 'current', 'decorators/'],
@@ -72,7 +72,7 @@ module.exports = {
       name: 'pg-by-its-shape',
       comment: 'The pool is had from the driver adapter; the package does not depend on pg.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(cli|testing)/' },
       to: { path: 'node_modules/(pg|@types/pg)/' },
     },
     layer(
@@ -122,7 +122,7 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(cli|otel|nest|nest-cls)/' },
+      from: { path: '^src/', pathNot: '^src/(cli|otel|nest|nest-cls|testing)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@prisma/client/',
@@ -135,6 +135,16 @@ module.exports = {
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@(nestjs/(common|core)|nestjs-cls/transactional)/',
+      },
+    },
+    {
+      name: 'the-testing-loads-servers-when-asked',
+      comment: 'Optional peers, each loaded by the function that needs it.',
+      severity: 'error',
+      from: { path: '^src/testing/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        dependencyTypesNot: ['dynamic-import'],
       },
     },
     {

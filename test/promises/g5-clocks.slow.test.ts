@@ -10,6 +10,7 @@ import {
   redisUnavailable,
   startPostgres,
   startRedis,
+  wallClock,
   wallClocksUnavailable,
 } from '../support/servers/index.js';
 import { gate, Shop } from '../support/shop.js';
@@ -31,7 +32,7 @@ describe("G5 when a server's wall clock is set", async () => {
   let redis: RedisServer;
   let app: string;
   beforeAll(async () => {
-    [postgres, redis] = await Promise.all([startPostgres({ movableClock: true }), startRedis({ movableClock: true })]);
+    [postgres, redis] = await Promise.all([startPostgres({ clock: wallClock }), startRedis({ clock: wallClock })]);
     app = await setUpShop(postgres);
   });
   afterAll(() => Promise.all([postgres?.stop(), redis?.stop()]));

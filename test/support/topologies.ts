@@ -8,6 +8,7 @@ import {
   startSentinelGroup,
   startValkey,
   valkeyUnavailable,
+  wallClock,
 } from './servers/index.js';
 
 /** A way in which Redis is run. */
@@ -23,7 +24,7 @@ const ANY_REDIS = () => undefined;
 /** For the fault that makes it evict; without a limit it never does. */
 const EVICTING = ['--maxmemory-policy', 'allkeys-random'];
 
-const startOne = async () => groupOfOne(await startRedis({ args: EVICTING, movableClock: true }));
+const startOne = async () => groupOfOne(await startRedis({ args: EVICTING, clock: wallClock }));
 
 export const TOPOLOGIES = {
   single: { unavailable: ANY_REDIS, start: startOne },

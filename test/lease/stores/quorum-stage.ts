@@ -1,6 +1,6 @@
 import { afterEach } from 'vitest';
+import { answersPing } from '../../../src/testing/servers/redis-ping.js';
 import type { RedisGroup, RedisServer } from '../../support/servers/index.js';
-import { answersPing } from '../../support/servers/redis-ping.js';
 import { holderOf } from '../actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 

@@ -3,10 +3,10 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Turn } from '../../../src/lease/queue/turn.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import type { PubSub } from '../../../src/redis/pubsub/subscriber-connection.js';
+import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
-import type { RedisServer } from '../../support/servers/redis-server.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { type ClientOptions, ClusterActor } from './cluster-actor.js';
 

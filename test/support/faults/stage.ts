@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { namesOf } from '../../../src/redis/keys.js';
-import { guardedDir } from '../servers/guard.js';
+import { guardedDir } from '../../../src/testing/servers/guard.js';
 import {
   askServer,
   type ClusterGroup,
@@ -9,6 +9,7 @@ import {
   type RedisGroup,
   type RedisServer,
   startPostgres,
+  wallClock,
 } from '../servers/index.js';
 import { setUpShop } from '../shop-database.js';
 import { TOPOLOGIES, type Topology } from '../topologies.js';
@@ -42,7 +43,7 @@ export class Stage {
 
   static async open({ guard = false, topology = TOPOLOGIES.single as Topology }: StageOptions = {}): Promise<Stage> {
     const [postgres, group] = await Promise.all([
-      startPostgres({ settings: { log_min_messages: 'fatal' }, movableClock: true }),
+      startPostgres({ settings: { log_min_messages: 'fatal' }, clock: wallClock }),
       topology.start(),
     ]);
     const databaseUrl = await setUpShop(postgres);

@@ -1,7 +1,7 @@
+import { askServer } from '../../../src/testing/servers/redis-ping.js';
+import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { eventually } from '../eventually.js';
 import { type FailoverGroup, startAll, stopAll } from './redis-group.js';
-import { askServer } from './redis-ping.js';
-import type { RedisServer } from './redis-server.js';
 
 export interface ClusterGroup extends FailoverGroup {
   /** Another master gets the slot of this name, with all that is in it. */

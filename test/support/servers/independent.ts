@@ -1,8 +1,8 @@
+import { answersPing } from '../../../src/testing/servers/redis-ping.js';
+import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import type { RedisSite } from '../redis-site.js';
 import type { RedisGroup } from './redis-group.js';
 import { stopAll } from './redis-group.js';
-import { answersPing } from './redis-ping.js';
-import type { RedisServer } from './redis-server.js';
 
 /** One node alone. */
 export function groupOfOne(server: RedisServer): RedisGroup {

@@ -1,8 +1,8 @@
+import { ServerUnavailable } from '../../../src/testing/servers/errors.js';
+import { type RedisProgram, redisOnPath, startProgram } from '../../../src/testing/servers/redis-process.js';
+import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { inCI } from '../ci.js';
 import type { RedisSite } from '../redis-site.js';
-import { ServerUnavailable } from './errors.js';
-import { type RedisProgram, redisOnPath, startProgram } from './redis-process.js';
-import type { RedisServer } from './redis-server.js';
 
 /** Servers that together are one Redis, to be hurt one by one. */
 export interface RedisGroup {

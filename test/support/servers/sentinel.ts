@@ -1,10 +1,10 @@
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { askServer } from '../../../src/testing/servers/redis-ping.js';
+import type { RedisProgram } from '../../../src/testing/servers/redis-process.js';
+import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { eventually } from '../eventually.js';
 import { type FailoverGroup, programForGroups, startAll, stopAll } from './redis-group.js';
-import { askServer } from './redis-ping.js';
-import type { RedisProgram } from './redis-process.js';
-import type { RedisServer } from './redis-server.js';
 
 const NAME = 'shop';
 const HOST = '127.0.0.1';

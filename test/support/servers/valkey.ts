@@ -1,6 +1,7 @@
-import { ServerUnavailable } from './errors.js';
-import { redisOnPath, startProgram } from './redis-process.js';
-import type { RedisServer } from './redis-server.js';
+import { ServerUnavailable } from '../../../src/testing/servers/errors.js';
+import { redisOnPath, startProgram } from '../../../src/testing/servers/redis-process.js';
+import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
+import { wallClock } from './wall-clock.js';
 
 /** Why `startValkey` would throw, in a sentence; undefined if it would not. */
 export function valkeyUnavailable(): string | undefined {
@@ -13,5 +14,5 @@ const UNAVAILABLE =
 export async function startValkey(args: readonly string[] = []): Promise<RedisServer> {
   const program = redisOnPath(['valkey-server']);
   if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  return await startProgram({ ...program, movableClock: true }, args);
+  return await startProgram({ ...program, clock: wallClock }, args);
 }

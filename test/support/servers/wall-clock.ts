@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ServerUnavailable } from './errors.js';
-import { run } from './run.js';
+import { ServerUnavailable } from '../../../src/testing/servers/errors.js';
+import { run } from '../../../src/testing/servers/run.js';
+import type { WallClock } from '../../../src/testing/servers/wall-clock.js';
 
 const SOURCE = fileURLToPath(new URL('wall-clock.c', import.meta.url));
 
@@ -22,14 +23,6 @@ function compiles(): boolean {
   return process.platform === 'linux' && spawnSync('gcc', ['-fsyntax-only', SOURCE]).status === 0;
 }
 
-/** The wall clock of one server, which goes on over its restarts. */
-export interface WallClock {
-  /** What the server is started with. */
-  readonly env: Readonly<Record<string, string>>;
-  /** As if somebody had set it: so many milliseconds ahead of the true time, or behind it if below 0. Whole seconds. */
-  move(ms: number): void;
-}
-
 /** In the directory of its server. Where clocks cannot be moved it is the true one, and `move` throws why. */
 export async function wallClock(dir: string): Promise<WallClock> {
   const why = wallClocksUnavailable();
@@ -43,7 +36,7 @@ export async function wallClock(dir: string): Promise<WallClock> {
   return { env: { LD_PRELOAD: library, WALL_CLOCK_FILE: file }, move };
 }
 
-export function notMovable(why = 'The server was started without `movableClock`.'): WallClock {
+function notMovable(why: string): WallClock {
   const move = () => {
     throw new ServerUnavailable(why);
   };

@@ -4,7 +4,7 @@ import { chownSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { REAPER } from './reaper.generated.js';
 
 /** What the reaper ends and removes if this process dies without doing it. */
 export interface Guarded {
@@ -60,7 +60,7 @@ function tell(message: object): void {
 }
 
 function startReaper(): ChildProcess {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('reaper.mjs', import.meta.url))], {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', REAPER], {
     // Its own session: Ctrl-C in the terminal must not end it before its work is done.
     detached: true,
     cwd: '/',

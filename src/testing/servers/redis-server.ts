@@ -1,3 +1,5 @@
+import type { MakeClock } from './wall-clock.js';
+
 export interface RedisServer {
   readonly kind: 'redis-server' | 'valkey-server' | 'REDIS_URL' | 'testcontainers' | 'emulator';
   /** Whether kill, start, freeze and thaw work; otherwise they throw `NotSupervised`. */
@@ -12,7 +14,7 @@ export interface RedisServer {
   readonly dir: string | undefined;
   freeze(): void;
   thaw(): void;
-  /** So many milliseconds ahead of the true time; throws unless it was started with `movableClock`. */
+  /** So many milliseconds ahead of the true time; throws unless it was started with a `clock` that can be moved. */
   moveClock(ms: number): void;
   killHard(): Promise<void>;
   /** Again on the same port, and empty, since nothing is saved. Resolves when it answers. */
@@ -26,6 +28,6 @@ export interface RedisOptions {
   readonly allowEmulator?: boolean;
   /** More arguments for a server that is started here. It must still answer PING without a password. */
   readonly args?: readonly string[];
-  /** Whether its wall clock is to be moved, where that is possible. */
-  readonly movableClock?: boolean;
+  /** Its wall clock. Default: the true time. */
+  readonly clock?: MakeClock | undefined;
 }

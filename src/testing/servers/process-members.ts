@@ -1,19 +1,26 @@
-// Plain JavaScript because the reaper runs it without a TypeScript loader: it has to start fast and depend on nothing.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
+
+/** The processes of one server. */
+export interface Group {
+  /** Working directory that only these processes have. */
+  readonly dir?: string | undefined;
+  /** Root of the process tree, for systems without /proc. */
+  readonly pid?: number | undefined;
+}
 
 /**
  * All living processes of one server. A process group would miss most of them: each Postgres backend calls setsid().
  * On Linux they are known by their working directory, which is theirs alone: that finds backends whose postmaster is
  * dead already, and can never hit a stranger who was given a used pid.
  */
-export function membersOf({ dir, pid }) {
+export function membersOf({ dir, pid }: Group): number[] {
   if (dir === undefined) return pid === undefined ? [] : [pid];
   if (process.platform === 'linux') return membersByDirectory(dir);
   return pid === undefined ? [] : membersByParent(pid);
 }
 
-function membersByDirectory(dir) {
+function membersByDirectory(dir: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
@@ -26,7 +33,7 @@ function membersByDirectory(dir) {
   });
 }
 
-function membersByParent(root) {
+function membersByParent(root: number): number[] {
   const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,state='], { encoding: 'utf8' })
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
@@ -39,12 +46,12 @@ function membersByParent(root) {
   return [...members];
 }
 
-export function signal(pids, name) {
+export function signal(pids: readonly number[], name: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
       process.kill(pid, name);
     } catch (error) {
-      if (error.code !== 'ESRCH') throw error;
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
 }

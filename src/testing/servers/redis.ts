@@ -1,4 +1,4 @@
-import { dockerAnswers } from './docker.js';
+import { dockerAnswers, testcontainers } from './docker.js';
 import { ServerUnavailable } from './errors.js';
 import { useExternalRedis } from './redis-external.js';
 import { emulator, redisOnPath, startProgram } from './redis-process.js';
@@ -23,13 +23,13 @@ const UNAVAILABLE =
 async function findRedis({
   allowEmulator = false,
   args = [],
-  movableClock,
+  clock,
 }: RedisOptions): Promise<(() => Promise<RedisServer>) | undefined> {
   const given = process.env['REDIS_URL'];
   if (given !== undefined && given !== '') return () => useExternalRedis('REDIS_URL', given);
 
   const program = redisOnPath();
-  if (program !== undefined) return () => startProgram({ ...program, movableClock }, args);
+  if (program !== undefined) return () => startProgram({ ...program, clock }, args);
 
   if (await dockerAnswers()) return () => startContainer(args);
   // Its command line knows none of Redis's arguments.
@@ -37,7 +37,7 @@ async function findRedis({
 }
 
 async function startContainer(args: readonly string[]): Promise<RedisServer> {
-  const { GenericContainer, Wait } = await import('testcontainers');
+  const { GenericContainer, Wait } = await testcontainers();
   const container = await new GenericContainer('redis:7-alpine')
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no', ...args])
     .withExposedPorts(6379)

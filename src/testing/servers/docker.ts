@@ -1,4 +1,5 @@
 import { type RequestOptions, request } from 'node:http';
+import { ServerUnavailable } from './errors.js';
 
 /** Whether a Docker daemon answers. Asked before Testcontainers is imported, which is slow and throws without one. */
 export function dockerAnswers(): Promise<boolean> {
@@ -18,4 +19,15 @@ function address(): RequestOptions {
   if (host === undefined || host === '') return { socketPath: '/var/run/docker.sock' };
   const url = new URL(host);
   return url.protocol === 'unix:' ? { socketPath: url.pathname } : { host: url.hostname, port: url.port || 2375 };
+}
+
+/** @throws ServerUnavailable where the package is not installed. */
+export async function testcontainers() {
+  try {
+    return await import('testcontainers');
+  } catch (cause) {
+    const why =
+      'Docker answers, and the package that starts servers in it is missing: npm install --save-dev testcontainers.';
+    throw new ServerUnavailable(why, { cause });
+  }
 }

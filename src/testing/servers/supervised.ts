@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './free-port.js';
 import type { GuardedDir } from './guard.js';
-import { membersOf, signal } from './process-members.mjs';
+import { membersOf, signal } from './process-members.js';
 
 export interface Recipe {
   readonly dir: GuardedDir;

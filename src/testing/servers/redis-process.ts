@@ -1,11 +1,11 @@
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { guardedDir } from './guard.js';
 import { onPath } from './on-path.js';
+import { resolveFromProject } from './project.js';
 import { answersFromProcess, answersPing, versionOf } from './redis-ping.js';
 import type { RedisServer } from './redis-server.js';
 import { Supervised } from './supervised.js';
-import { notMovable, wallClock } from './wall-clock.js';
+import { type MakeClock, trueTime } from './wall-clock.js';
 
 const HOST = '127.0.0.1';
 
@@ -13,8 +13,8 @@ export interface RedisProgram {
   readonly kind: 'redis-server' | 'valkey-server' | 'emulator';
   readonly command: string;
   args(port: number, dir: string): string[];
-  /** Where that is possible. */
-  readonly movableClock?: boolean | undefined;
+  /** Default: the true time. */
+  readonly clock?: MakeClock | undefined;
 }
 
 type RealKind = 'redis-server' | 'valkey-server';
@@ -34,7 +34,7 @@ export function redisOnPath(kinds: readonly RealKind[] = ['redis-server', 'valke
 
 /** A process of its own, so that it can be frozen and killed like the real one. */
 export function emulator(): RedisProgram {
-  const main = createRequire(import.meta.url).resolve('js-redis-server');
+  const main = resolveFromProject('js-redis-server');
   return {
     kind: 'emulator',
     command: process.execPath,
@@ -43,11 +43,11 @@ export function emulator(): RedisProgram {
 }
 
 export async function startProgram(
-  { kind, command, args, movableClock = false }: RedisProgram,
+  { kind, command, args, clock: makeClock = trueTime }: RedisProgram,
   more: readonly string[],
 ): Promise<RedisServer> {
   const dir = guardedDir('redis', { endSignal: 'SIGTERM' });
-  const clock = movableClock ? await wallClock(dir.path) : notMovable();
+  const clock = await makeClock(dir.path);
   const server = await Supervised.start({
     dir,
     command,

@@ -8,13 +8,13 @@ import { queryOnce } from './postgres-query.js';
 import { type PostgresOptions, type PostgresServer, withDatabase, withUser } from './postgres-server.js';
 import { run } from './run.js';
 import { Supervised } from './supervised.js';
-import { notMovable, wallClock } from './wall-clock.js';
+import { trueTime } from './wall-clock.js';
 
 const HOST = '127.0.0.1';
 
 export async function startEmbedded(
   packageRoot: string,
-  { settings = {}, movableClock = false }: PostgresOptions,
+  { settings = {}, clock: makeClock = trueTime }: PostgresOptions,
 ): Promise<PostgresServer> {
   const user = postgresUser();
   const binaries = await usableBinaries(packageRoot, user);
@@ -25,7 +25,7 @@ export async function startEmbedded(
   const data = join(dir.path, 'data');
   await run('cp', ['-a', template, data], { user: asUser(user), cwd: dir.path });
 
-  const clock = movableClock ? await wallClock(dir.path) : notMovable();
+  const clock = await makeClock(dir.path);
   const server = await Supervised.start({
     dir,
     command: binaries.postgres,

@@ -1,4 +1,4 @@
-import { dockerAnswers } from './docker.js';
+import { dockerAnswers, testcontainers } from './docker.js';
 import { ServerUnavailable } from './errors.js';
 import { platformPackage } from './postgres-binaries.js';
 import { startEmbedded } from './postgres-embedded.js';
@@ -21,7 +21,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 }
 
 async function startContainer({ settings = {} }: PostgresOptions): Promise<PostgresServer> {
-  const { GenericContainer, Wait } = await import('testcontainers');
+  const { GenericContainer, Wait } = await testcontainers();
   const flags = Object.entries({ max_connections: '200', ...settings }).flatMap(([name, value]) => [
     '-c',
     `${name}=${value}`,

