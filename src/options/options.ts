@@ -19,6 +19,11 @@ export interface FencedLockOptions {
   readonly pollInterval?: number | undefined;
   /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
   readonly rescue?: AdapterLike | undefined;
+  /**
+   * What other processes are told of this one while it has a key: in `LockTimeoutError.holder`, `$locks` and `fenced-lock ls`.
+   * 1 to 100 bytes of visible characters, and spaces between them. Default: `hostname:pid`.
+   */
+  readonly name?: string | undefined;
   /** Before every name in Redis. Default: `fenced-lock:`. */
   readonly keyPrefix?: string | undefined;
   /** The field that makes a model fenced. Default: `fence`. */
@@ -138,6 +143,7 @@ export interface ResolvedOptions {
   readonly wake: 'pubsub' | 'poll' | 'spin';
   readonly pollInterval: number;
   readonly rescue: AdapterLike | undefined;
+  readonly name: string;
   readonly keyPrefix: string;
   readonly fenceField: string;
   readonly models: readonly string[] | undefined;
