@@ -80,14 +80,14 @@ function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
 }
 
 function redisStoreOf(
-  { redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions,
+  { redis, name, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions,
   emit: Emit,
 ): LeaseStore {
   const wakeUps = wake === 'pubsub';
   const store = (client: RedisLike, order: { offerTime?: number }, tell = emit) =>
     new RedisStore(
       client as unknown as RedisClient | ClusterClient,
-      { keyPrefix, commandTimeout, wakeUps, ...order },
+      { keyPrefix, name, commandTimeout, wakeUps, ...order },
       tell,
     );
   const [only, ...others] = redis as [RedisLike, ...RedisLike[]];

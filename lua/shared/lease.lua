@@ -1,4 +1,8 @@
--- lease: the value of a lease is `<holder> <ms>`: its holder, and the time that it was taken for.
+-- lease: who has a key, the name of that process, and the time that the lease was taken for, all in its value:
+-- `<holder> <name> <ms>`, or `<holder> <ms>` without a name, as an offer is. The name may have spaces inside.
+--
+-- The name stands in the middle, because versions that know of none read everything before the last space as the holder:
+-- that is nobody whom they know, and the time is the right one.
 --
 -- Redis computes the expiry with the wall clock of its machine. If that is set back, a lease lasts so much longer, and
 -- an abandoned lease would block the key. So every script that reads a lease shortens it to the time that it was taken
@@ -7,18 +11,18 @@
 local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
 
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
 
 -- PEXPIRE comes first, because a server whose memory is full refuses a script whose first write may need memory.
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 
 -- Milliseconds, at least 1; -1 if the value never expires (no lease of this package does).

@@ -54,8 +54,8 @@ export const HOOKS: readonly Mutant[] = [
     file: 'src/call/handle.ts',
     change: [
       [
-        'const run = this.#run(before, fn, options, hooks);',
-        'const run = hooks.follow(this.#run(before, fn, options, hooks));',
+        ': this.#run(before, fn, options, hooks, undefined);',
+        ': hooks.follow(this.#run(before, fn, options, hooks, undefined));',
       ],
       ['return await hooks.follow(run);', 'return await run;'],
     ],

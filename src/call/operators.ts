@@ -15,6 +15,8 @@ export interface LockState {
   readonly key: string;
   /** The holder id of the lease; `undefined` if nobody holds the key. */
   readonly holder: string | undefined;
+  /** The name of its process: the option `name`. `undefined` where an older version, or an offer, has none. */
+  readonly process?: string;
   /** Milliseconds until the lease expires, unless it is renewed. */
   readonly expiresIn: number;
   /** The number of processes that wait for the key. */

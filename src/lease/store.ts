@@ -6,10 +6,19 @@ export type AcquireResult =
    */
   | { readonly taken: true; readonly shared?: Error; readonly contended?: boolean }
   /**
-   * `expiresIn`: milliseconds until the present lease expires. `split`: several processes asked at the same time and
-   * none had a majority, so look again soon, with jitter.
+   * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `lookIn`: when to look again, if
+   * that is before. `split`: nobody has it, because several asked at once and none had enough votes: look again soon, and
+   * not in step with the others.
    */
-  | { readonly taken: false; readonly expiresIn: number; readonly holder?: string; readonly split?: boolean };
+  | {
+      readonly taken: false;
+      readonly expiresIn: number;
+      readonly holder?: string;
+      /** The name of that holder's process, where the store knows it. */
+      readonly process?: string;
+      readonly lookIn?: number;
+      readonly split?: boolean;
+    };
 
 /** The command was never sent, because the store's client had no connection. There is nothing to undo. */
 export class NotAsked extends Error {}
@@ -69,6 +78,8 @@ export interface KeyState {
   readonly key: string;
   /** `undefined` if nobody holds the key. */
   readonly holder: string | undefined;
+  /** The name of the holder's process, where the store knows it. */
+  readonly process?: string;
   /** Milliseconds until the lease expires, unless it is extended. */
   readonly expiresIn: number;
   /** The number of processes that wait for the key. */

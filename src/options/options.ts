@@ -28,6 +28,11 @@ export interface FencedLockOptions {
    * ended. Default: made by the client's own adapter factory.
    */
   readonly rescue?: AdapterLike | undefined;
+  /**
+   * What other processes are told of this one while it has a key: in `LockTimeoutError.holder`, `$locks` and `fenced-lock ls`.
+   * 1 to 100 bytes of visible characters, and spaces between them. Default: `hostname:pid`.
+   */
+  readonly name?: string | undefined;
   /** The prefix of all names in Redis. Default: `fenced-lock:`. */
   readonly keyPrefix?: string | undefined;
   /** The name of the field that makes a model fenced. Default: `fence`. */
@@ -179,6 +184,7 @@ export interface ResolvedOptions {
   readonly wake: 'pubsub' | 'poll' | 'spin';
   readonly pollInterval: number;
   readonly rescue: AdapterLike | undefined;
+  readonly name: string;
   readonly keyPrefix: string;
   readonly fenceField: string;
   readonly models: readonly string[] | undefined;

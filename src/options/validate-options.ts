@@ -12,6 +12,7 @@ import {
   type Schedule,
   type TransactionOptions,
 } from './options.js';
+import { processName } from './process-name.js';
 
 /** The shortest lease that a renewal at a third of its time can keep over a network; milliseconds. */
 const SHORTEST_LEASE = 100;
@@ -29,6 +30,7 @@ const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'wake',
   'pollInterval',
   'rescue',
+  'name',
   'keyPrefix',
   'fenceField',
   'models',
@@ -98,6 +100,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
     wake: memory ? 'pubsub' : how,
     pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
+    name: processName(options.name),
     keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),
     fenceField: text('fenceField', fenceField ?? DEFAULTS.fenceField),
     models,

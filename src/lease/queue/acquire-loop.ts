@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, now } from '../../base/clock.js';
-import { LockUnavailableError } from '../../base/errors.js';
+import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
 import {
@@ -13,6 +13,7 @@ import {
   type Watch,
 } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
+import { PresentHolder } from './present-holder.js';
 import type { Waiter } from './waiter.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
@@ -52,6 +53,7 @@ export class AcquireLoop {
   readonly #dependencies: AcquireDependencies;
   readonly #first: () => Waiter | undefined;
   readonly #sleep = new WakeableSleep();
+  readonly #present = new PresentHolder();
   #watch: Watch | undefined;
   /** The id under which the store knows this process at the moment. */
   #holder = '';
@@ -81,6 +83,11 @@ export class AcquireLoop {
     return (
       this.#lookError ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined)
     );
+  }
+
+  /** Who had the key when that was last heard of. */
+  seen(): SeenHolder | undefined {
+    return this.#present.seen;
   }
 
   /** Called for each new caller, which waits until `deadline`. */
@@ -141,6 +148,7 @@ export class AcquireLoop {
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
         this.#lookError = undefined;
+        this.#present.answered(answer);
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           lease.contended = answer.contended !== false;
@@ -159,7 +167,7 @@ export class AcquireLoop {
           isElsewhere = true;
           if (answer.holder) this.#dependencies.releaseAgain(answer.holder);
           // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
-          nextLook = answer.expiresIn + 1;
+          nextLook = (answer.lookIn ?? answer.expiresIn) + 1;
           if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);
           pause = answer.split ? Math.min(pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
         }
@@ -217,6 +225,7 @@ export class AcquireLoop {
       if (wakeUp.next === this.#holder) this.#first()?.preopen('commit');
       return;
     }
+    this.#present.heard(wakeUp);
     if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder;
     if (wakeUp === 'look' || this.#offered) this.#sleep.wake();
     // The key is offered to another process. If that process does not take it, the key becomes free without a message.

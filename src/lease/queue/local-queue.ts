@@ -1,4 +1,5 @@
 import { after, now, type Timer } from '../../base/clock.js';
+import type { SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
@@ -25,6 +26,8 @@ const CONTENTION_CHECK_AHEAD = 4;
 /** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
   readonly renewal: Renewal;
+  /** What others are told of this process. */
+  readonly name: string | undefined;
   /** How many turns pass from caller to caller of this process before waiting processes get the key. */
   readonly maxLocalHandovers: number;
 }
@@ -67,6 +70,8 @@ export class LocalQueue {
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
   #turns = 0;
+  /** When the last turn began. */
+  #beganAt = 0;
   #handovers = 0;
   readonly #acquireLoop: AcquireLoop;
   readonly #waiterQueue: WaiterQueue;
@@ -80,6 +85,7 @@ export class LocalQueue {
     this.#waiterQueue = {
       key,
       failure: () => this.#acquireLoop.failure(),
+      seen: () => this.#seen(),
       waits: (waiter) => {
         this.#waitedFor = true;
         this.#waitTimeouts.add(waiter.request.deadline.remaining);
@@ -121,6 +127,12 @@ export class LocalQueue {
     this.#waitTimeouts.stop();
     this.#acquireLoop.stop();
     this.#updateLeaseWatch();
+  }
+
+  #seen(): SeenHolder | undefined {
+    const lease = this.#lease;
+    if (lease === undefined) return this.#acquireLoop.seen();
+    return { process: this.#dependencies.name, here: true, heldFor: now() - this.#beganAt, expiresIn: lease.remaining };
   }
 
   get #first(): Waiter | undefined {
@@ -171,6 +183,7 @@ export class LocalQueue {
     this.#updateLeaseWatch();
     let [passed, left] = [false, false];
     const beganAt = now();
+    this.#beganAt = beganAt;
     waiter.startTurn({
       lease,
       via,

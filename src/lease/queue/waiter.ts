@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
-import { LockTimeoutError, LockUnavailableError } from '../../base/errors.js';
+import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 import type { Turn } from './turn.js';
 
@@ -9,6 +9,8 @@ export interface WaiterQueue {
   readonly key: string;
   /** Why it is unknown whether the key is free; `undefined` if it is known. */
   failure(): unknown;
+  /** Who has the key, as far as this process knows. */
+  seen(): SeenHolder | undefined;
   /** Called when the caller has to wait. */
   waits(caller: Waiter): void;
   left(caller: Waiter): void;
@@ -28,10 +30,10 @@ export class Waiter extends AsyncResource implements AbortListener {
   #reject: (error: unknown) => void = () => {};
   #isWaiting = false;
 
-  constructor(request: LeaseRequest, line: WaiterQueue) {
+  constructor(request: LeaseRequest, queue: WaiterQueue) {
     super('fenced-lock caller', { requireManualDestroy: true });
     this.request = request;
-    this.#queue = line;
+    this.#queue = queue;
     this.turn = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -74,10 +76,12 @@ export class Waiter extends AsyncResource implements AbortListener {
   /** Called when the wait time is over. */
   giveUp(): void {
     const { waitTime } = this.request;
-    const trouble = this.#queue.failure();
+    const failure = this.#queue.failure();
     const { key } = this.#queue;
     this.turnAway(
-      trouble === undefined ? new LockTimeoutError(key, `${waitTime} ms`) : new LockUnavailableError(key, trouble),
+      failure === undefined
+        ? new LockTimeoutError(key, `${waitTime} ms`, undefined, this.#queue.seen())
+        : new LockUnavailableError(key, failure),
     );
   }
 

@@ -28,6 +28,8 @@ export interface WaitingRoomOptions {
   /** `process`: the callers of a process share one place in the store's queue. `strict`: each caller has its own. */
   readonly fairness: 'process' | 'strict';
   readonly maxLocalHandovers: number;
+  /** What others are told of this process. */
+  readonly name?: string;
   /** How often to look while wake-ups do not arrive. Default: every 250 ms. */
   readonly rest?: PollDelay;
 }
@@ -49,7 +51,7 @@ export class WaitingRoom {
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
-    const { fairness, maxLocalHandovers, rest = fixed(DEAF_REST) } = options;
+    const { fairness, maxLocalHandovers, name, rest = fixed(DEAF_REST) } = options;
     this.#strict = fairness === 'strict';
     this.#releases = new Releases(store, emit, {
       mayTryAgain: () => !this.#closing,
@@ -59,6 +61,7 @@ export class WaitingRoom {
       store,
       renewal,
       emit,
+      name,
       maxLocalHandovers,
       listenFirst: this.#strict,
       rest,
