@@ -2,14 +2,16 @@
 import process from 'node:process';
 import { run } from './program.js';
 
-const { env, stdout, stderr } = process;
+const { env, stdin, stdout, stderr } = process;
 for (const output of [stdout, stderr]) {
   output.on('error', (error: NodeJS.ErrnoException) => {
     // Whoever read it has seen enough, as `head` has: the command goes on to its end, and its exit code says the rest.
     if (error.code !== 'EPIPE') throw error;
   });
 }
-void run(process.argv.slice(2), { cwd: process.cwd(), env, now: () => new Date(), stdout, stderr }).then((code) => {
-  // Not exit(): what was written to a pipe must arrive.
-  process.exitCode = code;
-});
+void run(process.argv.slice(2), { cwd: process.cwd(), env, now: () => new Date(), stdin, stdout, stderr }).then(
+  (code) => {
+    // Not exit(): what was written to a pipe must arrive.
+    process.exitCode = code;
+  },
+);
