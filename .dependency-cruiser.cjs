@@ -77,7 +77,7 @@ module.exports = {
     },
     layer(
       'cli-stands-on-the-ground-floor',
-      '^src/cli/(?!(commands|locks|servers)/)',
+      '^src/cli/(?!(commands|locks|servers|top)/)',
       '^src/cli/',
       file('options/options'),
     ),
@@ -98,6 +98,7 @@ module.exports = {
       '^src/lease/store[.]ts$',
       '^src/base/',
     ),
+    layer('the-live-view-knows-what-it-shows', '^src/cli/top/', '^src/cli/', file('lease/store'), '^src/base/'),
     layer(
       'only-the-way-to-the-servers-knows-redis',
       '^src/cli/servers/',

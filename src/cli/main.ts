@@ -2,14 +2,16 @@
 import process from 'node:process';
 import { run } from './program.js';
 
-const { env, stdout, stderr } = process;
+const { env, stdin, stdout, stderr } = process;
 for (const output of [stdout, stderr]) {
   output.on('error', (error: NodeJS.ErrnoException) => {
     // The reader has closed the pipe, as `head` does. The command goes on, and its exit code is still valid.
     if (error.code !== 'EPIPE') throw error;
   });
 }
-void run(process.argv.slice(2), { cwd: process.cwd(), env, now: () => new Date(), stdout, stderr }).then((code) => {
-  // Not exit(), which would lose output that is not written to the pipe yet.
-  process.exitCode = code;
-});
+void run(process.argv.slice(2), { cwd: process.cwd(), env, now: () => new Date(), stdin, stdout, stderr }).then(
+  (code) => {
+    // Not exit(): what was written to a pipe must arrive.
+    process.exitCode = code;
+  },
+);

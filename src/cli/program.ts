@@ -8,6 +8,7 @@ import { history } from './commands/history.js';
 import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
+import { top } from './commands/top.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
@@ -122,6 +123,10 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .option('--database-url <url>', 'default: DATABASE_URL')
       .addOption(redisUrl());
   looking('ls', 'list the keys that are held or waited for').action((options) => ls(context, options));
+  looking('top', 'show the keys that are in use, the hottest first: live in a terminal, else once')
+    .addOption(new Option('--interval <seconds>', 'time between two looks, 0.2 to 60').default(2).argParser(interval))
+    .option('--filter <text>', 'only keys that have this in their names')
+    .action((options) => top(context, options));
   command('history <key>', 'show the last turns of a key, as Postgres remembers them')
     .option('--database-url <url>', 'default: DATABASE_URL')
     .action((key: string, options) => history(context, key, options));
@@ -150,6 +155,12 @@ function fieldName(text: string): string {
 function roleName(text: string): string {
   if (text !== '' && text !== 'public') return text;
   throw new InvalidArgumentError('It must be the name of a role. Without --role all roles may lock.');
+}
+
+function interval(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() !== '' && seconds >= 0.2 && seconds <= 60) return seconds;
+  throw new InvalidArgumentError('It must be a number of seconds from 0.2 to 60.');
 }
 
 function token(text: string): bigint {

@@ -1,6 +1,6 @@
 import type { Context } from '../context.js';
 import { type Raised, raiseToken } from '../locks/raise-token.js';
-import { describe } from '../locks/state.js';
+import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { messageOf, Problem } from '../problem.js';
 import { type ServerOptions, type Servers, withServers } from '../servers/both.js';
@@ -25,11 +25,8 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       context.document({ command: 'unlock', ok: true, dryRun: true, before });
       return;
     }
-    const token = await raiseToken(database, await servers.aside(), key);
-    // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.
-    const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
-    const leaseTaken = await takeLease(servers, key, inTheWay, token);
-    context.say(done(key, token, leaseTaken));
+    const { token, leaseTaken, text } = await takeAway(servers, key, before);
+    context.say(text);
     const { before: old, after, ended } = token;
     context.document({
       command: 'unlock',
@@ -41,6 +38,15 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       leaseTaken,
     });
   });
+}
+
+/** Takes a key from whoever has it, and says what was done. `before`: how the key was found. */
+export async function takeAway(servers: Servers, key: string, before: LockRow | undefined) {
+  const token = await raiseToken(servers.database, await servers.aside(), key);
+  // From the holder that it was: who has the key since was admitted after us, and is well.
+  const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
+  const leaseTaken = await takeLease(servers, key, inTheWay, token);
+  return { token, leaseTaken, text: done(key, token, leaseTaken) };
 }
 
 async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {
