@@ -565,11 +565,6 @@ svg text {
   padding: 6px 0;
 }
 
-#happened {
-  max-height: 340px;
-  overflow-y: auto;
-}
-
 .servers li {
   display: grid;
   gap: 0 10px;
@@ -622,10 +617,8 @@ dialog .top {
 dialog .top h2 {
   flex: 1;
   font-size: 18px;
-  max-height: 8em;
   min-width: 0;
   overflow-wrap: anywhere;
-  overflow-y: auto;
 }
 
 dialog dl {
@@ -1575,6 +1568,9 @@ import { clock, counted, duration, element, number, shown, write } from './text.
 
 /** @typedef {import('./state.js').State} State */
 
+/** So many events are shown, the newest first. */
+const EVENTS = 10;
+
 /** @param {string} id */
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
@@ -1604,7 +1600,7 @@ export function drawPanels(state) {
   once('happened', happened, () =>
     happened.length === 0
       ? [quiet('Nothing was refused or lost in this process since somebody looks.')]
-      : happened.map(happeningItem),
+      : happened.slice(0, EVENTS).map(happeningItem),
   );
   if (status === undefined) return;
   drawTrouble(status);

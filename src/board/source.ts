@@ -74,6 +74,8 @@ export interface BoardSource {
   health(): Promise<readonly Finding[]>;
   /** What is known without asking. */
   topology(): readonly RedisServerState[];
+  /** Nobody looks any more. */
+  rest?(): void;
   /** `undefined` where the board runs in a process that takes no locks. */
   readonly process?: {
     /** How many callers wait, key by key. */

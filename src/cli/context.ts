@@ -9,6 +9,8 @@ export interface World {
   readonly now: () => Date;
   readonly stdout: Output;
   readonly stderr: Output;
+  /** Resolves when a command that would go on for ever has to end. */
+  readonly stopped?: () => Promise<unknown>;
 }
 
 interface Output {
