@@ -5,7 +5,7 @@ import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import type { Lock, Work } from './call/lock.js';
 import type { LockCall } from './call/lock-request.js';
-import { observable } from './call/observed.js';
+import { makeObservable } from './call/observed.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options/options.js';
@@ -153,33 +153,30 @@ function extensionOf(resolved: ResolvedOptions) {
         },
 
         /** For operators. */
-        $locks: observable(
-          {
-            /** What both servers know of a key. */
-            async inspect(key: string): Promise<LockState> {
-              return await inspect(store, databaseOf(base).rescue, checkKey(key));
-            },
-            /** The keys that somebody has or waits for now. */
-            async list(): Promise<readonly LockState[]> {
-              return await list(store, databaseOf(base).rescue);
-            },
-            /**
-             * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
-             * in hand stale. `false` if nobody was in the way.
-             */
-            async forceRelease(key: string): Promise<boolean> {
-              const checked = checkKey(key);
-              refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
-              return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
-            },
-            /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
-            async close(): Promise<void> {
-              refuseInside(undefined, '$locks.close', heldKey());
-              await close();
-            },
+        $locks: {
+          /** What both servers know of a key. */
+          async inspect(key: string): Promise<LockState> {
+            return await inspect(store, databaseOf(base).rescue, checkKey(key));
           },
-          observed,
-        ),
+          /** The keys that somebody has or waits for now. */
+          async list(): Promise<readonly LockState[]> {
+            return await list(store, databaseOf(base).rescue);
+          },
+          /**
+           * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
+           * in hand stale. `false` if nobody was in the way.
+           */
+          async forceRelease(key: string): Promise<boolean> {
+            const checked = checkKey(key);
+            refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
+            return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
+          },
+          /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
+          async close(): Promise<void> {
+            refuseInside(undefined, '$locks.close', heldKey());
+            await close();
+          },
+        },
 
         /** Closes the locks as `$locks.close()` does, then the client. */
         async $disconnect(): Promise<void> {
@@ -190,6 +187,7 @@ function extensionOf(resolved: ResolvedOptions) {
       },
     });
     own = extended;
+    makeObservable(extended.$locks, observed);
     return extended;
   });
 }

@@ -1282,10 +1282,10 @@ async function forceRelease(key, holder, token) {
 }
 
 /** @param {Key} key */
-function holderOf({ holder, name }) {
+function holderOf({ holder, process }) {
   if (holder === null) return 'free';
   const id = element('span', { class: 'holder' }, shown(holder));
-  return name === null ? id : element('span', {}, shown(name), ' ', id);
+  return process === null ? id : element('span', {}, shown(process), ' ', id);
 }
 
 /**
@@ -1454,8 +1454,8 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, name }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, name].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process }, wanted) {
+  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**
@@ -1529,8 +1529,8 @@ class KeyRow {
   }
 
   /** @param {Key} key */
-  #drawHolder({ holder, name, problem }) {
-    const text = \`\${name} \${holder} \${problem}\`;
+  #drawHolder({ holder, process, problem }) {
+    const text = \`\${process} \${holder} \${problem}\`;
     if (text === this.#holderText) return;
     this.#holderText = text;
     const nobody = problem === null ? 'free' : 'a value that is no lease';
@@ -1763,7 +1763,7 @@ const HAPPENED = 100;
  * @typedef {object} Key
  * @property {string} key
  * @property {string | null} holder
- * @property {string | null} name
+ * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
  * @property {number} callers

@@ -133,8 +133,8 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, name }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, name].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process }, wanted) {
+  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**
@@ -208,8 +208,8 @@ class KeyRow {
   }
 
   /** @param {Key} key */
-  #drawHolder({ holder, name, problem }) {
-    const text = `${name} ${holder} ${problem}`;
+  #drawHolder({ holder, process, problem }) {
+    const text = `${process} ${holder} ${problem}`;
     if (text === this.#holderText) return;
     this.#holderText = text;
     const nobody = problem === null ? 'free' : 'a value that is no lease';
