@@ -17,6 +17,7 @@ const ROOMS = {
   transaction: ['database/', 'fencing/'],
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
+  otel: [],
   base: [],
   board: ['options/', 'call/observed', 'database/sql'],
 };
@@ -70,7 +71,7 @@ module.exports = {
     },
     layer(
       'cli-stands-on-the-ground-floor',
-      '^src/cli/(?!(commands|locks|servers)/)',
+      '^src/cli/(?!(commands|locks|servers|top)/)',
       '^src/cli/',
       file('options/options'),
     ),
@@ -80,6 +81,7 @@ module.exports = {
       '^src/cli/',
       file('options/options'),
       file('options/validate-arguments'),
+      file('database/sql'),
       '^src/base/',
       '^src/board/(board|node-listener|options)[.]ts$',
     ),
@@ -92,6 +94,7 @@ module.exports = {
       '^src/lease/store[.]ts$',
       '^src/base/',
     ),
+    layer('the-live-view-knows-what-it-shows', '^src/cli/top/', '^src/cli/', file('lease/store'), '^src/base/'),
     layer(
       'only-the-way-to-the-servers-knows-redis',
       '^src/cli/servers/',
@@ -110,7 +113,7 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/cli/' },
+      from: { path: '^src/', pathNot: '^src/(cli|otel)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@prisma/client/',
@@ -124,6 +127,16 @@ module.exports = {
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/(commander|pg|@types/pg|ioredis)/',
+      },
+    },
+    {
+      name: 'otel-knows-the-api-alone',
+      comment: 'An optional peer: who imports `/otel` brings it.',
+      severity: 'error',
+      from: { path: '^src/otel/' },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        pathNot: 'node_modules/@opentelemetry/api/',
       },
     },
     {

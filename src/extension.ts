@@ -3,6 +3,7 @@ import { assemble } from './assemble.js';
 import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
 import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
+import { history, type LockHistory } from './call/history.js';
 import type { Lock, Work } from './call/lock.js';
 import type { LockCall } from './call/lock-request.js';
 import { makeObservable } from './call/observed.js';
@@ -157,6 +158,13 @@ function extensionOf(resolved: ResolvedOptions) {
           /** What both servers know of a key. */
           async inspect(key: string): Promise<LockState> {
             return await inspect(store, databaseOf(base).rescue, checkKey(key));
+          },
+          /**
+           * The last turns of a key, newest first: up to 16 that Postgres remembers, and what this process has recorded of its
+           * own since `recordLockHistory()`.
+           */
+          async history(key: string): Promise<LockHistory> {
+            return await history(databaseOf(base).rescue, parts.roomId, checkKey(key));
           },
           /** The keys that somebody has or waits for now. */
           async list(): Promise<readonly LockState[]> {

@@ -18,9 +18,25 @@ export {
   toFencedLockError,
 } from './base/errors.js';
 export type { FencedLockEvent } from './base/events.js';
+export type {
+  AdmissionMessage,
+  CommitMessage,
+  HoldMessage,
+  LockEventChannels,
+  LockMessage,
+  LockOutcome,
+  LockTracingChannels,
+  LockVia,
+  TracedMessage,
+  TransactionMessage,
+  WaitMessage,
+  WorkMessage,
+} from './base/messages.js';
 export type { LockHandle } from './call/handle.js';
+export type { LockHistory, LockTurn } from './call/history.js';
 export type { Lock } from './call/lock.js';
 export type { LockState } from './call/operators.js';
+export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
 export type { TryResult } from './call/with-lock.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
 export type {

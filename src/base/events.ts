@@ -1,3 +1,5 @@
+import { type Channel, channel } from 'node:diagnostics_channel';
+
 /**
  * What happens beside the caller's way and would otherwise go unseen. None of it changes a result: a failed
  * release, for one, costs the next holder the rest of the lease and nothing else.
@@ -32,11 +34,32 @@ export function emitOf(node: number, emit: Emit): Emit {
   return (event) => emit(event.type === 'subscriber-down' ? { ...event, node } : event);
 }
 
+// Held here: a channel that nobody holds is forgotten, with its subscribers.
+const EVENTS: { readonly [Type in FencedLockEvent['type']]: Channel } = {
+  'look-failed': channel('fenced-lock:look-failed'),
+  'release-failed': channel('fenced-lock:release-failed'),
+  'lease-lost': channel('fenced-lock:lease-lost'),
+  'subscriber-down': channel('fenced-lock:subscriber-down'),
+  'redis-passed-by': channel('fenced-lock:redis-passed-by'),
+  'redis-back': channel('fenced-lock:redis-back'),
+  'node-down': channel('fenced-lock:node-down'),
+  'node-back': channel('fenced-lock:node-back'),
+  'backend-ended': channel('fenced-lock:backend-ended'),
+  'commit-resolved': channel('fenced-lock:commit-resolved'),
+};
+
+/** For whoever listens to the channel of the event. */
+export function publishEvent(event: FencedLockEvent): void {
+  const channel = EVENTS[event.type];
+  if (channel.hasSubscribers) channel.publish(event);
+}
+
 /** A listener that throws must not decide the fate of a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
-  if (listener === undefined) return () => {};
+  if (listener === undefined) return publishEvent;
   const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
   return (event) => {
+    publishEvent(event);
     try {
       // An async function is a listener too, and its rejection would end the process.
       Promise.resolve<unknown>(listener(event)).catch(warn);

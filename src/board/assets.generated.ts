@@ -1536,8 +1536,8 @@ class KeyRow {
     const nobody = problem === null ? 'free' : 'a value that is no lease';
     this.#holder.classList.toggle('idle', holder === null);
     if (holder === null) this.#holder.replaceChildren(nobody);
-    else
-      this.#holder.replaceChildren(name === null ? element('span', { class: 'holder' }, shown(holder)) : shown(name));
+    else if (process !== null) this.#holder.replaceChildren(shown(process));
+    else this.#holder.replaceChildren(element('span', { class: 'holder' }, shown(holder)));
   }
 }
 

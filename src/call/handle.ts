@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { CallTrace } from '../base/call-trace.js';
+import { isTraced } from '../base/channels.js';
 import { Deadline, OVERDUE, sleep, unlessAborted, within } from '../base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
 import { findJoinable, holding, holds } from '../base/held-keys.js';
@@ -12,7 +14,7 @@ import { resolveTransactionOptions } from '../options/validate-options.js';
 import type { Registered } from '../transaction/call.js';
 import { refuseUnsent } from '../transaction/unsent.js';
 import { HeldLock, type Lock, type Work } from './lock.js';
-import type { LockCall } from './lock-request.js';
+import { type LockCall, traced } from './lock-request.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases, type TransactionRequest } from './run-under-leases.js';
 
@@ -46,29 +48,33 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON'>, AsyncDisposable {
 
 /** Waits for the lock, and registers its token. */
 export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
-  const { keys, options } = call;
+  const { keys, options, trace } = call;
+  if (trace === undefined && isTraced()) return await traced('$lock', parts, call, (traced) => lock(parts, traced));
   const { waitTime, leaseTime, renew, signal } = options;
   findJoinable(keys, options.nested, () => false);
   const deadline = new Deadline(waitTime);
   const request = { leaseTime, renew, deadline, waitTime, signal, mayShare: false };
-  const first = await parts.room.enter(keys[0] as string, request);
+  const enter = () => parts.room.enter(keys[0] as string, request);
+  const first = await (trace ? trace.wait(enter) : enter());
   const leases = await withOthers(first, parts.room, keys, request);
+  trace?.had(leases);
   try {
     const tokens = await register(parts, call, leases, deadline, {});
     parts.room.throwIfClosing(leases.key);
     return parts.handles.add(new Handle(parts, call, leases, tokens));
   } catch (error) {
     leases.release();
+    trace?.released();
     throw error;
   }
 }
 
 /** Takes over a lock from the handle that `state` was made from, which is lost by that. */
-export async function resume<Tx>(
-  parts: Parts,
-  call: LockCall<Tx>,
-  { tokens, holders, leaseTime }: HandleState,
-): Promise<LockHandle<Tx>> {
+export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: HandleState): Promise<LockHandle<Tx>> {
+  if (call.trace === undefined && isTraced()) {
+    return await traced('$resumeLock', parts, call, (traced) => resume(parts, traced, state));
+  }
+  const { tokens, holders, leaseTime } = state;
   const { room } = parts;
   const { keys, options } = call;
   findJoinable(keys, options.nested, () => false);
@@ -95,14 +101,18 @@ export async function resume<Tx>(
         turns.push(await room.takeOver(claim, successors[index] as string, options.renew, deadline));
       }
       room.throwIfClosing(old.key);
-      return parts.handles.add(new Handle(parts, call, new LeaseSet(turns), kept));
+      const leases = new LeaseSet(turns);
+      const handle = parts.handles.add(new Handle(parts, call, leases, kept));
+      call.trace?.had(leases);
+      return handle;
     } catch (error) {
       for (const turn of turns) turn.end();
       // Nothing has been taken over: the old handle, and its state, are to be good again.
       if (turns.length === 0 && !(error instanceof LockLostError)) {
         const back = { tokens: registered.tokens, successors: holders };
         const own = { ...old, holders: successors };
-        await register(parts, call, own, new Deadline(options.waitTime), back, true).catch(() => {});
+        const untraced = { ...call, trace: undefined };
+        await register(parts, untraced, own, new Deadline(options.waitTime), back, true).catch(() => {});
       }
       throw error;
     }
@@ -114,7 +124,7 @@ export async function resume<Tx>(
 /** A transaction that does nothing but write its tokens, or their new holders, into the keys' rows. */
 async function register<Tx>(
   parts: Parts,
-  { database, options }: LockCall<Tx>,
+  { database, options, trace }: LockCall<Tx>,
   leases: TransactionRequest<Tx, unknown>['leases'],
   deadline: Deadline,
   registered: Registered,
@@ -127,6 +137,7 @@ async function register<Tx>(
     deadline,
     registered: { ...registered, durable: true },
     whileClosing,
+    trace,
   };
   return await runUnderLeases(parts, request, new LazyAbort(), async (_, { tokens }) => tokens);
 }
@@ -141,12 +152,15 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly #tokens: readonly bigint[];
   readonly #abort = new LazyAbort();
   readonly #detach: () => void;
+  readonly #call: LockCall<Tx>;
   /** Ends with the last transaction that was asked for. */
   #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
 
-  constructor(parts: Parts, { database, options }: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
+  constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
+    const { database, options } = call;
     this.#parts = parts;
+    this.#call = call;
     this.#database = database;
     // The signal was for the waiting.
     this.#defaults = { ...options, signal: undefined };
@@ -178,7 +192,11 @@ class Handle<Tx> implements LockHandle<Tx> {
     if (this.#released) throw this.#closed();
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
-    const run = this.#run(before, fn, options);
+    const run = isTraced()
+      ? traced('handle.$transaction', this.#parts, { ...this.#call, options }, ({ trace }) =>
+          this.#run(before, fn, options, trace),
+        )
+      : this.#run(before, fn, options, undefined);
     // Not what it resolves to: each would hold the result of the one before it.
     this.#last = run.then(nothing, nothing).then(() => before);
     return await run;
@@ -205,7 +223,12 @@ class Handle<Tx> implements LockHandle<Tx> {
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
-  async #run<R>(before: Promise<void>, fn: Work<Tx, R>, options: ResolvedLockOptions): Promise<R> {
+  async #run<R>(
+    before: Promise<void>,
+    fn: Work<Tx, R>,
+    options: ResolvedLockOptions,
+    trace: CallTrace | undefined,
+  ): Promise<R> {
     const { waitTime, signal } = options;
     const deadline = new Deadline(waitTime);
     if ((await within(unlessAborted(before, signal), waitTime)) === OVERDUE) {
@@ -220,6 +243,7 @@ class Handle<Tx> implements LockHandle<Tx> {
       options,
       deadline,
       registered: { tokens: this.#tokens },
+      trace,
     };
     const work = async (tx: Tx) => {
       const value = await holding(this.keys, undefined, () => fn(tx, held));
@@ -252,6 +276,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     // The next caller of this process may have the very same lease, and what becomes of it then is not ours.
     this.#detach();
     this.#leases.release();
+    this.#call.trace?.released();
     this.#parts.handles.delete(this);
   }
 

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { CallTrace } from '../base/call-trace.js';
 import { after, Deadline, type Timer } from '../base/clock.js';
+import type { LockMessage } from '../base/messages.js';
 import type { Connection, Database } from '../database/database.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
@@ -19,6 +21,22 @@ export interface LockCall<Tx> {
   readonly options: ResolvedLockOptions;
   /** The options as they were given. */
   readonly given: LockOptions;
+  /** What it is called for whoever listens. Default: `$withLock`. */
+  readonly operation?: LockMessage['operation'];
+  /** Where somebody listens. */
+  readonly trace?: CallTrace | undefined;
+}
+
+/** What a call does, traced; once `isTraced` says that somebody listens. */
+export function traced<Tx, R>(
+  operation: LockMessage['operation'],
+  { roomId }: Parts,
+  call: LockCall<Tx>,
+  run: (call: LockCall<Tx>) => Promise<R>,
+): Promise<R> {
+  const { waitTime, leaseTime, timeout } = call.options;
+  const trace = new CallTrace({ operation, keys: call.keys, roomId, waitTime, leaseTime, timeout });
+  return trace.run(() => run({ ...call, trace }));
 }
 
 /**

@@ -1,4 +1,5 @@
 import { offAbort, onAbort } from '../base/abort-listeners.js';
+import type { CallTrace } from '../base/call-trace.js';
 import type { Deadline } from '../base/clock.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
@@ -27,6 +28,8 @@ export interface TransactionRequest<Tx, R> {
   readonly endsAnyBlocker?: boolean;
   /** Whether it goes on while the client is being closed. */
   readonly whileClosing?: boolean;
+  /** Where somebody listens. */
+  readonly trace?: CallTrace | undefined;
 }
 
 /** Runs it; the loss of a lease and the caller's signal abort it, and until it is admitted the end of the client. */
@@ -36,7 +39,7 @@ export async function runUnderLeases<Tx, R>(
   abort: LazyAbort,
   work: (tx: Tx, admission: Admission) => Promise<R>,
 ): Promise<R> {
-  const { leases, options, deadline } = request;
+  const { leases, options, deadline, trace } = request;
   const { signal, waitTime, timeout, retries, maxWait, isolationLevel } = options;
   const aborted = signal && { handleEvent: () => abort.abort(signal.reason) };
   if (aborted) onAbort(signal, aborted);
@@ -60,12 +63,13 @@ export async function runUnderLeases<Tx, R>(
       committing: request.committing,
       work(tx, admission) {
         admitted();
-        return work(tx, admission);
+        return trace === undefined ? work(tx, admission) : trace.work(() => work(tx, admission));
       },
       onBeat(listener) {
         beat = listener;
       },
       emit,
+      trace,
     });
   } finally {
     admitted();

@@ -1,12 +1,14 @@
+import { isTraced } from '../base/channels.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
+import type { Turn } from '../lease/queue/turn.js';
 import type { Admission } from '../transaction/admission.js';
 import { refuseUnsent } from '../transaction/unsent.js';
 import { JoinableTransaction } from './joinable.js';
 import { HeldLock, type Work } from './lock.js';
-import { type LockCall, LockRequest } from './lock-request.js';
+import { type LockCall, LockRequest, traced } from './lock-request.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases } from './run-under-leases.js';
 
@@ -20,22 +22,33 @@ export type TryResult<R> = { readonly acquired: true; readonly value: R } | { re
 export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
   if (joinable) return await joinable.join(work, call.given);
+  if (call.trace === undefined && isTraced()) return await withLockTraced(parts, call, work);
   const lockRequest = new LockRequest(parts, call);
   // The one place where a call waits long: whatever hangs on it is there for every caller that waits.
-  const first = await parts.room.enter(call.keys[0] as string, lockRequest);
+  const first = await enter(parts, call, lockRequest);
   const leases = withOthers(first, parts.room, call.keys, lockRequest);
   return await hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases);
+}
+
+function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
+  return traced(call.operation ?? '$withLock', parts, call, (traced) => withLock(parts, traced, work));
+}
+
+function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: LockRequest<Tx>): Promise<Turn> {
+  const key = keys[0] as string;
+  return trace === undefined ? room.enter(key, request) : trace.wait(() => room.enter(key, request));
 }
 
 /** From the leases to their release. */
 async function hold<Tx, R>(
   parts: Parts,
-  { client, database, keys, options }: LockCall<Tx>,
+  { client, database, keys, options, trace }: LockCall<Tx>,
   work: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
 ): Promise<R> {
   const abort = new LazyAbort();
+  trace?.had(leases);
   const run = async (tx: Tx, { token }: Admission) => {
     const lock = new HeldLock(keys, token, abort);
     const own = new JoinableTransaction(client, tx, lock, abort, options.isolationLevel);
@@ -61,11 +74,13 @@ async function hold<Tx, R>(
       deadline: lockRequest.deadline,
       successor,
       committing,
+      trace,
     };
     return await runUnderLeases(parts, request, abort, run);
   } finally {
     // The outcome is known, or nobody will ever know it. Nothing here throws.
     leases.release();
+    trace?.released();
   }
 }
 
@@ -77,7 +92,11 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
     return work(tx, lock);
   };
   try {
-    const value = await withLock(parts, { ...call, options: { ...call.options, waitTime: 0 } }, noted);
+    const value = await withLock(
+      parts,
+      { ...call, operation: '$tryWithLock', options: { ...call.options, waitTime: 0 } },
+      noted,
+    );
     return { acquired: true, value };
   } catch (error) {
     // Once the work has begun a timeout is its own, of another lock perhaps.

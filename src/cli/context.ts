@@ -7,15 +7,29 @@ export interface World {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly now: () => Date;
-  readonly stdout: Output;
-  readonly stderr: Output;
   /** Resolves when a command that would go on for ever has to end. */
   readonly stopped?: () => Promise<unknown>;
+  readonly stdout: TerminalOutput;
+  readonly stderr: TerminalOutput;
+  /** Without it nothing is asked. */
+  readonly stdin?: TerminalInput;
 }
 
-interface Output {
+/** A terminal's keyboard. */
+export interface TerminalInput extends NodeJS.ReadableStream {
   readonly isTTY?: boolean;
+  setRawMode?(raw: boolean): unknown;
+  unref?(): unknown;
+}
+
+/** A terminal's screen. */
+export interface TerminalOutput {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
   write(text: string): unknown;
+  on?(event: 'resize', listener: () => void): unknown;
+  off?(event: 'resize', listener: () => void): unknown;
 }
 
 /** The parts of the project that a command has found and uses; `null`: there is none, and Prisma's defaults hold. */
@@ -78,10 +92,20 @@ export class Context {
     this.#world.stderr.write(`${this.#clean(text)}\n`);
   }
 
+  /** What somebody sits at; `undefined` where nobody does, and with --json. */
+  get terminal(): { input: TerminalInput; output: TerminalOutput; colours: boolean } | undefined {
+    const { stdin: input, stdout: output } = this.#world;
+    if (this.#json || !input?.isTTY || !output.isTTY || this.env['TERM'] === 'dumb') return undefined;
+    return { input, output, colours: this.#colours };
+  }
+
+  get #colours(): boolean {
+    return this.#world.stdout.isTTY === true && !this.env['NO_COLOR'] && this.env['TERM'] !== 'dumb';
+  }
+
   paint(style: Style, text: string): string {
-    const colours = this.#world.stdout.isTTY === true && !this.env['NO_COLOR'] && this.env['TERM'] !== 'dumb';
     // It would ask the process's own stdout, which need not be this one.
-    return colours ? styleText(style, text, { validateStream: false }) : text;
+    return this.#colours ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** From here on neither the URL nor its password is written, whoever's message brings it. */

@@ -2,7 +2,7 @@
 import process from 'node:process';
 import { run } from './program.js';
 
-const { env, stdout, stderr } = process;
+const { env, stdin, stdout, stderr } = process;
 for (const output of [stdout, stderr]) {
   output.on('error', (error: NodeJS.ErrnoException) => {
     // Whoever read it has seen enough, as `head` has: the command goes on to its end, and its exit code says the rest.
@@ -13,7 +13,7 @@ const stopped = () =>
   new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
-const world = { cwd: process.cwd(), env, now: () => new Date(), stdout, stderr, stopped };
+const world = { cwd: process.cwd(), env, now: () => new Date(), stdin, stdout, stderr, stopped };
 void run(process.argv.slice(2), world).then((code) => {
   // Not exit(): what was written to a pipe must arrive.
   process.exitCode = code;

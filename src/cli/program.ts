@@ -5,9 +5,11 @@ import { addFence } from './commands/add-fence.js';
 import { board } from './commands/board.js';
 import { doctor } from './commands/doctor.js';
 import { gc } from './commands/gc.js';
+import { history } from './commands/history.js';
 import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
+import { top } from './commands/top.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
@@ -122,6 +124,13 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .option('--database-url <url>', 'default: DATABASE_URL')
       .addOption(redisUrl());
   looking('ls', 'list the keys that somebody has or waits for').action((options) => ls(context, options));
+  looking('top', 'show the keys that are in use, the hottest first: live in a terminal, else once')
+    .addOption(new Option('--interval <seconds>', 'time between two looks, 0.2 to 60').default(2).argParser(interval))
+    .option('--filter <text>', 'only keys that have this in their names')
+    .action((options) => top(context, options));
+  command('history <key>', 'show the last turns of a key, as Postgres remembers them')
+    .option('--database-url <url>', 'default: DATABASE_URL')
+    .action((key: string, options) => history(context, key, options));
   looking('unlock <key>', 'take a key from whoever has it')
     .option('--dry-run', 'only show who has it')
     .action((key: string, options) => unlock(context, key, options));
@@ -158,6 +167,12 @@ function roleName(text: string): string {
 function portNumber(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw new InvalidArgumentError('It must be a port: 0 to 65535.');
+}
+
+function interval(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() !== '' && seconds >= 0.2 && seconds <= 60) return seconds;
+  throw new InvalidArgumentError('It must be a number of seconds from 0.2 to 60.');
 }
 
 function token(text: string): bigint {

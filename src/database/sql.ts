@@ -92,3 +92,12 @@ export const HEALTH = `SELECT pg_catalog.current_setting('server_version_num') A
   pg_catalog.pg_is_in_recovery() AS standby,
   (SELECT pg_catalog.obj_description(n.oid, 'pg_namespace') FROM pg_catalog.pg_namespace AS n
     WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment`;
+
+/**
+ * What Postgres keeps of the last turns of the key $1. Each function has a snapshot of its own: where `seen` differs from
+ * `turns`, a turn has committed in between.
+ */
+export const LAST_TURNS = `SELECT e.attempts, e.turns::pg_catalog.text, l.turns::pg_catalog.text AS seen, l.token::pg_catalog.text,
+  pg_catalog.to_char(l.admitted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS admitted_at
+FROM fenced_lock.evidence($1::pg_catalog.text, '1'::pg_catalog.text) AS e
+CROSS JOIN fenced_lock.last_admission($1::pg_catalog.text) AS l`;

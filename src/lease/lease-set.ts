@@ -1,5 +1,6 @@
 import { offAbort, onAbort } from '../base/abort-listeners.js';
 import type { LockLostError } from '../base/errors.js';
+import type { LockVia } from '../base/messages.js';
 import type { Lease, LeaseUser } from './lease.js';
 import type { LeaseRequest } from './queue/request.js';
 import type { Turn } from './queue/turn.js';
@@ -29,6 +30,11 @@ export class LeaseSet {
 
   get holders(): readonly string[] {
     return this.#turns.map(({ lease }) => lease.holder);
+  }
+
+  /** How the call came by each. */
+  get via(): readonly LockVia[] {
+    return this.#turns.map(({ via }) => via);
   }
 
   get leaseTime(): number {

@@ -19,6 +19,8 @@ export class Lease implements Claim {
   readonly shared: boolean;
   /** Whether other processes are known to wait for the key, or may; as far as was told last. */
   contended = true;
+  /** Whether another process had the key when this one first asked for it. */
+  waitedFor = false;
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;

@@ -1,3 +1,4 @@
+import type { AttemptTrace } from '../base/call-trace.js';
 import { Alarm, after, Deadline, LONGEST_TIME, OVERDUE, within } from '../base/clock.js';
 import {
   ClosedError,
@@ -82,6 +83,7 @@ export class Attempt<Tx, R> implements Conductor {
   readonly #entry: Entry<Tx>;
   readonly #gate = new Gate();
   readonly #alarm = new Alarm();
+  readonly #trace: AttemptTrace | undefined;
   #phase: 'opening' | 'working' | 'committing' | 'refused' = 'opening';
   #admission: Admission | undefined;
   #operations: FencedOperations | undefined;
@@ -107,6 +109,7 @@ export class Attempt<Tx, R> implements Conductor {
     if (refusedBy !== undefined) before.push({ text: AWAIT_ROW, values: refusedBy });
     if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
     this.#entry = entry ?? Entry.open(call.database, this.#options(before));
+    this.#trace = call.trace?.attempt();
   }
 
   get admitted(): boolean {
@@ -118,6 +121,7 @@ export class Attempt<Tx, R> implements Conductor {
     const entry = this.#entry;
     if (abort.aborted) {
       entry.discard();
+      this.#trace?.settled({ error: abort.reason });
       return Promise.reject(abort.reason);
     }
     return new Promise((resolve, reject) => {
@@ -126,6 +130,7 @@ export class Attempt<Tx, R> implements Conductor {
         this.#settle = () => {};
         this.#alarm.stop();
         forget();
+        this.#trace?.settled(end);
         this.#gate.shut(() => this.#closed());
         if ('value' in end) resolve(end.value);
         else reject(end.error);
@@ -182,6 +187,7 @@ export class Attempt<Tx, R> implements Conductor {
       if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
       abort.throwIfAborted();
       this.#admission = admission;
+      this.#trace?.admitted(admission);
       this.#operations = new FencedOperations(this.#call, admission.token, connection.query);
       this.#phase = 'working';
       connection.stage = 'working';
@@ -290,7 +296,10 @@ export class Attempt<Tx, R> implements Conductor {
     }
     this.#phase = 'committing';
     const chained = connection.canChain ? successor?.() : undefined;
-    const { answer, next } = connection.commit(chained?.asked.beginning);
+    const beginning = chained?.asked.beginning;
+    const { answer, next } = this.#trace
+      ? this.#trace.committing(() => connection.commit(beginning))
+      : connection.commit(beginning);
     this.#hasSuccessor = next !== undefined;
     if (next) chained?.begin(next);
     else this.#call.committing?.();

@@ -1,3 +1,4 @@
+import type { CallTrace } from '../base/call-trace.js';
 import type { Deadline } from '../base/clock.js';
 import type { LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
@@ -74,4 +75,6 @@ export interface Call<Tx, R> {
   /** Has `beat` called now and then while the lease is held. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;
+  /** Where somebody listens. */
+  readonly trace?: CallTrace | undefined;
 }

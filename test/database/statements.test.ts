@@ -21,6 +21,7 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   TOUCH: ['["stock:1"]', `["${ID}"]`, '["1"]'],
   LAST_ADMISSIONS: ['["stock:1"]'],
   HEALTH: [],
+  LAST_TURNS: ['stock:1'],
 };
 
 describe.each([

@@ -1,12 +1,11 @@
-import { InvalidOptionError } from '../../base/errors.js';
-import { checkKey } from '../../options/validate-arguments.js';
 import type { Context } from '../context.js';
 import { type Raised, raiseToken } from '../locks/raise-token.js';
-import { describe } from '../locks/state.js';
+import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
-import { Misuse, messageOf, Problem } from '../problem.js';
+import { messageOf, Problem } from '../problem.js';
 import { type ServerOptions, type Servers, withServers } from '../servers/both.js';
 import { visible } from '../visible.js';
+import { checkedKey } from './key.js';
 
 export interface UnlockOptions extends ServerOptions {
   readonly dryRun?: boolean;
@@ -14,7 +13,7 @@ export interface UnlockOptions extends ServerOptions {
 
 /** Takes a key from whoever has it, in Postgres and then in Redis. */
 export async function unlock(context: Context, given: string, options: UnlockOptions): Promise<void> {
-  const key = checked(given);
+  const key = checkedKey(given);
   await withServers(context, options, async (servers) => {
     const { locks, database } = servers;
     const [before] = await describe([await locks.inspect(key)], database);
@@ -26,11 +25,8 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       context.document({ command: 'unlock', ok: true, dryRun: true, before });
       return;
     }
-    const token = await raiseToken(database, await servers.aside(), key);
-    // From the holder that it was: who has the key since was admitted after us, and is well.
-    const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
-    const leaseTaken = await takeLease(servers, key, inTheWay, token);
-    context.say(done(key, token, leaseTaken));
+    const { token, leaseTaken, text } = await takeAway(servers, key, before);
+    context.say(text);
     const { before: old, after, ended } = token;
     context.document({
       command: 'unlock',
@@ -44,13 +40,13 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
   });
 }
 
-/** @throws Misuse */
-function checked(key: string): string {
-  try {
-    return checkKey(key);
-  } catch (error) {
-    throw error instanceof InvalidOptionError ? new Misuse(error.message) : error;
-  }
+/** Takes a key from whoever has it, and says what was done. `before`: how the key was found. */
+export async function takeAway(servers: Servers, key: string, before: LockRow | undefined) {
+  const token = await raiseToken(servers.database, await servers.aside(), key);
+  // From the holder that it was: who has the key since was admitted after us, and is well.
+  const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
+  const leaseTaken = await takeLease(servers, key, inTheWay, token);
+  return { token, leaseTaken, text: done(key, token, leaseTaken) };
 }
 
 async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {

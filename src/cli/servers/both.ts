@@ -45,6 +45,22 @@ export async function withServers<T>(
   }
 }
 
+/** The same with Postgres alone. */
+export async function withDatabase<T>(
+  context: Context,
+  options: DatabaseOptions,
+  work: (database: PostgresServer) => Promise<T>,
+): Promise<T> {
+  const database = await connectPostgres(context, await databaseUrl(context, options));
+  try {
+    return await work(database).catch((error: unknown) => {
+      throw refused(error, database);
+    });
+  } finally {
+    await database.close();
+  }
+}
+
 /** @throws Problem */
 export async function connect(
   context: Context,

@@ -107,6 +107,7 @@ export class AcquireLoop {
     this.#holder = randomUUID();
     this.#offered = false;
     let known = false;
+    let isElsewhere = false;
     let leaseTime = 0;
     let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
@@ -134,6 +135,7 @@ export class AcquireLoop {
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           lease.contended = answer.contended !== false;
+          lease.waitedFor = isElsewhere;
           if (answer.shared && !first.request.mayShare) {
             this.#means.release(claim);
             // Its release may be sent again, for as long as that matters: it is nobody's name any more.
@@ -145,6 +147,7 @@ export class AcquireLoop {
           this.#trouble = lease.loss;
           nextLook = 0;
         } else {
+          isElsewhere = true;
           if (answer.holder) this.#means.releaseAgain(answer.holder);
           // One more, because the store rounds down: looking a moment early would only repeat the look.
           nextLook = answer.expiresIn + 1;

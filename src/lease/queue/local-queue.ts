@@ -1,4 +1,5 @@
 import { after, now, type Timer } from '../../base/clock.js';
+import type { LockVia } from '../../base/messages.js';
 import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
@@ -121,13 +122,13 @@ export class LocalQueue {
     this.#state = 'acquiring';
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
-    if (lease) this.#take(lease);
+    if (lease) this.#take(lease, lease.waitedFor ? 'redis' : 'free');
     // Everybody had given up, and just now somebody came.
     else if (this.#waiting.size > 0) void this.#acquire();
     else this.#rest();
   }
 
-  #take(lease: Lease): void {
+  #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
     this.#handovers = 0;
     const first = this.#first;
@@ -140,11 +141,11 @@ export class LocalQueue {
     this.#state = 'holding';
     this.#unheard?.stop();
     if (this.#acquireLoop.listens) this.#unheard = after(BEGUN_BY, () => this.#hearNoMore());
-    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#call(first, lease);
-    else this.#next(lease);
+    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first)) this.#call(first, lease, via);
+    else this.#next(lease, via);
   }
 
-  #call(waiter: Waiter, lease: Lease): void {
+  #call(waiter: Waiter, lease: Lease, via: LockVia): void {
     this.#waiting.delete(waiter);
     const goesOn = this.#waiting.size > 0;
     if (!goesOn) this.#patience.stop();
@@ -158,6 +159,7 @@ export class LocalQueue {
     const beganAt = now();
     waiter.startTurn({
       lease,
+      via,
       pass: (take) => {
         const next = this.#first;
         if (passed || left || next === undefined || !this.#suits(next, lease)) return undefined;
@@ -165,7 +167,7 @@ export class LocalQueue {
         if (taken === undefined) return undefined;
         passed = true;
         this.#handovers++;
-        this.#call(next, lease);
+        this.#call(next, lease, 'commit');
         return taken;
       },
       hint: () => {
@@ -200,11 +202,11 @@ export class LocalQueue {
   }
 
   /** The lease, when nobody works under it any more: on to the next waiter, to another process, or back. */
-  #next(lease: Lease): void {
+  #next(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#first;
     if (next && this.#suits(next, lease)) {
       this.#handovers++;
-      this.#call(next, lease);
+      this.#call(next, lease, via);
     } else if (next && lease.loss === undefined && this.#mayShare(next)) {
       void this.#yield(lease, next.request);
     } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
@@ -274,7 +276,7 @@ export class LocalQueue {
     try {
       if (await this.#shared.store.yield(claim)) {
         const kept = new Lease(claim, sentAt, lease.shared);
-        if (kept.loss === undefined) return this.#take(kept);
+        if (kept.loss === undefined) return this.#take(kept, 'lease');
         this.#shared.release(claim);
       } else {
         this.#shared.rememberPassedOn(claim);

@@ -1,9 +1,12 @@
+import type { LockVia } from '../../base/messages.js';
 import type { Lease } from '../lease.js';
 import type { LeaseRequest } from './request.js';
 
 /** A caller's time with the key. */
 export interface Turn {
   readonly lease: Lease;
+  /** How the caller came by the lease. */
+  readonly via: LockVia;
   /**
    * Ends this turn and begins that of the next caller of this process, if there is one that the lease may pass to and
    * `take` wants to: it gives what the next one begins with.

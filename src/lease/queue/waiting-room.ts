@@ -130,7 +130,7 @@ export class WaitingRoom {
       ended();
     });
     const look = () => renewal.look(lease);
-    return { lease, pass: () => undefined, hint: () => {}, alone: () => true, look, end };
+    return { lease, via: 'resumed', pass: () => undefined, hint: () => {}, alone: () => true, look, end };
   }
 
   /** One whose turn has come still waits for Postgres: it is turned away, too. Returns the end of that. */

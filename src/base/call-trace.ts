@@ -1,0 +1,173 @@
+import { Phase } from './channels.js';
+import { now } from './clock.js';
+import { CommitUnknownError } from './errors.js';
+import type { LockMessage, LockOutcome, LockVia, TransactionMessage } from './messages.js';
+
+/** What Postgres has said to a transaction. */
+interface Admitted {
+  readonly attempt: string;
+  readonly tokens: readonly bigint[];
+  readonly token: bigint;
+  readonly turn: bigint;
+  readonly pid: number;
+  readonly xid: string;
+}
+
+/** What a call had: its keys' holders, and how it came by them. */
+interface Leases {
+  readonly holders: readonly string[];
+  readonly via: readonly LockVia[];
+}
+
+/** What is published of one call. Nothing here throws, and nothing is waited for. */
+export class CallTrace {
+  readonly #whole: Phase<'fenced-lock:lock'>;
+  #wait: Phase<'fenced-lock:wait'> | undefined;
+  #hold: Phase<'fenced-lock:hold'> | undefined;
+  #attempt: AttemptTrace | undefined;
+  #begun = false;
+  #outcome: LockOutcome = 'not-admitted';
+
+  constructor(message: LockMessage) {
+    this.#whole = new Phase('fenced-lock:lock', message);
+  }
+
+  get call(): LockMessage {
+    return this.#whole.message;
+  }
+
+  /** Whether the caller's function has been called. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  async run<R>(action: (trace: CallTrace) => Promise<R>): Promise<R> {
+    const { call } = this;
+    try {
+      const value = await this.#whole.begin(() => action(this));
+      call.outcome = this.#outcome;
+      this.#whole.succeed();
+      return value;
+    } catch (error) {
+      this.#wait?.fail(error);
+      call.outcome = this.#outcome;
+      if (isNotNow(this, error)) this.#whole.succeed();
+      else this.#whole.fail(error);
+      throw error;
+    }
+  }
+
+  /** The call waits; `had` or the failure of the call ends that. */
+  wait<R>(action: () => R): R {
+    this.#wait = new Phase('fenced-lock:wait', { call: this.call });
+    return this.#wait.begin(action);
+  }
+
+  /** It has its leases, until `released`. */
+  had({ holders, via }: Leases): void {
+    if (this.#wait) {
+      this.#wait.message.via = via;
+      this.#wait.succeed();
+    }
+    this.#hold = new Phase('fenced-lock:hold', { call: this.call, holders, via });
+    this.#hold.begin(() => {});
+  }
+
+  released(): void {
+    this.call.outcome = this.#outcome;
+    this.#hold?.succeed();
+  }
+
+  /** The caller's function. */
+  async work<R>(action: () => Promise<R>): Promise<R> {
+    this.#begun = true;
+    const transaction = this.#attempt?.message as TransactionMessage;
+    const phase = new Phase('fenced-lock:work', { call: this.call, transaction });
+    try {
+      const value = await phase.begin(action);
+      phase.succeed();
+      return value;
+    } catch (error) {
+      phase.fail(error);
+      throw error;
+    }
+  }
+
+  attempt(): AttemptTrace {
+    this.#attempt = new AttemptTrace(this.call, (outcome) => {
+      this.#outcome = outcome;
+    });
+    return this.#attempt;
+  }
+}
+
+/** What is published of one attempt at a transaction. */
+export class AttemptTrace {
+  readonly #whole: Phase<'fenced-lock:transaction'>;
+  readonly #admission: Phase<'fenced-lock:admission'>;
+  #commit: Phase<'fenced-lock:commit'> | undefined;
+  #admittedAt = 0;
+  readonly #ended: (outcome: LockOutcome) => void;
+
+  constructor(call: LockMessage, ended: (outcome: LockOutcome) => void) {
+    const transaction: TransactionMessage = { call, beganAt: new Date() };
+    this.#ended = ended;
+    this.#whole = new Phase('fenced-lock:transaction', transaction);
+    this.#admission = new Phase('fenced-lock:admission', { call, transaction });
+    this.#whole.begin(() => {});
+    this.#admission.begin(() => {});
+  }
+
+  get message(): TransactionMessage {
+    return this.#whole.message;
+  }
+
+  admitted({ attempt, tokens, token, turn, pid, xid }: Admitted): void {
+    Object.assign(this.message, { attempt, tokens, turn, pid, xid, admittedAt: new Date() });
+    this.message.call.token = token;
+    this.#admittedAt = now();
+    this.#admission.succeed();
+  }
+
+  /** COMMIT is sent by `send`. */
+  committing<R extends { readonly next?: unknown }>(send: () => R): R {
+    const { message } = this;
+    const phase = new Phase('fenced-lock:commit', { call: message.call, transaction: message });
+    this.#commit = phase;
+    return phase.begin(() => {
+      const sent = send();
+      phase.message.chained = sent.next !== undefined;
+      return sent;
+    });
+  }
+
+  settled(end: { readonly value: unknown } | { readonly error: unknown }): void {
+    const { message } = this;
+    const isAdmitted = message.attempt !== undefined;
+    const outcome = this.#outcomeOf(end, isAdmitted);
+    message.outcome = outcome;
+    if (isAdmitted) message.duration = now() - this.#admittedAt;
+    if (this.#commit) this.#commit.message.outcome = outcome;
+    this.#ended(outcome);
+    if ('error' in end) {
+      this.#admission.fail(end.error);
+      this.#commit?.fail(end.error);
+      this.#whole.fail(end.error);
+    } else {
+      this.#commit?.succeed();
+      this.#whole.succeed();
+    }
+  }
+
+  #outcomeOf(end: { readonly value: unknown } | { readonly error: unknown }, isAdmitted: boolean): LockOutcome {
+    if ('value' in end) return 'committed';
+    if (!isAdmitted) return 'not-admitted';
+    return this.#commit && end.error instanceof CommitUnknownError ? 'unknown' : 'rolled-back';
+  }
+}
+
+/** "Not now" is an answer of `$tryWithLock`, and no error. */
+function isNotNow({ call, begun }: CallTrace, error: unknown): boolean {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return call.operation === '$tryWithLock' && !begun && code === 'LOCK_TIMEOUT';
+}

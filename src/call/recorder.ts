@@ -1,0 +1,120 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { InvalidOptionError } from '../base/errors.js';
+import type { LockMessage, LockOutcome, TransactionMessage } from '../base/messages.js';
+
+export interface RecorderOptions {
+  /** Turns that are kept of each key, 1 to 10 000. Default: 16. */
+  readonly turns?: number | undefined;
+  /** Keys that turns are kept of, 1 to 100 000; those that were used last stay. Default: 1 000. */
+  readonly keys?: number | undefined;
+}
+
+/** What a process knows of a turn of its own. */
+export interface RecordedTurn {
+  readonly attempt: string;
+  /** The number in the key's row; known for the last of several keys alone. */
+  readonly turn: bigint | undefined;
+  readonly token: bigint;
+  readonly admittedAt: Date;
+  /** Milliseconds from the admission to the outcome. */
+  readonly duration: number;
+  readonly outcome: LockOutcome;
+  readonly operation: LockMessage['operation'];
+  /** The code of the error that ended it, or the name of the error's class. */
+  readonly error: string | undefined;
+}
+
+const CHANNEL = 'tracing:fenced-lock:transaction:asyncEnd';
+
+/** On `globalThis`: a process may have loaded this package twice, as ESM and as CommonJS. */
+const SLOT = Symbol.for('prisma-extension-fenced-lock.recorders');
+const slots = globalThis as { [SLOT]?: Set<Recorder> };
+slots[SLOT] ??= new Set();
+const recorders = slots[SLOT];
+
+/**
+ * Keeps the last turns of this process in memory, for `$locks.history`. Returns the function that ends it and forgets them.
+ *
+ * @throws InvalidOptionError
+ */
+export function recordLockHistory({ turns = 16, keys = 1_000 }: RecorderOptions = {}): () => void {
+  const recorder = new Recorder(count('turns', turns, 10_000), count('keys', keys, 100_000));
+  const hear = (message: unknown) => recorder.hear(message as TransactionMessage);
+  recorders.add(recorder);
+  subscribe(CHANNEL, hear);
+  return () => {
+    unsubscribe(CHANNEL, hear);
+    recorders.delete(recorder);
+  };
+}
+
+/** What is recorded of a key, the oldest first; `undefined` where nobody records. */
+export function recordedTurns(roomId: number, key: string): readonly RecordedTurn[] | undefined {
+  const found = new Map<string, RecordedTurn>();
+  for (const recorder of recorders) for (const turn of recorder.turns(roomId, key)) found.set(turn.attempt, turn);
+  return recorders.size === 0 ? undefined : [...found.values()];
+}
+
+/** A ring of turns for each key. */
+class Recorder {
+  readonly #turns: number;
+  readonly #keys: number;
+  readonly #byKey = new Map<string, RecordedTurn[]>();
+
+  constructor(turns: number, keys: number) {
+    this.#turns = turns;
+    this.#keys = keys;
+  }
+
+  hear({ call, attempt, turn, tokens, admittedAt, duration = 0, outcome, error }: TransactionMessage): void {
+    // What was not admitted was no turn.
+    if (attempt === undefined || outcome === undefined || admittedAt === undefined) return;
+    const { operation, keys, roomId } = call;
+    for (const [at, key] of keys.entries()) {
+      const isLast = at === keys.length - 1;
+      this.#add(nameOf(roomId, key), {
+        attempt,
+        turn: isLast ? turn : undefined,
+        token: tokens?.[at] ?? 0n,
+        admittedAt,
+        duration,
+        outcome,
+        operation,
+        error: error === undefined ? undefined : codeOf(error),
+      });
+    }
+  }
+
+  turns(roomId: number, key: string): readonly RecordedTurn[] {
+    return this.#byKey.get(nameOf(roomId, key)) ?? [];
+  }
+
+  #add(name: string, turn: RecordedTurn): void {
+    const ring = this.#byKey.get(name) ?? [];
+    // Behind all others: the first of the map is the one that was used longest ago.
+    this.#byKey.delete(name);
+    this.#byKey.set(name, ring);
+    ring.push(turn);
+    if (ring.length > this.#turns) ring.shift();
+    if (this.#byKey.size <= this.#keys) return;
+    for (const oldest of this.#byKey.keys()) {
+      this.#byKey.delete(oldest);
+      return;
+    }
+  }
+}
+
+function nameOf(roomId: number, key: string): string {
+  return `${roomId} ${key}`;
+}
+
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  if (typeof code === 'string') return code;
+  return error instanceof Error ? error.name : typeof error;
+}
+
+function count(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw new InvalidOptionError(name, `must be a whole number from 1 to ${most}.`);
+}

@@ -1,0 +1,124 @@
+import type { TerminalInput, TerminalOutput } from '../context.js';
+import { messageOf } from '../problem.js';
+import { visible } from '../visible.js';
+import type { Sampler, TopRow } from './sample.js';
+import { pressed, START, type TopState } from './state.js';
+import { Terminal } from './terminal.js';
+import { screen } from './view.js';
+
+export interface LiveOptions {
+  readonly input: TerminalInput;
+  readonly output: TerminalOutput;
+  readonly colours: boolean;
+  /** Between two samples; ms. */
+  readonly interval: number;
+  readonly filter: string;
+  now(): Date;
+  /** Takes a key from whoever has it; resolves to what was done. */
+  release(key: string): Promise<string>;
+}
+
+/** A server that does not answer so often in a row has gone. */
+const MOST_FAILURES = 3;
+
+/** The live view: samples, draws, and does what the keyboard says, until it is left. */
+export class LiveView {
+  readonly #sampler: Sampler;
+  readonly #options: LiveOptions;
+  readonly #terminal: Terminal;
+  #state: TopState;
+  #rows: readonly TopRow[] = [];
+  #toRelease: string[] = [];
+  #quit = false;
+  #wake: () => void = () => {};
+  #leave: () => void = () => {};
+
+  constructor(sampler: Sampler, options: LiveOptions) {
+    this.#sampler = sampler;
+    this.#options = options;
+    this.#state = { ...START, filter: options.filter };
+    this.#terminal = new Terminal(options.input, options.output, options.colours, {
+      key: (press) => {
+        const { state, action } = pressed(this.#state, this.#rows, press);
+        this.#state = state;
+        if (action?.type === 'quit') this.#end();
+        if (action?.type === 'release') this.#toRelease.push(action.key);
+        if (action !== undefined) this.#wake();
+        this.#draw();
+      },
+      resize: () => this.#draw(),
+      end: () => this.#end(),
+    });
+  }
+
+  async run(): Promise<void> {
+    this.#terminal.take();
+    try {
+      const left = new Promise<void>((resolve) => {
+        this.#leave = resolve;
+      });
+      const loop = this.#loop();
+      // Whoever leaves does not wait for a server that does not answer.
+      loop.catch(() => {});
+      await Promise.race([left, loop]);
+    } finally {
+      this.#terminal.restore();
+    }
+  }
+
+  #end(): void {
+    this.#quit = true;
+    this.#leave();
+    this.#wake();
+  }
+
+  /** One thing after the other: all of it goes over one connection. */
+  async #loop(): Promise<void> {
+    let failures = 0;
+    while (!this.#quit) {
+      const key = this.#toRelease.shift();
+      if (key !== undefined) await this.#release(key);
+      try {
+        const { rows, missing } = await this.#sampler.sample();
+        this.#rows = rows;
+        if (missing[0] !== undefined) this.#say(`Not all keys are here. ${missing[0]}`);
+        failures = 0;
+      } catch (error) {
+        failures++;
+        if (failures === MOST_FAILURES) throw error;
+        this.#say(messageOf(error));
+      }
+      this.#draw();
+      if (this.#toRelease.length === 0 && !this.#quit) await this.#pause();
+    }
+  }
+
+  async #release(key: string): Promise<void> {
+    this.#say(`Taking ${visible(key)} ...`);
+    try {
+      this.#say(await this.#options.release(key));
+    } catch (error) {
+      this.#say(messageOf(error));
+    }
+  }
+
+  #say(message: string): void {
+    this.#state = { ...this.#state, message: message.replaceAll(/\s+/g, ' ') };
+    this.#draw();
+  }
+
+  #draw(): void {
+    if (this.#quit) return;
+    this.#terminal.draw(screen(this.#rows, this.#state, { ...this.#terminal.size, at: this.#options.now() }));
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.#options.interval);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

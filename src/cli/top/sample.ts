@@ -1,0 +1,96 @@
+import { now } from '../../base/clock.js';
+import type { KeyState } from '../../lease/store.js';
+import { describe, type LockRow } from '../locks/state.js';
+import type { Servers } from '../servers/both.js';
+
+/** A key, as `top` shows it. */
+export interface TopRow {
+  readonly key: string;
+  /** Who has it: its name where it is known, else its random id. */
+  readonly holder: string | undefined;
+  /** Milliseconds. */
+  readonly leaseLeft: number;
+  /** Processes. */
+  readonly waiting: number;
+  /** Turns a second since the sample before; `undefined` where there was none. */
+  readonly heat: number | undefined;
+  readonly transaction: Transaction | undefined;
+}
+
+interface Transaction {
+  readonly pid: number;
+  /** As Postgres calls it, such as `idle in transaction`; `undefined` where this role may not know. */
+  readonly state: string | undefined;
+  /** Milliseconds. */
+  readonly age: number;
+}
+
+/** Keys that are free at the moment are shown for so long, because a hot key often is; ms. */
+const KEPT = 10_000;
+const MOST_KEPT = 1_000;
+
+const TRANSACTIONS = `SELECT pid, state, (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS age
+FROM pg_stat_activity WHERE pid = ANY($1::integer[]) AND xact_start IS NOT NULL`;
+
+/** Looks at all keys, again and again, and at what has changed meanwhile. */
+export class Sampler {
+  readonly #servers: Servers;
+  /** Keys that were in use lately, and when. */
+  readonly #seen = new Map<string, number>();
+  #before = new Map<string, bigint>();
+  #beforeAt = 0;
+
+  constructor(servers: Servers) {
+    this.#servers = servers;
+  }
+
+  async sample(): Promise<{ readonly rows: readonly TopRow[]; readonly missing: readonly string[] }> {
+    const { locks, database } = this.#servers;
+    const { keys, missing } = await locks.list();
+    const at = now();
+    const states = await describe([...keys, ...this.#free(keys, at)], database);
+    const pids = states.flatMap(({ transaction }) => transaction?.pid ?? []);
+    const found =
+      pids.length === 0 ? [] : await database.query<Transaction & { state: string | null }>(TRANSACTIONS, [pids]);
+    const transactions = new Map(found.map(({ pid, state, age }) => [pid, { pid, state: state ?? undefined, age }]));
+    const seconds = (at - this.#beforeAt) / 1_000;
+    const rows = states.map((state) => this.#row(state, seconds, transactions));
+    this.#remember(states, at);
+    return { rows, missing };
+  }
+
+  /** Those that were in use lately, and are not now. */
+  #free(keys: readonly KeyState[], at: number): KeyState[] {
+    const inUse = new Set(keys.map(({ key }) => key));
+    for (const [key, since] of this.#seen) if (at - since > KEPT) this.#seen.delete(key);
+    const free = [...this.#seen.keys()].filter((key) => !inUse.has(key)).slice(-MOST_KEPT);
+    return free.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
+  }
+
+  #row(state: LockRow, seconds: number, transactions: ReadonlyMap<number, Transaction>): TopRow {
+    const { key, holder, expiresIn, waiting, turns, transaction } = state;
+    const before = this.#before.get(key);
+    // A key that was not there before had no row, or was not looked at.
+    const heat = before === undefined ? undefined : Math.max(0, Number(BigInt(turns) - before)) / seconds;
+    const { name } = state as { readonly name?: unknown };
+    return {
+      key,
+      holder: typeof name === 'string' ? name : (holder ?? undefined),
+      leaseLeft: expiresIn,
+      waiting,
+      heat,
+      transaction: transaction === null ? undefined : transactions.get(transaction.pid),
+    };
+  }
+
+  #remember(states: readonly LockRow[], at: number): void {
+    for (const { key, holder, waiting, turns } of states) {
+      const before = this.#before.get(key);
+      if (holder === null && waiting === 0 && before === BigInt(turns)) continue;
+      this.#seen.delete(key);
+      this.#seen.set(key, at);
+    }
+    this.#before = new Map(states.map(({ key, turns }) => [key, BigInt(turns)]));
+    this.#beforeAt = at;
+  }
+}

@@ -1,0 +1,99 @@
+import { visible } from '../visible.js';
+import type { TopRow } from './sample.js';
+import { shown, type TopState } from './state.js';
+
+/** How a line is to stand out. */
+export type Emphasis = 'plain' | 'bold' | 'inverse' | 'dim';
+
+export interface Line {
+  readonly text: string;
+  readonly emphasis: Emphasis;
+}
+
+export const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER'];
+const HELP = 'up/down select   s sort   / filter   x force release   q quit';
+/** The widest that a key is shown. */
+const WIDEST_KEY = 40;
+/** Lines that are no rows: what is shown, the headings, a free one, and the last. */
+const OTHERS = 4;
+
+/** All lines of the screen. */
+export function screen(
+  rows: readonly TopRow[],
+  state: TopState,
+  { width, height, at }: { readonly width: number; readonly height: number; readonly at: Date },
+): readonly Line[] {
+  const list = shown(rows, state);
+  const room = Math.max(1, height - OTHERS);
+  const selected = list.findIndex(({ key }) => key === state.selected);
+  // Whatever is selected is on the screen.
+  const first = Math.max(0, Math.min(selected - Math.floor(room / 2), list.length - room));
+  const page = list.slice(first, first + room);
+  const [headings = '', ...lines] = table([HEADINGS, ...page.map(cells)]);
+  const body = lines.map(
+    (text, row): Line => ({ text, emphasis: page[row]?.key === state.selected ? 'inverse' : 'plain' }),
+  );
+  const all: Line[] = [
+    { text: summary(rows, list, state, at), emphasis: 'bold' },
+    { text: headings, emphasis: 'dim' },
+    ...body,
+  ];
+  while (all.length < height - 1) all.push({ text: '', emphasis: 'plain' });
+  all.push(bottom(list, state));
+  return all.slice(-height).map(({ text, emphasis }) => ({ text: text.slice(0, width), emphasis }));
+}
+
+/** The same once, for what is no terminal. */
+export function printed(rows: readonly TopRow[], state: TopState): readonly string[] {
+  return table([HEADINGS, ...shown(rows, state).map(cells)]);
+}
+
+function cells({ key, heat, waiting, holder, leaseLeft, transaction }: TopRow): string[] {
+  return [
+    cut(visible(key), WIDEST_KEY),
+    heat === undefined ? '-' : heat.toFixed(1),
+    String(waiting),
+    holder === undefined ? '-' : seconds(leaseLeft),
+    transaction === undefined ? '-' : `${seconds(transaction.age)} ${transaction.state ?? '(not shown to this role)'}`,
+    holder === undefined ? '-' : visible(holder),
+  ];
+}
+
+function table(rows: ReadonlyArray<readonly string[]>): string[] {
+  const widths = rows.reduce<number[]>((all, row) => row.map(({ length }, at) => Math.max(all[at] ?? 0, length)), []);
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+function summary(rows: readonly TopRow[], list: readonly TopRow[], { sort, filter }: TopState, at: Date): string {
+  const heat = rows.reduce((sum, row) => sum + (row.heat ?? 0), 0);
+  const held = rows.filter(({ holder }) => holder !== undefined).length;
+  const waiting = rows.reduce((sum, row) => sum + row.waiting, 0);
+  const filtered = filter === '' ? '' : `   filter ${visible(filter)} (${list.length} of ${rows.length})`;
+  const time = at.toISOString().slice(11, 19);
+  return `${time}Z   ${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   sort ${sort}${filtered}`;
+}
+
+function bottom(list: readonly TopRow[], { mode, selected = '', filter, message }: TopState): Line {
+  if (mode === 'filter')
+    return { text: `Filter: ${visible(filter)}_   Enter keeps it, Escape drops it`, emphasis: 'bold' };
+  if (mode === 'confirm') {
+    const holder = list.find(({ key }) => key === selected)?.holder;
+    const from = holder === undefined ? '' : ` from ${visible(holder)}`;
+    const text = `Take ${cut(visible(selected), WIDEST_KEY)}${from}? Its transaction is rolled back. [y/N]`;
+    return { text, emphasis: 'bold' };
+  }
+  return message === '' ? { text: HELP, emphasis: 'dim' } : { text: message, emphasis: 'bold' };
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 3)}...`;
+}

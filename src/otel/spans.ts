@@ -1,0 +1,79 @@
+import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import type { LockMessage, LockOutcome, TracedMessage } from '../base/messages.js';
+import { errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
+import { onTraced } from './listen.js';
+
+/** The span of a call, in which those of its parts are. */
+interface Whole {
+  readonly context: Context;
+}
+
+/** A span for each call, with one for its wait, each admission, run of the function and COMMIT. */
+export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): () => void {
+  const wholes = new WeakMap<LockMessage, Whole>();
+  /** `isActive`: whether what begins meanwhile is inside of it. */
+  const part = (name: string, message: TracedMessage & { readonly call: LockMessage }, isActive: boolean): Span => {
+    const parent = wholes.get(message.call)?.context ?? context.active();
+    const span = tracer.startSpan(name, {}, parent);
+    if (isActive) activate(message, trace.setSpan(parent, span));
+    return span;
+  };
+  const ends = [
+    onTraced('fenced-lock:lock', (message) => {
+      const name = group(message.keys[0] as string);
+      const span = tracer.startSpan(`lock ${name}`, {
+        attributes: {
+          [GROUP]: name,
+          [OPERATION]: message.operation,
+          ...(withKeys && { [KEYS]: [...message.keys] }),
+        },
+      });
+      const inside = trace.setSpan(context.active(), span);
+      wholes.set(message, { context: inside });
+      activate(message, inside);
+      return ({ token, outcome, error }) => {
+        if (token !== undefined) span.setAttribute(TOKEN, String(token));
+        end(span, error, outcome);
+      };
+    }),
+    // Not active: the transaction may be begun in it, and outlives it.
+    onTraced('fenced-lock:wait', (message) => {
+      const span = part('wait', message, false);
+      return ({ via, error }) => {
+        if (via) span.setAttribute(VIA, [...via]);
+        end(span, error);
+      };
+    }),
+    onTraced('fenced-lock:admission', (message) => {
+      const span = part('admission', message, false);
+      return ({ error }) => end(span, error);
+    }),
+    onTraced('fenced-lock:work', (message) => {
+      const span = part('work', message, true);
+      return ({ error }) => end(span, error);
+    }),
+    onTraced('fenced-lock:commit', (message) => {
+      const span = part('commit', message, true);
+      return ({ error, outcome }) => end(span, error, outcome);
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** What is traced by the message runs in this context, as others have set it up. */
+function activate(message: TracedMessage, inside: Context): void {
+  const { around } = message;
+  message.around = (action) => context.with(inside, () => (around === undefined ? action() : around(action)));
+}
+
+function end(span: Span, error: unknown, outcome?: LockOutcome): void {
+  if (outcome !== undefined) span.setAttribute(OUTCOME, outcome);
+  if (error !== undefined) {
+    span.setAttributes(errorType(error));
+    span.recordException(error instanceof Error ? error : String(error));
+    span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
+  }
+  span.end();
+}

@@ -1,0 +1,99 @@
+import { hostname } from 'node:os';
+import { expect, onTestFinished, test } from 'vitest';
+import { InvalidOptionError, LockLostError, recordLockHistory } from '../../src/index.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+
+describeWithShop('$locks.history', () => {
+  const shop = new Shop();
+  const turn = (prisma: ShopClient, key: string) => prisma.$withLock(key, (_, lock) => lock.token);
+
+  test('of a key that nobody ever had is empty', async () => {
+    const { key } = await shop.product(1);
+    expect(await shop.client().prisma.$locks.history(key)).toEqual({ key, turns: 0n, recorded: false, last: [] });
+  });
+
+  test('without a recorder has what Postgres remembers: 16 turns, of which the last has its token and time', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const since = Date.now();
+    let token = 0n;
+    for (let turns = 0; turns < 18; turns++) token = await turn(prisma, key);
+    const { turns, recorded, last } = await prisma.$locks.history(key);
+    expect({ turns, recorded }).toEqual({ turns: 18n, recorded: false });
+    expect(last.map((each) => each.turn)).toEqual(Array.from({ length: 16 }, (_, at) => 18n - BigInt(at)));
+    expect(new Set(last.map(({ attempt }) => attempt)).size).toBe(16);
+    const [first, ...older] = last;
+    expect(first).toMatchObject({ token, outcome: 'committed', inPostgres: true, duration: undefined });
+    expect(first?.admittedAt?.getTime()).toBeGreaterThanOrEqual(since);
+    for (const each of older) expect(each).toMatchObject({ token: undefined, admittedAt: undefined });
+  });
+
+  test('with a recorder has the turns of this process with token, process, duration and outcome', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const before = await turn(prisma, key);
+    const stop = recordLockHistory();
+    onTestFinished(stop);
+    const first = await turn(prisma, key);
+    const failing = prisma.$withLock(key, () => {
+      throw new RangeError('of the caller');
+    });
+    await expect(failing).rejects.toThrow(RangeError);
+    const last = await turn(prisma, key);
+    const history = await prisma.$locks.history(key);
+    expect(history).toMatchObject({ key, turns: 3n, recorded: true });
+    const process = `${hostname()}:${globalThis.process.pid}`;
+    const own = { process, operation: '$withLock', duration: expect.any(Number), admittedAt: expect.any(Date) };
+    expect(history.last).toMatchObject([
+      { ...own, turn: 3n, token: last, outcome: 'committed', inPostgres: true },
+      { ...own, outcome: 'rolled-back', inPostgres: false, error: 'RangeError' },
+      { ...own, turn: 2n, token: first, outcome: 'committed', inPostgres: true },
+      { turn: 1n, token: undefined, process: undefined, outcome: 'committed', inPostgres: true },
+    ]);
+    expect(history.last[1]?.token).toBeGreaterThan(before);
+    stop();
+    expect((await prisma.$locks.history(key)).last).toHaveLength(3);
+  });
+
+  test('says why a turn was rolled back, and has the turns of a handle and of several keys', async () => {
+    const { key } = await shop.product(1);
+    const [prisma, operator] = [shop.client().prisma, shop.client().prisma];
+    onTestFinished(recordLockHistory());
+    const inside = gate();
+    const working = prisma.$withLock(key, async (_, lock) => {
+      inside.open();
+      await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+    });
+    await inside.opened;
+    const lost = expect(working).rejects.toThrow(LockLostError);
+    await prisma.$locks.forceRelease(key);
+    await lost;
+    const handle = await operator.$lock([key, `${key}:b`]);
+    await handle.$transaction(() => {});
+    await handle.release();
+    for (const each of [key, `${key}:b`]) {
+      const { last } = await operator.$locks.history(each);
+      expect(last.slice(0, 2)).toMatchObject([
+        { operation: 'handle.$transaction', inPostgres: true, token: expect.any(BigInt) },
+        { operation: '$lock', inPostgres: true },
+      ]);
+    }
+    const { last } = await operator.$locks.history(key);
+    expect(last.find(({ outcome }) => outcome === 'rolled-back')).toMatchObject({ error: 'LOCK_LOST' });
+  });
+
+  test('a recorder keeps no more turns of a key, and no more keys, than it was told', async () => {
+    const [one, other] = [(await shop.product(1)).key, (await shop.product(1)).key];
+    const { prisma } = shop.client();
+    onTestFinished(recordLockHistory({ turns: 2, keys: 1 }));
+    for (let turns = 0; turns < 3; turns++) await turn(prisma, one);
+    const ofProcess = async (key: string) =>
+      (await prisma.$locks.history(key)).last.filter(({ process }) => process !== undefined).length;
+    expect(await ofProcess(one)).toBe(2);
+    await turn(prisma, other);
+    expect([await ofProcess(one), await ofProcess(other)]).toEqual([0, 1]);
+    for (const options of [{ turns: 0 }, { keys: 1.5 }, { turns: 1e9 }]) {
+      expect(() => recordLockHistory(options)).toThrow(InvalidOptionError);
+    }
+  });
+});

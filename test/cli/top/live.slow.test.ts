@@ -1,0 +1,105 @@
+import { expect, inject, test } from 'vitest';
+import { LockLostError } from '../../../src/index.js';
+import { eventually } from '../../support/eventually.js';
+import { describeWithShop, gate, Shop } from '../../support/shop.js';
+import { Operator } from '../operator.js';
+import { noTmux, TerminalPane } from './tmux.js';
+
+if (noTmux !== undefined) test.skip(noTmux, () => {});
+
+/** As a terminal is while nobody has taken it over. */
+const AS_BEFORE = { other: false, cursor: true, wraps: true };
+
+describeWithShop('top in a terminal', () => {
+  const shop = new Shop();
+
+  /** A terminal in which it runs, and has drawn. */
+  async function started(operator: Operator) {
+    const env = { DATABASE_URL: inject('postgres').app, REDIS_URL: inject('redis').url as string };
+    const pane = new TerminalPane(env);
+    pane.type('echo typed before');
+    pane.press('Enter');
+    pane.start('top', '--key-prefix', operator.keyPrefix, '--interval', '0.2');
+    await pane.screen('it draws', (lines) => /^\d\d:\d\d:\d\dZ {3}\d+ held/.test(lines[0] ?? ''));
+    return pane;
+  }
+  const rows = (lines: readonly string[]) =>
+    lines
+      .slice(2, -1)
+      .filter((line) => line !== '')
+      .map((line) => line.split(' ')[0]);
+  const ended = (pane: TerminalPane) =>
+    pane.screen('the shell is back', (lines) => lines.some((line) => line.startsWith('ended with')));
+
+  test.skipIf(noTmux !== undefined)('shows keys as they come and go, sorts and filters them', async () => {
+    const operator = new Operator(shop);
+    const prisma = operator.client();
+    const one = await prisma.$lock('live-order:1');
+    await using _other = await prisma.$lock('live-stock:1');
+    await using pane = await started(operator);
+    expect(pane.modes).toEqual({ other: true, cursor: false, wraps: false });
+    const waiting = operator.client().$withLock('live-stock:1', () => {}, { waitTime: 60_000 });
+    waiting.catch(() => {});
+    pane.press('s');
+    await pane.screen('who is waited for comes first', (lines) => rows(lines).join() === 'live-stock:1,live-order:1');
+    pane.type('/order');
+    await pane.screen('the filter holds', (lines) => rows(lines).join() === 'live-order:1');
+    pane.press('Enter', 'Escape');
+    await pane.screen('all are back', (lines) => rows(lines).length === 2);
+    pane.resize(40, 8);
+    const small = await pane.screen('it fits', (lines) => lines.length === 8 && (lines[7] ?? '').startsWith('up/down'));
+    expect(rows(small)).toHaveLength(2);
+    pane.resize(100, 20);
+    await pane.screen('it fits again', (lines) => lines.length === 20 && (lines[19] ?? '').startsWith('up/down'));
+    await one.release();
+    pane.press('q');
+    const lines = await ended(pane);
+    expect(lines).toContain('typed before');
+    expect(lines).toContain('ended with 0');
+    expect(pane.modes).toEqual(AS_BEFORE);
+    // What is typed is to be seen again.
+    pane.type('echo $((6 * 7))');
+    pane.press('Enter');
+    await pane.screen('the shell hears', (lines) => lines.includes('42') && lines.some((line) => line.endsWith('7))')));
+  });
+
+  test.skipIf(noTmux !== undefined)('takes the selected key from its holder, but not before a y', async () => {
+    const operator = new Operator(shop);
+    const prisma = operator.client();
+    const [inside, goOn] = [gate(), gate()];
+    const working = prisma.$withLock('live-taken:1', async (tx) => {
+      await tx.$queryRaw`SELECT 1`;
+      inside.open();
+      await goOn.opened;
+    });
+    const outcome = working.catch((error: unknown) => error);
+    await inside.opened;
+    await using pane = await started(operator);
+    await pane.screen('the key is there', (lines) => rows(lines).includes('live-taken:1'));
+    pane.press('Down', 'x');
+    await pane.screen('it asks', (lines) => (lines[19] ?? '').startsWith('Take live-taken:1 from '));
+    pane.press('Enter');
+    await pane.screen('a no', (lines) => lines[19] === 'Nothing was changed.');
+    const { turns } = await prisma.$locks.inspect('live-taken:1');
+    pane.press('x');
+    await pane.screen('it asks again', (lines) => (lines[19] ?? '').startsWith('Take live-taken:1 from '));
+    pane.press('y');
+    await pane.screen('it is taken', (lines) => (lines[19] ?? '').startsWith('Unlocked live-taken:1:'));
+    await eventually('its token is raised', async () => {
+      const now = await prisma.$locks.inspect('live-taken:1');
+      return now.turns > turns;
+    });
+    goOn.open();
+    expect(await outcome).toBeInstanceOf(LockLostError);
+    pane.press('C-c');
+    await ended(pane);
+    expect(pane.modes).toEqual(AS_BEFORE);
+  });
+
+  test.skipIf(noTmux !== undefined)('that is ended from outside gives the terminal back', async () => {
+    await using pane = await started(new Operator(shop));
+    process.kill(pane.pid, 'SIGTERM');
+    await ended(pane);
+    expect(pane.modes).toEqual(AS_BEFORE);
+  });
+});

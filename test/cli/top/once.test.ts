@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { describeWithShop, gate, Shop } from '../../support/shop.js';
+import { Operator } from '../operator.js';
+
+describeWithShop('top, where stdout is no terminal', () => {
+  const shop = new Shop();
+
+  test('prints the keys once, the hottest first, with the transaction at work', async () => {
+    const operator = new Operator(shop);
+    const prisma = operator.client();
+    await prisma.$withLock('top-stock:1', () => {});
+    await using _handle = await prisma.$lock('top-order:1');
+    const [inside, goOn] = [gate(), gate()];
+    const working = prisma.$withLock('top-stock:1', async (tx) => {
+      await tx.$queryRaw`SELECT 1`;
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    let isHot = true;
+    const heating = (async () => {
+      while (isHot) await prisma.$withLock('top-hot:1', () => new Promise((resolve) => setTimeout(resolve, 5)));
+    })();
+    const { json, code } = await operator.run('top', '--json', '--interval', '1');
+    isHot = false;
+    goOn.open();
+    await Promise.all([heating, working]);
+    expect(code).toBe(0);
+    expect(json).toMatchObject({
+      command: 'top',
+      ok: true,
+      keys: [
+        { key: 'top-hot:1', turnsPerSecond: expect.any(Number) },
+        { key: 'top-order:1', holder: expect.any(String), turnsPerSecond: 0, transaction: null },
+        { key: 'top-stock:1', waiting: 0, transaction: { state: 'idle in transaction', age: expect.any(Number) } },
+      ],
+    });
+    const [hot] = json['keys'] as [{ turnsPerSecond: number }];
+    expect(hot.turnsPerSecond).toBeGreaterThan(1);
+  });
+
+  test('says so where nobody has a key, and refuses an interval that is none', async () => {
+    const operator = new Operator(shop);
+    expect(await operator.run('top', '--interval', '0.2')).toMatchObject({
+      code: 0,
+      out: 'Nobody has a key, or waits for one.\n',
+    });
+    for (const interval of ['0', '', 'soon', '61']) {
+      expect(await operator.run('top', '--interval', interval)).toMatchObject({ code: 2 });
+    }
+  });
+
+  test('shows only keys that the filter names', async () => {
+    const operator = new Operator(shop);
+    const prisma = operator.client();
+    await using _one = await prisma.$lock('top-order:1');
+    await using _other = await prisma.$lock('top-stock:1');
+    const { out } = await operator.run('top', '--interval', '0.2', '--filter', 'stock:');
+    const [head = '', ...lines] = out.trimEnd().split('\n');
+    expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER']);
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['top-stock:1']);
+  });
+});

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest';
+import type { TopRow } from '../../../src/cli/top/sample.js';
+import { type KeyPress, pressed, START, shown, type TopState } from '../../../src/cli/top/state.js';
+import { screen } from '../../../src/cli/top/view.js';
+import { HOSTILE, isHarmless } from '../operator.js';
+
+const row = (key: string, more: Partial<TopRow> = {}): TopRow => ({
+  key,
+  holder: `holder-of-${key}`,
+  leaseLeft: 12_340,
+  waiting: 0,
+  heat: 0,
+  transaction: undefined,
+  ...more,
+});
+const ROWS = [
+  row('order:1', { heat: 3, waiting: 1, transaction: { pid: 1, state: 'active', age: 20 } }),
+  row('stock:1', { heat: 9, transaction: { pid: 2, state: 'idle in transaction', age: 900 } }),
+  row('stock:2', { heat: undefined, waiting: 4 }),
+];
+const named = (name: string): KeyPress => ({ name, sequence: name });
+const text = (sequence: string): KeyPress => ({ name: undefined, sequence });
+
+/** What comes of pressing these, one after the other. */
+function after(presses: readonly KeyPress[], state: TopState = START, rows: readonly TopRow[] = ROWS) {
+  return presses.reduce((before, press) => ({ ...before, ...pressed(before.state, rows, press) }), {
+    state,
+  } as ReturnType<typeof pressed>);
+}
+const keys = (state: TopState) => shown(ROWS, state).map(({ key }) => key);
+
+test('s goes on to the next order: heat, who waits, age of the transaction, key', () => {
+  const orders = [0, 1, 2, 3, 4].map((times) => keys(after(Array(times).fill(named('s'))).state));
+  expect(orders).toEqual([
+    ['stock:1', 'order:1', 'stock:2'],
+    ['stock:2', 'order:1', 'stock:1'],
+    ['stock:1', 'order:1', 'stock:2'],
+    ['order:1', 'stock:1', 'stock:2'],
+    ['stock:1', 'order:1', 'stock:2'],
+  ]);
+});
+
+test('/ filters by a part of the key, letters of commands included; Escape shows all again', () => {
+  const presses = [text('/'), ...'sq:'].map((each) => (typeof each === 'string' ? named(each) : each));
+  const typing = after([...presses, named('backspace'), named('backspace'), text('t'), named('return')]);
+  expect(typing.action).toBeUndefined();
+  expect(typing.state).toMatchObject({ mode: 'list', filter: 'st' });
+  expect(keys(typing.state)).toEqual(['stock:1', 'stock:2']);
+  expect(keys(after([named('escape')], typing.state).state)).toHaveLength(3);
+});
+
+test('a key is released only if it is selected and the answer is y, and it is the one that was asked about', () => {
+  expect(after([named('x'), named('y')]).action).toBeUndefined();
+  const asked = after([named('down'), named('x')]);
+  expect(asked).toMatchObject({ state: { mode: 'confirm', selected: 'stock:1' } });
+  expect(asked.action).toBeUndefined();
+  for (const no of ['n', 'return', 'escape', 'q', 'x', ' ', 'down']) {
+    const answered = pressed(asked.state, ROWS, { name: no, sequence: no });
+    expect(answered).toMatchObject({ state: { mode: 'list', message: 'Nothing was changed.' } });
+    expect(answered.action).toBeUndefined();
+  }
+  // The rows have changed places meanwhile.
+  expect(pressed(asked.state, ROWS.toReversed(), named('y')).action).toEqual({ type: 'release', key: 'stock:1' });
+});
+
+test('the selection goes up and down, stops at both ends, and stays with its key', () => {
+  const down = (times: number) => after(Array(times).fill(named('down'))).state.selected;
+  expect([1, 2, 3, 4].map(down)).toEqual(['stock:1', 'order:1', 'stock:2', 'stock:2']);
+  expect(after([named('up')]).state.selected).toBe('stock:2');
+  expect(after([named('down'), named('s')]).state.selected).toBe('stock:1');
+});
+
+test.each([
+  [{ name: 'c', ctrl: true }, {}],
+  [{ name: 'q', sequence: 'q' }, {}],
+  [{ name: 'c', ctrl: true }, { mode: 'filter' as const }],
+  [
+    { name: 'c', ctrl: true },
+    { mode: 'confirm' as const, selected: 'stock:1' },
+  ],
+])('%o leaves', (press, more) => {
+  expect(pressed({ ...START, ...more }, ROWS, press).action).toEqual({ type: 'quit' });
+});
+
+test.each([
+  [80, 24],
+  [20, 5],
+  [300, 100],
+])('the screen has the size of the terminal: %i by %i', (width, height) => {
+  const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
+  const state = { ...START, sort: 'key' as const, selected: 'stock:77' };
+  const lines = screen(many, state, { width, height, at: new Date(0) });
+  expect(lines).toHaveLength(height);
+  for (const { text } of lines) expect(text.length).toBeLessThanOrEqual(width);
+  // What is selected is there, wherever it is in the list.
+  expect(lines.filter(({ emphasis }) => emphasis === 'inverse').map(({ text }) => text.split(' ')[0])).toEqual([
+    'stock:77',
+  ]);
+});
+
+test('a row says how hot the key is, who waits, the lease, the transaction and the holder', () => {
+  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0) }).map(({ text }) => text.split(/ {2,}/));
+  expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', 'sort heat']);
+  expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1']);
+  expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2']);
+});
+
+test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
+  for (const mode of ['list', 'filter', 'confirm'] as const) {
+    const state = { ...START, mode, selected: key, filter: key };
+    for (const { text } of screen([row(key, { holder: key })], state, { width: 900, height: 6, at: new Date(0) })) {
+      expect(isHarmless(text)).toBe(true);
+    }
+  }
+});
