@@ -1,7 +1,7 @@
 -- transfer: puts a lease into the name of a successor, with its full time, if it is still this holder's.
 --
 -- KEYS  lease
--- ARGV  holder  successor  leaseTime  wake  pubsub
+-- ARGV  holder  successor  leaseTime  wake  pubsub  name
 -- REPLY integer: 1 transferred; 0 gone, or somebody else's
 -- USES  shared/lease.lua shared/wake.lua
 --
@@ -10,6 +10,6 @@
 
 local holder = holder_of(KEYS[1])
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
-extend(KEYS[1], ARGV[2], ARGV[3])
+extend(KEYS[1], ARGV[2], ARGV[3], ARGV[6])
 wake_up(ARGV[5], ARGV[4], 'look')
 return 1

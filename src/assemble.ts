@@ -69,12 +69,15 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
 /** How long those who wait may take to come for a key, once a message told them of it; milliseconds. */
 const HEARD = 50;
 
-function storeOf({ redis, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions, emit: Emit): LeaseStore {
+function storeOf(
+  { redis, name, keyPrefix, commandTimeout, wake, pollInterval }: ResolvedOptions,
+  emit: Emit,
+): LeaseStore {
   const wakeUps = wake === 'pubsub';
   const store = (client: RedisLike, order: { offerTime?: number }, tell = emit) =>
     new RedisStore(
       client as unknown as RedisClient | ClusterClient,
-      { keyPrefix, commandTimeout, wakeUps, ...order },
+      { keyPrefix, name, commandTimeout, wakeUps, ...order },
       tell,
     );
   const [only, ...others] = redis as [RedisLike, ...RedisLike[]];

@@ -4,7 +4,7 @@ import type { PrismaClient } from '../../test/generated/prisma/client.js';
 /** How long every contestant may wait for its turn; ms. The default of `$withLock`. */
 export const WAIT_TIME = 10_000;
 /** How long every contestant's lease stands; ms. The default of `$withLock`. */
-export const LEASE_TIME = 30_000;
+export const LEASE_TIME = 5_000;
 
 /** One operation: lowers the quantity of the row `id` by one, under `key`. */
 export interface Sale {

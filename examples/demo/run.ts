@@ -7,7 +7,7 @@ import type { Scene } from './stage.js';
 import type { Tally } from './tally.js';
 import type { Audience, RunView, Shop } from './view.js';
 
-/** Short, so that the demo is; a real lease is rather 30 s, and a real pause too. */
+/** Short, so that the demo is; the default is 5 s, and a real pause is longer too. */
 const LEASE_TIME = 1_000;
 /** Past the lease, so that the others get their turn. */
 const FROZEN_FOR = 1.5 * LEASE_TIME;

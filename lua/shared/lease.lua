@@ -1,4 +1,8 @@
--- lease: who has a key, and the time that it was taken for, both in its value: `<holder> <ms>`.
+-- lease: who has a key, the name of that process, and the time that the lease was taken for, all in its value:
+-- `<holder> <name> <ms>`, or `<holder> <ms>` without a name, as an offer is. The name may have spaces inside.
+--
+-- The name stands in the middle, because versions that know of none read everything before the last space as the holder:
+-- that is nobody whom they know, and the time is the right one.
 --
 -- Redis counts what is left of a lease by the wall clock of its machine. When that is set back, a lease stands for so
 -- much longer, and one that nobody will extend any more would keep the key for all of it. No lease stands for longer
@@ -7,18 +11,18 @@
 local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
 
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
 
 -- PEXPIRE comes first because a server whose memory is full refuses a script whose first write may need some.
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 
 -- At least 1; -1 if it never ends, which no lease of ours does.

@@ -17,7 +17,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      put(lease, holder, offer_time)
+      put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end

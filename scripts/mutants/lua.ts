@@ -4,6 +4,29 @@ const tests = ['test/redis/store'];
 
 export const LUA: readonly Mutant[] = [
   {
+    name: 'an offer that is taken keeps having no name',
+    file: 'lua/shared/lease.lua',
+    change: [['if time ~= time_before or name ~= name_before then', 'if time ~= time_before then']],
+    tests: ['test/call/who-has-it'],
+    only: 'also if its lease is as long as the offer was',
+    why: 'Nobody would be told who has the key.',
+  },
+  {
+    name: 'the name behind the time',
+    file: 'lua/shared/lease.lua',
+    change: [
+      ["'^(%S+) ?(.-) (%d+)$'", "'^(%S+) (%d+) ?(.*)$'"],
+      ['local holder, name, time = string', 'local holder, time, name = string'],
+      [
+        "holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX'",
+        "holder .. ' ' .. time .. (name == '' and '' or ' ' .. name), 'PX'",
+      ],
+    ],
+    tests: ['test/call/who-has-it'],
+    only: 'such a version reads the time',
+    why: 'An older version would cut the lease to a number in the name.',
+  },
+  {
     name: 'hint of whoever asks',
     file: 'lua/hint.lua',
     change: [['if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end', '']],
@@ -62,7 +85,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'lease without an end',
     file: 'lua/acquire.lua',
-    change: [['put(KEYS[1], ARGV[1], ARGV[2])', "redis.call('SET', KEYS[1], ARGV[1])"]],
+    change: [['put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])', "redis.call('SET', KEYS[1], ARGV[1])"]],
     tests,
     why: 'A crash would keep the key for ever.',
   },
@@ -144,8 +167,8 @@ export const LUA: readonly Mutant[] = [
     file: 'lua/shared/lease.lua',
     change: [
       [
-        "local function extend(lease, holder, time, time_before)\n  redis.call('PEXPIRE', lease, time)",
-        'local function extend(lease, holder, time, time_before)',
+        "local function extend(lease, holder, time, name, time_before, name_before)\n  redis.call('PEXPIRE', lease, time)",
+        'local function extend(lease, holder, time, name, time_before, name_before)',
       ],
     ],
     tests: ['test/redis/memory'],
@@ -168,14 +191,14 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'time of the first lease kept',
     file: 'lua/shared/lease.lua',
-    change: [['  if time ~= time_before then put(lease, holder, time) end\n', '']],
+    change: [['  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end\n', '']],
     tests: ['test/redis/topology/set-back'],
     why: 'What was taken as an offer of a second would be cut to that, and its holder lose it.',
   },
   {
     name: 'offer without an end',
     file: 'lua/shared/pass-on.lua',
-    change: [['put(lease, holder, offer_time)', "redis.call('SET', lease, holder)"]],
+    change: [["put(lease, holder, offer_time, '')", "redis.call('SET', lease, holder)"]],
     tests,
     why: 'One that is frozen would keep the others waiting for ever.',
   },

@@ -52,14 +52,41 @@ export function toFencedLockError(error: unknown): FencedLockError | undefined {
   return ours instanceof FencedLockError ? ours : undefined;
 }
 
+/** Who had a key when it was last looked for. */
+export interface SeenHolder {
+  /** The name of its process (the option `name`); `undefined` where the store does not say. */
+  readonly process: string | undefined;
+  /** Whether it is another caller of this very process. */
+  readonly here: boolean;
+  /** For how long it has been known to have the key; milliseconds. */
+  readonly heldFor: number;
+  /** How long its lease stands yet, if it is not renewed, or has not been since; milliseconds. */
+  readonly expiresIn: number;
+}
+
 /** The key was not free within the wait time. Nothing was done; trying again later is safe. */
 export class LockTimeoutError extends FencedLockError {
-  constructor(key: string, waited: string, cause?: unknown) {
+  /**
+   * The name of the process that had the key when it was last looked for (its option `name`, by default `hostname:pid`).
+   * `undefined` where that is not known: the process runs an older version, the key was just being passed on, or what was
+   * waited for was a transaction in Postgres.
+   */
+  readonly holder: string | undefined;
+  /** Since when that holder has been known to have the key; it may have had it before. */
+  readonly since: Date | undefined;
+  /** Milliseconds until its lease ends by itself, as of when it was last seen: a holder that lives renews it. */
+  readonly expiresIn: number | undefined;
+
+  constructor(key: string, waited: string, cause?: unknown, seen?: SeenHolder) {
     super(
       'LOCK_TIMEOUT',
-      `The lock ${quoted(key)} was not free within ${waited}. Nothing was done: try again later, or raise waitTime.`,
+      `The lock ${quoted(key)} was not free within ${waited}.${seen ? ` ${held(seen)}` : ''} Nothing was done: try again ` +
+        'later, or raise `waitTime`.',
       { key, cause },
     );
+    this.holder = seen?.process;
+    this.since = seen && new Date(Date.now() - seen.heldFor);
+    this.expiresIn = seen?.expiresIn;
   }
 }
 
@@ -292,6 +319,17 @@ Object.defineProperty(FencedLockError, Symbol.hasInstance, {
 export function quoted(key: string): string {
   const text = JSON.stringify(key);
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
+}
+
+/** What is known of who has a key, as a message shows it. */
+function held({ process, here, heldFor, expiresIn }: SeenHolder): string {
+  const time = `${Math.round(heldFor)} ms`;
+  if (here)
+    return `Another caller of this process${process === undefined ? '' : ` (${process})`} has had it for ${time}.`;
+  const end = Number.isFinite(expiresIn)
+    ? `its lease ends in ${Math.ceil(expiresIn)} ms unless it is renewed`
+    : 'its lease never ends by itself, which none of this package does';
+  return `It has been held by ${process ?? 'another process'} for at least ${time}; ${end}.`;
 }
 
 /** What is beneath an error, and never longer than a few lines: logs often keep the message alone. */

@@ -15,6 +15,8 @@ export interface LockState {
   readonly key: string;
   /** The random id of the one that has the lease; `undefined` where nobody has. */
   readonly holder: string | undefined;
+  /** The name of its process: the option `name`. `undefined` where an older version, or an offer, has none. */
+  readonly process?: string;
   /** Milliseconds after which that lease ends by itself, unless it is renewed. */
   readonly expiresIn: number;
   /** Processes that wait for it. */

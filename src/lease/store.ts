@@ -6,10 +6,19 @@ export type AcquireResult =
    */
   | { readonly taken: true; readonly shared?: Error; readonly contended?: boolean }
   /**
-   * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `split`: nobody has it, because
-   * several asked at once and none had enough votes: look again soon, and not in step with the others.
+   * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `lookIn`: when to look again, if
+   * that is before. `split`: nobody has it, because several asked at once and none had enough votes: look again soon, and
+   * not in step with the others.
    */
-  | { readonly taken: false; readonly expiresIn: number; readonly holder?: string; readonly split?: boolean };
+  | {
+      readonly taken: false;
+      readonly expiresIn: number;
+      readonly holder?: string;
+      /** The name of that holder's process, where the store knows it. */
+      readonly process?: string;
+      readonly lookIn?: number;
+      readonly split?: boolean;
+    };
 
 /** A look that was never sent, so that there is nothing to undo: the store's client had no connection all the while. */
 export class NotAsked extends Error {}
@@ -69,6 +78,8 @@ export interface KeyState {
   readonly key: string;
   /** `undefined` where nobody has it. */
   readonly holder: string | undefined;
+  /** The name of the holder's process, where the store knows it. */
+  readonly process?: string;
   /** Milliseconds after which its lease ends by itself, unless it is extended. */
   readonly expiresIn: number;
   /** Processes that wait for it. */

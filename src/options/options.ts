@@ -19,6 +19,11 @@ export interface FencedLockOptions {
   readonly pollInterval?: number | undefined;
   /** A driver adapter for the one connection that finds out outcomes. Default: like the client's own. */
   readonly rescue?: AdapterLike | undefined;
+  /**
+   * What other processes are told of this one while it has a key: in `LockTimeoutError.holder`, `$locks` and `fenced-lock ls`.
+   * 1 to 100 bytes of visible characters, and spaces between them. Default: `hostname:pid`.
+   */
+  readonly name?: string | undefined;
   /** Before every name in Redis. Default: `fenced-lock:`. */
   readonly keyPrefix?: string | undefined;
   /** The field that makes a model fenced. Default: `fence`. */
@@ -71,7 +76,7 @@ export interface LockOptions {
   readonly waitTime?: number | undefined;
   /**
    * How long the lease stands without a renewal; ms, at least 100. It bounds what a crash of the holder costs the
-   * others, so it need not be as long as the work. Default: 30 000.
+   * others, so it need not be as long as the work. Default: 5 000.
    */
   readonly leaseTime?: number | undefined;
   /** Whether the lease is extended while the work runs, at a third of its time. Default: `true`. */
@@ -138,6 +143,7 @@ export interface ResolvedOptions {
   readonly wake: 'pubsub' | 'poll' | 'spin';
   readonly pollInterval: number;
   readonly rescue: AdapterLike | undefined;
+  readonly name: string;
   readonly keyPrefix: string;
   readonly fenceField: string;
   readonly models: readonly string[] | undefined;
@@ -161,7 +167,7 @@ export const DEFAULTS = {
   wake: 'pubsub',
   pollInterval: 200,
   waitTime: 10_000,
-  leaseTime: 30_000,
+  leaseTime: 5_000,
   renew: true,
   timeout: 30_000,
   reentry: 'join',

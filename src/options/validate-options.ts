@@ -9,6 +9,7 @@ import {
   type ResolvedOptions,
   type TransactionOptions,
 } from './options.js';
+import { processName } from './process-name.js';
 
 /** The shortest lease that a renewal at a third of its time can hold over a network. */
 const SHORTEST_LEASE = 100;
@@ -24,6 +25,7 @@ const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'wake',
   'pollInterval',
   'rescue',
+  'name',
   'keyPrefix',
   'fenceField',
   'models',
@@ -83,6 +85,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
     wake: how,
     pollInterval: time('pollInterval', pollInterval ?? DEFAULTS.pollInterval, SHORTEST_POLL, LONGEST_POLL),
     rescue,
+    name: processName(options.name),
     keyPrefix: text('keyPrefix', keyPrefix ?? DEFAULTS.keyPrefix),
     fenceField: text('fenceField', fenceField ?? DEFAULTS.fenceField),
     models,

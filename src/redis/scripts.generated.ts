@@ -1,22 +1,22 @@
 // DO NOT EDIT: made from lua/*.lua by `npm run generate`.
 import type { Script } from './script.js';
 
-export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string], unknown[]> = {
+export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: 'e5a731a3de3c1cf0e858cbbc0f4f9251feaa5585',
+  sha1: '5e4affd7aaa501892605535238a3118b53432368',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -46,7 +46,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      put(lease, holder, offer_time)
+      put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
@@ -54,45 +54,45 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
 end
 local own = ARGV[1] .. ' ' .. ARGV[3]
 local enter = tonumber(ARGV[4])
-local holder, time = holder_of(KEYS[1])
+local holder, time, name = holder_of(KEYS[1])
 if holder == false then
   local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   local behind = ARGV[6] == '0' and enter == 0 and redis.call('LLEN', KEYS[2]) > 0
   if (first == nil or first == own) and not behind then
-    put(KEYS[1], ARGV[1], ARGV[2])
+    put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])
     if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
     return { 0, redis.call('LLEN', KEYS[2]) }
   end
 end
 if holder == ARGV[1] then
-  extend(KEYS[1], ARGV[1], ARGV[2], time)
+  extend(KEYS[1], ARGV[1], ARGV[2], ARGV[8], time, name)
   return { 0, redis.call('LLEN', KEYS[2]) }
 end
 if enter > 0 then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end
   if redis.call('PTTL', KEYS[2]) < enter then redis.call('PEXPIRE', KEYS[2], enter) end
 end
-holder, time = holder_of(KEYS[1])
-if holder == false then return { 1, '' } end
-return { time_left(KEYS[1], time), holder }`,
+holder, time, name = holder_of(KEYS[1])
+if holder == false then return { 1, '', '' } end
+return { time_left(KEYS[1], time), holder, name }`,
 };
 
-export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
+export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: '66ead9ff9948d15b7491a85f006ed8643b236a5a',
+  sha1: '4052e0f1b6f619a84c894929c00062abd5dae420',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -122,15 +122,15 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      put(lease, holder, offer_time)
+      put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-local holder, time = holder_of(KEYS[1])
+local holder, time, name = holder_of(KEYS[1])
 if holder == ARGV[1] then
-  extend(KEYS[1], ARGV[1], ARGV[2], time)
+  extend(KEYS[1], ARGV[1], ARGV[2], ARGV[6], time, name)
   return 1
 end
 if holder == false and not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
@@ -142,19 +142,19 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: '9525de212516e49d0df0ffdb08ff675873072ece',
+  sha1: 'f2bb57122ffccf8196558b6b7098750d0fb4c3ed',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -184,7 +184,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      put(lease, holder, offer_time)
+      put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
@@ -210,19 +210,19 @@ return 1`,
 export const hint: Script<[lease: string, queue: string], [holder: string, wake: string, pubsub: string], number> = {
   name: 'hint',
   keys: 2,
-  sha1: '9e1c63c0421f54be7ec77d0fc6d78c5de40f8226',
+  sha1: '572ace4b91b3823f73456abe62b58ce7a84ccd2e',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -254,19 +254,19 @@ return 1`,
 export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: '78e2ecb54ed6ba96b577f4e9ff5d7e545b78a550',
+  sha1: '658176f0ed14f63015348c5f02948f790688d72f',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -282,30 +282,31 @@ local function is_alien(verb, name)
   return type(got) == 'table' and got.err ~= nil and string.find(got.err, 'WRONGTYPE') ~= nil
 end
 local alien = is_alien('GET', KEYS[1]) and 1 or is_alien('LLEN', KEYS[2]) and 2 or 0
-local holder, left, waiting = '', 0, 0
+local holder, name, left, waiting, _ = '', '', 0, 0
 if alien ~= 1 then
-  holder, left = holder_of(KEYS[1]) or '', redis.call('PTTL', KEYS[1])
+  holder, _, name = holder_of(KEYS[1])
+  left = redis.call('PTTL', KEYS[1])
   if alien == 0 then waiting = redis.call('LLEN', KEYS[2]) end
 end
-return { holder, left, waiting, alien }`,
+return { holder or '', left, waiting, alien, name or '' }`,
 };
 
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: '3f18617fb058eb70e002e947a60d1a74dcbd2b29',
+  sha1: 'c357106fff6ae9deb6d7c76be30a9d2d32964d9e',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -335,7 +336,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      put(lease, holder, offer_time)
+      put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
@@ -351,22 +352,22 @@ end
 return holder and 1 or 0`,
 };
 
-export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string, wake: string, pubsub: string], number> = {
+export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string, wake: string, pubsub: string, name: string], number> = {
   name: 'transfer',
   keys: 1,
-  sha1: '4d6dfadcd697a66f03267e18870bdced6fa369ca',
+  sha1: 'e41659aa9c62f293d3c8163898fe7a9ac15da660',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -390,27 +391,27 @@ local function is_there(pubsub, wake, receiver)
 end
 local holder = holder_of(KEYS[1])
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
-extend(KEYS[1], ARGV[2], ARGV[3])
+extend(KEYS[1], ARGV[2], ARGV[3], ARGV[6])
 wake_up(ARGV[5], ARGV[4], 'look')
 return 1`,
 };
 
-export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string], number> = {
+export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: 'de1c8f33f55256736190d917c9c3bcb1c0722980',
+  sha1: '2ffbbffd61205cf4889e1b08e6c2110937704a29',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
-  local holder, time = string.match(value, '^(.*) (%d+)$')
-  return holder or value, time
+  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
+  return holder or value, time, name or ''
 end
-local function put(lease, holder, time)
-  redis.call('SET', lease, holder .. ' ' .. time, 'PX', time)
+local function put(lease, holder, time, name)
+  redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
 end
-local function extend(lease, holder, time, time_before)
+local function extend(lease, holder, time, name, time_before, name_before)
   redis.call('PEXPIRE', lease, time)
-  if time ~= time_before then put(lease, holder, time) end
+  if time ~= time_before or name ~= name_before then put(lease, holder, time, name) end
 end
 local function time_left(lease, time)
   local left = redis.call('PTTL', lease)
@@ -440,18 +441,18 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     if entry == own then return own end
     local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
     if is_there(pubsub, wake, receiver) then
-      put(lease, holder, offer_time)
+      put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-local holder, time = holder_of(KEYS[1])
+local holder, time, name = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end
 local waited_for = ARGV[4] == '0' and redis.call('LLEN', KEYS[2]) > 0
 if holder and not waited_for then
-  extend(KEYS[1], ARGV[1], ARGV[2], time)
+  extend(KEYS[1], ARGV[1], ARGV[2], ARGV[6], time, name)
   return 1
 end
 redis.call('DEL', KEYS[1], KEYS[2])

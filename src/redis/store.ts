@@ -25,6 +25,8 @@ import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
+  /** What others are told of this process while it has a key. Default: nothing. */
+  readonly name?: string;
   /** How long one command may take before its answer counts as lost; milliseconds. */
   readonly commandTimeout: number;
   /** Whether wake-ups are published and heard. Default: `true`. */
@@ -106,15 +108,16 @@ export class RedisStore implements LeaseStore {
     const { connection } = asking;
     const time = connection ? await asking.connected(connection, atMost) : atMost;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const [reply, present] = await asking
-      .runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub], time)
+    const [reply, present, process] = await asking
+      .runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], time)
       .catch((error: unknown) => {
         if (nodes.resends && !isReply(error)) this.#unanswered.add(holder);
         throw error;
       });
     const left = Number(reply);
     if (left === 0) return { taken: true, contended: Number(present) > 0 };
-    return { taken: false, expiresIn: left === -1 ? Number.POSITIVE_INFINITY : left, holder: String(present) };
+    const expiresIn = left === -1 ? Number.POSITIVE_INFINITY : left;
+    return { taken: false, expiresIn, holder: String(present), ...named(process) };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
@@ -167,19 +170,24 @@ export class RedisStore implements LeaseStore {
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const { lease, wake } = this.#names(key);
-    const args = [holder, successor, String(leaseTime), wake, this.#pubsub] as const;
+    const args = [holder, successor, String(leaseTime), wake, this.#pubsub, this.#name] as const;
     return (await this.#number(scripts.transfer, [lease], [...args])) === 1;
   }
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting, alien] = await this.#asking.runScript(scripts.inspect, [lease, queue], []);
+    const [holder, expiresIn, waiting, alien, process] = await this.#asking.runScript(
+      scripts.inspect,
+      [lease, queue],
+      [],
+    );
     const name = [undefined, lease, queue][Number(alien)];
     return {
       key,
       holder: holder === '' ? undefined : String(holder),
       expiresIn: Math.max(0, Number(expiresIn)),
       waiting: Number(waiting),
+      ...named(process),
       ...(name !== undefined && {
         problem: `In Redis ${JSON.stringify(name)} has a value of another type, which nobody here wrote`,
       }),
@@ -237,6 +245,10 @@ export class RedisStore implements LeaseStore {
     return { ...names, wake: this.#options.wakeUps === false ? '' : this.#nodes.channelPrefix + names.wake };
   }
 
+  get #name(): string {
+    return this.#options.name ?? '';
+  }
+
   get #offerTime(): string {
     return String(this.#options.offerTime ?? OFFER_TIME);
   }
@@ -250,8 +262,8 @@ export class RedisStore implements LeaseStore {
     key,
     holder,
     leaseTime,
-  }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string] {
-    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#pubsub];
+  }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string] {
+    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#pubsub, this.#name];
   }
 
   /** In one pipeline. */
@@ -293,6 +305,11 @@ export class RedisStore implements LeaseStore {
   ): Promise<number> {
     return Number(await this.#asking.runScript(script, keys, args, atMost));
   }
+}
+
+/** What an answer says of the name of a process; an offer, and a lease of an older version, has none. */
+function named(process: unknown): { readonly process?: string } {
+  return process === undefined || process === '' ? {} : { process: String(process) };
 }
 
 /** A text as a pattern that matches only itself. */

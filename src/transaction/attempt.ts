@@ -192,7 +192,8 @@ export class Attempt<Tx, R> implements Conductor {
       this.#phase = 'working';
       connection.stage = 'working';
       this.#workDeadline = new Deadline(limits.timeout);
-      this.#abortAfter(limits.timeout, `it had not ended within its timeout of ${limits.timeout} ms.`);
+      const { timeout } = limits;
+      this.#abortAfter(timeout, `it had not ended within ${timeout} ms. Make the work shorter, or raise \`timeout\`.`);
       return admission;
     } catch (error) {
       throw this.#notAdmitted(error);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { expect, inject, test } from 'vitest';
 import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -37,9 +38,10 @@ describeWithShop('ls', () => {
     expect(json['keys']).toEqual(
       states
         .toSorted((one, other) => (one.key < other.key ? -1 : 1))
-        .map(({ key, holder, waiting, token, turns, admittedAt, transaction }) => ({
+        .map(({ key, holder, process, waiting, token, turns, admittedAt, transaction }) => ({
           key,
           holder,
+          process,
           expiresIn: expect.any(Number),
           waiting,
           token: String(token),
@@ -57,12 +59,13 @@ describeWithShop('ls', () => {
     const [head = '', ...lines] = out.trimEnd().split('\n');
     expect({ code, head: head.split(/ {2,}/) }).toEqual({
       code: 0,
-      head: ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'],
+      head: ['KEY', 'PROCESS', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'],
     });
     const cells = lines.map((line) => line.split(/ {2,}/));
     expect(cells).toEqual([
       [
         'stock:1',
+        `${hostname()}:${process.pid}`,
         expect.any(String),
         expect.stringMatching(/^\d+\.\d s$/),
         '0',
@@ -72,6 +75,7 @@ describeWithShop('ls', () => {
       ],
       [
         'stock:2',
+        `${hostname()}:${process.pid}`,
         expect.any(String),
         expect.stringMatching(/^\d+\.\d s$/),
         '1',
@@ -96,6 +100,28 @@ describeWithShop('ls', () => {
     const shown = document.json['keys'] as Array<{ key: string; token: string }>;
     expect(shown.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
     expect(shown.map(({ token }) => BigInt(token)).toSorted()).toEqual(handles.map(({ token }) => token).toSorted());
+  });
+
+  test('shows a name of a process that would deceive as JSON, and "-" for a lease without one', async () => {
+    const operator = new Operator(shop);
+    const redis = shop.redis();
+    const names = ['worker 7', 'a\u202eb', '\u001b[31mred', '(none) 5000'];
+    for (const [at, name] of names.entries()) {
+      await redis.set(`${operator.keyPrefix}{stock:${at}}:lease`, `${randomUUID()} ${name} 60000`, 'PX', 60_000);
+    }
+    await redis.set(`${operator.keyPrefix}{stock:9}:lease`, `${randomUUID()} 60000`, 'PX', 60_000);
+    const [text, document] = [await operator.run('ls'), await operator.run('ls', '--json')];
+    expect([isHarmless(text.out), isHarmless(document.out)]).toEqual([true, true]);
+    const shown = document.json['keys'] as Array<{ process: string | null }>;
+    expect(shown.map(({ process }) => process)).toEqual([...names, null]);
+    const lines = text.out.trimEnd().split('\n').slice(1);
+    expect(lines.map((line) => line.split(/ {2,}/)[1])).toEqual([
+      '"worker 7"',
+      '"a\\u202eb"',
+      '"\\u001b[31mred"',
+      '"(none) 5000"',
+      '-',
+    ]);
   });
 
   test('shows thousands of keys in their order, with their tokens, and none of another prefix', async () => {

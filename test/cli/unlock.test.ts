@@ -41,6 +41,7 @@ describeWithShop('unlock', () => {
       before: {
         key,
         holder: null,
+        process: null,
         expiresIn: 0,
         waiting: 0,
         token: null,
@@ -214,6 +215,7 @@ describeWithShop('unlock', () => {
       before: {
         key,
         holder: before.holder,
+        process: before.process,
         expiresIn: expect.any(Number),
         waiting: 0,
         token: String(before.token),
@@ -236,8 +238,8 @@ describeWithShop('unlock', () => {
     await handle.release();
     expect([text.code, document.code]).toEqual([0, 0]);
     expect(isHarmless(text.out + document.out)).toBe(true);
-    // Seven facts, and what was done: a line each.
-    expect(text.out.trimEnd().split('\n')).toHaveLength(7 + 4);
+    // Eight facts, and what was done: a line each.
+    expect(text.out.trimEnd().split('\n')).toHaveLength(8 + 4);
     expect(text.out).toContain('The lease was taken');
     expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
   });

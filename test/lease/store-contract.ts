@@ -239,10 +239,10 @@ export function describeStore(name: string, makeActor: MakeActor, { wakeUps = tr
       const holder = await make();
       const claim = claimOf(someKey());
       await holder.acquire(claim);
-      expect(await holder.transfer(claim, 'the successor')).toBe(true);
-      expect(await holder.transfer(claim, 'the successor')).toBe(true);
+      expect(await holder.transfer(claim, 'successor')).toBe(true);
+      expect(await holder.transfer(claim, 'successor')).toBe(true);
       expect(await holder.transfer(claim, 'another')).toBe(false);
-      expect(await holder.extend([{ ...claim, holder: 'the successor' }])).toEqual(['extended']);
+      expect(await holder.extend([{ ...claim, holder: 'successor' }])).toEqual(['extended']);
     });
   });
 

@@ -145,6 +145,25 @@ describe('an option', () => {
 
   test.each([
     ['keyPrefix', ['', 'a\0b', 5, {}]],
+    [
+      'name',
+      [
+        '',
+        ' ',
+        'a ',
+        'a  b',
+        'a\nb',
+        'a\u202eb',
+        'a\u00a0b',
+        '\ud800',
+        'a\0b',
+        'x'.repeat(101),
+        'ü'.repeat(51),
+        5,
+        {},
+        null,
+      ],
+    ],
     ['fenceField', ['', 5, []]],
     ['models', ['Stock', [1], {}, [undefined]]],
     ['onEvent', ['log', {}, 5]],
@@ -172,7 +191,7 @@ describe('an option', () => {
     expect(resolveLockOptions(wrong({ waitTime: undefined }), defaults)).toMatchObject({ waitTime: 1 });
     expect(builtIn).toMatchObject({
       waitTime: 10_000,
-      leaseTime: 30_000,
+      leaseTime: 5_000,
       renew: true,
       timeout: 30_000,
       signal: undefined,

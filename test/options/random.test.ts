@@ -133,7 +133,7 @@ describe(`random options and keys (FC_SEED=${seed})`, () => {
       await fc.assert(
         fc.asyncProperty(key, lockOptions, async (given, more) => {
           const checked = resolved(() => checkKey(given));
-          const leaseTime = resolved(() => resolveLockOptions(more as never, builtIn))?.leaseTime ?? 30_000;
+          const leaseTime = resolved(() => resolveLockOptions(more as never, builtIn))?.leaseTime ?? 5_000;
           if (checked === undefined) return;
           worked++;
           const claim = { key: checked, holder: 'one', leaseTime };

@@ -63,8 +63,8 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     const claim = claimOf(someKey());
     await store.acquire(claim);
     await full();
-    expect(await store.transfer(claim, 'the successor')).toBe(true);
-    expect(await store.force(claim.key, 'the successor')).toBe(true);
+    expect(await store.transfer(claim, 'successor')).toBe(true);
+    expect(await store.force(claim.key, 'successor')).toBe(true);
     expect(await admin.exists(leaseName(claim.key))).toBe(0);
   });
 

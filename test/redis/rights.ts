@@ -35,10 +35,10 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   await holder.hint(claim).catch(refusal);
   await holder.yield(claim).catch(refusal);
   await contender.acquire(waiting).catch(refusal);
-  await contender.transfer(waiting, 'the successor').catch(refusal);
+  await contender.transfer(waiting, 'successor').catch(refusal);
   await contender.inspect(claim.key).catch(refusal);
   await holder.list().catch(refusal);
-  await holder.force(claim.key, 'the successor').catch(refusal);
+  await holder.force(claim.key, 'successor').catch(refusal);
   await holder.release(claim).catch(refusal);
   watch?.close();
   // Behind the unsubscribe on the same connection.

@@ -54,7 +54,7 @@ describe('the generated module', () => {
     ['a script that changed', edit('extend.lua', 'return 0', 'return 2'), 'npm run generate'],
     ['what several scripts share that changed', edit('shared/wake.lua', '> 0', '> 1'), 'npm run generate'],
     ['a key that the header does not name', edit('release.lua', 'KEYS[2]', 'KEYS[3]'), 'the header names 2 KEYS'],
-    ['an argument that the script does not use', edit('extend.lua', 'leaseTime', 'leaseTime more'), 'names 6 ARGV'],
+    ['an argument that the script does not use', edit('extend.lua', 'leaseTime', 'leaseTime more'), 'names 7 ARGV'],
     ['a header without its reply', edit('acquire.lua', '-- REPLY', '-- RETURNS'), 'no line "-- REPLY'],
     ['a reply of no known type', edit('release.lua', '-- REPLY integer', '-- REPLY table'), 'REPLY must begin with'],
   ])('its check refuses %s', async (_, change, complaint) => {

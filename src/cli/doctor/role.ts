@@ -13,7 +13,7 @@ interface Limit {
 const LIMITS: readonly Limit[] = [
   {
     setting: 'idle_in_transaction_session_timeout',
-    least: DEFAULTS.leaseTime / 3,
+    least: Math.ceil(DEFAULTS.leaseTime / 3),
     report: fault,
     because:
       'a healthy holder that awaits something else is ended before the renewal, at a third of the lease, keeps it',

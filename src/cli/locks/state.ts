@@ -6,6 +6,8 @@ import type { PostgresServer } from '../servers/postgres.js';
 export interface LockRow {
   readonly key: string;
   readonly holder: string | null;
+  /** The name of its process. */
+  readonly process: string | null;
   /** Milliseconds. */
   readonly expiresIn: number;
   /** Processes. */
@@ -47,12 +49,13 @@ export async function lastToken(key: string, database: PostgresServer): Promise<
   return (await database.query<Admitted>(LAST_ADMISSIONS, [JSON.stringify([key])]))[0]?.token ?? null;
 }
 
-function joined({ key, holder, expiresIn, waiting, problem }: KeyState, row: Admitted | undefined): LockRow {
+function joined({ key, holder, process, expiresIn, waiting, problem }: KeyState, row: Admitted | undefined): LockRow {
   const { token = null, turns, admitted_at = null, pid = null, working_since = null } = row ?? {};
   const transaction = pid === null || working_since === null ? null : { pid, since: new Date(working_since) };
   return {
     key,
     holder: holder ?? null,
+    process: process ?? null,
     expiresIn,
     waiting,
     ...(problem !== undefined && { problem }),

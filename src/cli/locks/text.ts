@@ -1,14 +1,24 @@
 import { visible } from '../visible.js';
 import type { LockRow } from './state.js';
 
-export const HEADINGS = ['KEY', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'] as const;
+export const HEADINGS = [
+  'KEY',
+  'PROCESS',
+  'HOLDER',
+  'EXPIRES IN',
+  'WAITING',
+  'TOKEN',
+  'ADMITTED',
+  'TRANSACTION',
+] as const;
 
 /** What stands under the headings. */
 export function cells(state: LockRow): string[] {
-  const { key, holder, expiresIn, waiting, problem, token, admittedAt, transaction } = state;
+  const { key, holder, process, expiresIn, waiting, problem, token, admittedAt, transaction } = state;
   const nobody = problem === undefined ? '-' : '(a value that is no lease)';
   return [
     visible(key),
+    process === null ? '-' : visible(process),
     holder === null ? nobody : visible(holder),
     holder === null ? '-' : seconds(expiresIn),
     String(waiting),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, now } from '../../base/clock.js';
-import { LockUnavailableError } from '../../base/errors.js';
+import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
 import {
@@ -13,6 +13,7 @@ import {
   type Watch,
 } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
+import { PresentHolder } from './present-holder.js';
 import type { Waiter } from './waiter.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
@@ -47,6 +48,7 @@ export class AcquireLoop {
   readonly #means: AcquireDependencies;
   readonly #first: () => Waiter | undefined;
   readonly #sleep = new WakeableSleep();
+  readonly #present = new PresentHolder();
   #watch: Watch | undefined;
   /** Under what name the store knows us at the moment. */
   #holder = '';
@@ -74,6 +76,11 @@ export class AcquireLoop {
     // A look that has had no answer for so long may never get one.
     const silentFor = Math.round(now() - this.#askedAt);
     return this.#trouble ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
+  }
+
+  /** Who had the key when that was last heard of. */
+  seen(): SeenHolder | undefined {
+    return this.#present.seen;
   }
 
   /** A caller will wait until then. */
@@ -132,6 +139,7 @@ export class AcquireLoop {
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
         this.#trouble = undefined;
+        this.#present.answered(answer);
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           lease.contended = answer.contended !== false;
@@ -150,7 +158,7 @@ export class AcquireLoop {
           isElsewhere = true;
           if (answer.holder) this.#means.releaseAgain(answer.holder);
           // One more, because the store rounds down: looking a moment early would only repeat the look.
-          nextLook = answer.expiresIn + 1;
+          nextLook = (answer.lookIn ?? answer.expiresIn) + 1;
           if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);
           pause = answer.split ? Math.min(pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
         }
@@ -207,6 +215,7 @@ export class AcquireLoop {
       if (wakeUp.next === this.#holder) this.#first()?.preopen('commit');
       return;
     }
+    this.#present.heard(wakeUp);
     if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder;
     if (wakeUp === 'look' || this.#offered) this.#sleep.wake();
     // Somebody else's turn. If that one does not come for it, the key is free then, and nobody says so. On a busy key

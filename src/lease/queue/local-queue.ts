@@ -1,4 +1,5 @@
 import { after, now, type Timer } from '../../base/clock.js';
+import type { SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
@@ -22,6 +23,8 @@ const ASKED_AHEAD = 4;
 /** What all contenders of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
   readonly renewal: Renewal;
+  /** What others are told of this process. */
+  readonly name: string | undefined;
   /** How many turns pass from waiter to waiter before the other processes are asked for. */
   readonly maxLocalHandovers: number;
 }
@@ -57,6 +60,8 @@ export class LocalQueue {
   #waitedFor = false;
   /** Turns whose outcome is not known: one, and those that have passed the key on with their COMMIT. */
   #turns = 0;
+  /** When the last turn began. */
+  #beganAt = 0;
   #handovers = 0;
   readonly #acquireLoop: AcquireLoop;
   readonly #line: WaiterQueue;
@@ -70,6 +75,7 @@ export class LocalQueue {
     this.#line = {
       key,
       trouble: () => this.#acquireLoop.trouble(),
+      seen: () => this.#seen(),
       waits: (waiter) => {
         this.#waitedFor = true;
         this.#patience.add(waiter.request.deadline.remaining);
@@ -111,6 +117,12 @@ export class LocalQueue {
     this.#patience.stop();
     this.#acquireLoop.stop();
     this.#lookAfter();
+  }
+
+  #seen(): SeenHolder | undefined {
+    const lease = this.#lease;
+    if (lease === undefined) return this.#acquireLoop.seen();
+    return { process: this.#shared.name, here: true, heldFor: now() - this.#beganAt, expiresIn: lease.remaining };
   }
 
   get #first(): Waiter | undefined {
@@ -157,6 +169,7 @@ export class LocalQueue {
     this.#lookAfter();
     let [passed, left] = [false, false];
     const beganAt = now();
+    this.#beganAt = beganAt;
     waiter.startTurn({
       lease,
       via,

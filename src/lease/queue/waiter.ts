@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
-import { LockTimeoutError, LockUnavailableError } from '../../base/errors.js';
+import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 import type { Turn } from './turn.js';
 
@@ -9,6 +9,8 @@ export interface WaiterQueue {
   readonly key: string;
   /** Why nobody can say whether the key is free, or `undefined`. */
   trouble(): unknown;
+  /** Who has the key, as far as is known. */
+  seen(): SeenHolder | undefined;
   /** This one has settled to wait. */
   waits(caller: Waiter): void;
   left(caller: Waiter): void;
@@ -76,7 +78,9 @@ export class Waiter extends AsyncResource implements AbortListener {
     const trouble = this.#line.trouble();
     const { key } = this.#line;
     this.turnAway(
-      trouble === undefined ? new LockTimeoutError(key, `${waitTime} ms`) : new LockUnavailableError(key, trouble),
+      trouble === undefined
+        ? new LockTimeoutError(key, `${waitTime} ms`, undefined, this.#line.seen())
+        : new LockUnavailableError(key, trouble),
     );
   }
 

@@ -26,6 +26,8 @@ export interface WaitingRoomOptions {
   /** `process`: the callers of a process share its place in the queue. `strict`: each has one of its own. */
   readonly fairness: 'process' | 'strict';
   readonly maxLocalHandovers: number;
+  /** What others are told of this process. */
+  readonly name?: string;
   /** How often to look while wake-ups cannot be heard. Default: every 250 ms. */
   readonly rest?: PollDelay;
 }
@@ -47,7 +49,7 @@ export class WaitingRoom {
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
-    const { fairness, maxLocalHandovers, rest = fixed(DEAF_REST) } = options;
+    const { fairness, maxLocalHandovers, name, rest = fixed(DEAF_REST) } = options;
     this.#strict = fairness === 'strict';
     this.#releases = new Releases(store, emit, {
       mayTryAgain: () => !this.#closing,
@@ -57,6 +59,7 @@ export class WaitingRoom {
       store,
       renewal,
       emit,
+      name,
       maxLocalHandovers,
       listenFirst: this.#strict,
       rest,

@@ -81,8 +81,16 @@ export function stateOf(key: string, states: readonly KeyState[], majority: numb
   const [holder, left] = [...times].find(([, { length }]) => length >= majority) ?? [];
   const expiresIn = left?.toSorted((a, b) => b - a)[majority - 1] ?? 0;
   const problem = states.find((state) => state.problem !== undefined)?.problem;
+  const process = states.find((state) => state.holder === holder && state.process !== undefined)?.process;
   const waiting = Math.max(0, ...states.map((state) => state.waiting));
-  return { key, holder, expiresIn, waiting, ...(problem !== undefined && { problem }) };
+  return {
+    key,
+    holder,
+    expiresIn,
+    waiting,
+    ...(holder !== undefined && process !== undefined && { process }),
+    ...(problem !== undefined && { problem }),
+  };
 }
 
 /** Whether so many nodes that have not answered yet can change nothing about who has the key. */

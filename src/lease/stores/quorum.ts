@@ -183,9 +183,10 @@ export class QuorumStore implements LeaseStore {
 
   #denied(key: string, ballot: Ballot<AcquireResult | Error>): AcquireResult {
     const states = this.#enough(ballot).map((answer) => stateBy(key, answer));
-    const { holder, expiresIn } = stateOf(key, states, ballot.majority);
+    const { holder, expiresIn, process } = stateOf(key, states, ballot.majority);
     if (holder === undefined) return { taken: false, expiresIn: LONGEST_REST, split: true };
-    return { taken: false, expiresIn: Math.min(expiresIn, LONGEST_REST), holder };
+    const named = process === undefined ? {} : { process };
+    return { taken: false, expiresIn, lookIn: Math.min(expiresIn, LONGEST_REST), holder, ...named };
   }
 
   /**
@@ -231,7 +232,8 @@ function withDrift(claim: Claim): Claim {
 /** What the answer to an acquire says of the key, before this acquire. */
 function stateBy(key: string, answer: AcquireResult): KeyState {
   if (answer.taken) return { key, holder: undefined, expiresIn: 0, waiting: 0 };
-  return { key, holder: answer.holder || undefined, expiresIn: answer.expiresIn, waiting: 0 };
+  const { holder, process, expiresIn } = answer;
+  return { key, holder: holder || undefined, expiresIn, waiting: 0, ...(process !== undefined && { process }) };
 }
 
 function byKey(states: readonly KeyState[]): Map<string, KeyState[]> {

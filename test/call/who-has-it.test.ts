@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { expect, test } from 'vitest';
+import { LockTimeoutError } from '../../src/index.js';
+import { describeWithShop, gate, Shop, type ShopOptions } from '../support/shop.js';
+
+const OWN_NAME = `${hostname()}:${process.pid}`;
+
+describeWithShop('who waited in vain is told who has the key', () => {
+  const shop = new Shop();
+  const redis = shop.redis();
+  const leaseOf = (key: string) => `fenced-lock:{${key}}:lease`;
+
+  /** Somebody holds the key until `free`. */
+  async function held(options: ShopOptions = {}) {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client(options);
+    const [inside, goOn] = [gate(), gate()];
+    const working = prisma.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const free = async () => {
+      goOn.open();
+      await working;
+    };
+    return { key, prisma, free };
+  }
+
+  async function timedOut(prisma: ReturnType<Shop['client']>['prisma'], key: string): Promise<LockTimeoutError> {
+    const error: unknown = await prisma.$withLock(key, () => {}, { waitTime: 200 }).catch((failure) => failure);
+    expect(error).toBeInstanceOf(LockTimeoutError);
+    return error as LockTimeoutError;
+  }
+
+  test('another process: its name, since when it was seen, and when its lease ends', async () => {
+    const { key, free } = await held({ name: 'web-1:4711' });
+    const began = Date.now();
+    const error = await timedOut(shop.client({ name: 'web-2:9' }).prisma, key);
+    await free();
+    expect(error.holder).toBe('web-1:4711');
+    expect(error.since?.getTime()).toBeGreaterThan(began - 2);
+    expect(error.since?.getTime()).toBeLessThanOrEqual(Date.now());
+    expect(error.expiresIn).toBeGreaterThan(0);
+    expect(error.expiresIn).toBeLessThanOrEqual(5_000);
+    expect(error.message).toMatch(
+      /was not free within 200 ms\. It has been held by web-1:4711 for at least \d+ ms; its lease ends in \d+ ms unless it is renewed\. .*raise `waitTime`/,
+    );
+  });
+
+  test('another caller of the same process is said to be that', async () => {
+    const { key, prisma, free } = await held({ name: 'web-1:4711' });
+    const error = await timedOut(prisma, key);
+    await free();
+    expect(error).toMatchObject({ holder: 'web-1:4711', since: expect.any(Date), expiresIn: expect.any(Number) });
+    expect(error.message).toMatch(/Another caller of this process \(web-1:4711\) has had it for \d+ ms\./);
+  });
+
+  test('a process that was given no name is told by its host and its id', async () => {
+    const { key, free } = await held();
+    const operator = shop.client({ name: 'operator' }).prisma;
+    expect(await operator.$locks.inspect(key)).toMatchObject({ process: OWN_NAME });
+    expect((await timedOut(operator, key)).holder).toBe(OWN_NAME);
+    await free();
+  });
+
+  test.each([
+    ['spaces and digits', 'worker 7 of 12'],
+    ['what a script or a pattern would mean something by', `'" .. KEYS[1] %s .- $ {} \\ ]]`],
+    ['other letters', 'büro-東京-🔒'],
+    ['nothing but digits', '4711'],
+  ])('a name of %s arrives as it is, through takings and renewals', async (_, name) => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client({ name });
+    const lock = await prisma.$lock(key, { leaseTime: 400 });
+    const { prisma: operator } = shop.client({ name: 'operator' });
+    const before = await operator.$locks.inspect(key);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const after = await operator.$locks.inspect(key);
+    expect([before.process, after.process]).toEqual([name, name]);
+    expect(after.holder).toBe(before.holder);
+    expect(lock.signal.aborted).toBe(false);
+    await lock.release();
+    expect((await operator.$locks.inspect(key)).process).toBeUndefined();
+  });
+
+  test('whoever took up an offer has its name there, also if its lease is as long as the offer was', async () => {
+    const { key, free } = await held();
+    const { prisma } = shop.client({ name: 'next' });
+    const inside = gate();
+    const goOn = gate();
+    const next = prisma.$withLock(
+      key,
+      async () => {
+        inside.open();
+        await goOn.opened;
+      },
+      { leaseTime: 1_000 },
+    );
+    await expect.poll(async () => (await prisma.$locks.inspect(key)).waiting).toBe(1);
+    await free();
+    await inside.opened;
+    expect((await prisma.$locks.inspect(key)).process).toBe('next');
+    goOn.open();
+    await next;
+  });
+
+  test('a handle that is resumed elsewhere has the name of that process', async () => {
+    const { key } = await shop.product(10);
+    const lock = await shop.client({ name: 'first' }).prisma.$lock(key);
+    const { prisma } = shop.client({ name: 'second' });
+    const resumed = await prisma.$resumeLock(JSON.parse(JSON.stringify(lock)));
+    expect((await prisma.$locks.inspect(key)).process).toBe('second');
+    await resumed.release();
+    await lock.release();
+  });
+
+  test('a lease of a version that wrote no name keeps others waiting all the same', async () => {
+    const { key } = await shop.product(10);
+    await redis.set(leaseOf(key), `${randomUUID()} 60000`, 'PX', 60_000);
+    const error = await timedOut(shop.client().prisma, key);
+    expect(error.holder).toBeUndefined();
+    expect(error.message).toContain('It has been held by another process for at least');
+    await redis.del(leaseOf(key));
+  });
+
+  test('such a version reads the time of a lease with a name as it is, and takes the holder for nobody it knows', async () => {
+    const { key, prisma, free } = await held({ name: 'worker 7' });
+    const { holder } = await prisma.$locks.inspect(key);
+    const asThen = "return { string.match(redis.call('GET', KEYS[1]), '^(.*) (%d+)$') }";
+    expect(await redis.eval(asThen, 1, leaseOf(key))).toEqual([`${holder} worker 7`, '5000']);
+    await free();
+  });
+
+  test('$tryWithLock and a wait for a transaction of the same handle name nobody', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const lock = await prisma.$lock(key);
+    const goOn = gate();
+    const inside = gate();
+    const first = lock.$transaction(async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const second = await lock.$transaction(() => {}, { waitTime: 50 }).catch((error: unknown) => error);
+    expect(second).toMatchObject({ code: 'LOCK_TIMEOUT', holder: undefined, since: undefined, expiresIn: undefined });
+    expect(await shop.client().prisma.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+    goOn.open();
+    await first;
+    await lock.release();
+  });
+});
