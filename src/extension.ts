@@ -6,7 +6,7 @@ import { type LockHandle, lock, resume } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
 import type { Lock, Work } from './call/lock.js';
 import type { LockCall } from './call/lock-request.js';
-import { observable } from './call/observed.js';
+import { makeObservable } from './call/observed.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
@@ -184,40 +184,37 @@ function extensionOf(resolved: ResolvedOptions) {
         },
 
         /** For operators. */
-        $locks: observable(
-          {
-            /** What both servers know of a key. */
-            async inspect(key: string): Promise<LockState> {
-              return await inspect(store, databaseOf(base).rescue, checkKey(key));
-            },
-            /** The keys that somebody has or waits for now. */
-            async list(): Promise<readonly LockState[]> {
-              return await list(store, databaseOf(base).rescue);
-            },
-            /**
-             * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
-             * in hand stale. `false` if nobody was in the way.
-             */
-            async forceRelease(key: string): Promise<boolean> {
-              const checked = checkKey(key);
-              refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
-              return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
-            },
-            /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
-            async close(): Promise<void> {
-              refuseInside(undefined, '$locks.close', heldKey());
-              await close();
-            },
-            /**
-             * The last turns of a key, newest first: up to 16 that Postgres remembers, and what this process has recorded of its
-             * own since `recordLockHistory()`.
-             */
-            async history(key: string): Promise<LockHistory> {
-              return await history(databaseOf(base).rescue, parts.roomId, checkKey(key));
-            },
+        $locks: {
+          /** What both servers know of a key. */
+          async inspect(key: string): Promise<LockState> {
+            return await inspect(store, databaseOf(base).rescue, checkKey(key));
           },
-          observed,
-        ),
+          /** The keys that somebody has or waits for now. */
+          async list(): Promise<readonly LockState[]> {
+            return await list(store, databaseOf(base).rescue);
+          },
+          /**
+           * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
+           * in hand stale. `false` if nobody was in the way.
+           */
+          async forceRelease(key: string): Promise<boolean> {
+            const checked = checkKey(key);
+            refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
+            return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
+          },
+          /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
+          async close(): Promise<void> {
+            refuseInside(undefined, '$locks.close', heldKey());
+            await close();
+          },
+          /**
+           * The last turns of a key, newest first: up to 16 that Postgres remembers, and what this process has recorded of its
+           * own since `recordLockHistory()`.
+           */
+          async history(key: string): Promise<LockHistory> {
+            return await history(databaseOf(base).rescue, parts.roomId, checkKey(key));
+          },
+        },
 
         /** Closes the locks as `$locks.close()` does, then the client. */
         async $disconnect(): Promise<void> {
@@ -227,6 +224,7 @@ function extensionOf(resolved: ResolvedOptions) {
         },
       },
     });
+    makeObservable(extended.$locks, observed);
     own = extended;
     return extended;
   });

@@ -565,11 +565,6 @@ svg text {
   padding: 6px 0;
 }
 
-#happened {
-  max-height: 340px;
-  overflow-y: auto;
-}
-
 .servers li {
   display: grid;
   gap: 0 10px;
@@ -622,10 +617,8 @@ dialog .top {
 dialog .top h2 {
   flex: 1;
   font-size: 18px;
-  max-height: 8em;
   min-width: 0;
   overflow-wrap: anywhere;
-  overflow-y: auto;
 }
 
 dialog dl {
@@ -1289,10 +1282,10 @@ async function forceRelease(key, holder, token) {
 }
 
 /** @param {Key} key */
-function holderOf({ holder, name }) {
+function holderOf({ holder, process }) {
   if (holder === null) return 'free';
   const id = element('span', { class: 'holder' }, shown(holder));
-  return name === null ? id : element('span', {}, shown(name), ' ', id);
+  return process === null ? id : element('span', {}, shown(process), ' ', id);
 }
 
 /**
@@ -1461,8 +1454,8 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, name }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, name].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process }, wanted) {
+  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**
@@ -1536,15 +1529,15 @@ class KeyRow {
   }
 
   /** @param {Key} key */
-  #drawHolder({ holder, name, problem }) {
-    const text = \`\${name} \${holder} \${problem}\`;
+  #drawHolder({ holder, process, problem }) {
+    const text = \`\${process} \${holder} \${problem}\`;
     if (text === this.#holderText) return;
     this.#holderText = text;
     const nobody = problem === null ? 'free' : 'a value that is no lease';
     this.#holder.classList.toggle('idle', holder === null);
     if (holder === null) this.#holder.replaceChildren(nobody);
-    else
-      this.#holder.replaceChildren(name === null ? element('span', { class: 'holder' }, shown(holder)) : shown(name));
+    else if (process !== null) this.#holder.replaceChildren(shown(process));
+    else this.#holder.replaceChildren(element('span', { class: 'holder' }, shown(holder)));
   }
 }
 
@@ -1575,6 +1568,9 @@ import { clock, counted, duration, element, number, shown, write } from './text.
 
 /** @typedef {import('./state.js').State} State */
 
+/** So many events are shown, the newest first. */
+const EVENTS = 10;
+
 /** @param {string} id */
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
@@ -1604,7 +1600,7 @@ export function drawPanels(state) {
   once('happened', happened, () =>
     happened.length === 0
       ? [quiet('Nothing was refused or lost in this process since somebody looks.')]
-      : happened.map(happeningItem),
+      : happened.slice(0, EVENTS).map(happeningItem),
   );
   if (status === undefined) return;
   drawTrouble(status);
@@ -1767,7 +1763,7 @@ const HAPPENED = 100;
  * @typedef {object} Key
  * @property {string} key
  * @property {string | null} holder
- * @property {string | null} name
+ * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
  * @property {number} callers

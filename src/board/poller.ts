@@ -79,6 +79,7 @@ export class Poller {
     this.#unwatch = undefined;
     this.#fresh = [];
     this.#healthAt = Number.NEGATIVE_INFINITY;
+    this.#source.rest?.();
   }
 
   /** All that somebody needs who comes now. */

@@ -5,7 +5,7 @@ import type { BoardKey } from './source.js';
 export interface Row {
   readonly key: string;
   readonly holder: string | null;
-  readonly name: string | null;
+  readonly process: string | null;
   readonly waiting: number;
   /** Of this process. */
   readonly callers: number;
@@ -76,7 +76,7 @@ function rowOf(state: BoardKey, callers: number, { turns, waiting }: KeyHistory)
   return {
     key: state.key,
     holder: state.holder ?? null,
-    name: state.name ?? null,
+    process: state.process ?? null,
     waiting: state.waiting,
     callers,
     problem: state.problem ?? null,

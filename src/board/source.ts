@@ -3,8 +3,8 @@ export interface BoardKey {
   readonly key: string;
   /** The random id of its holder. */
   readonly holder?: string | null | undefined;
-  /** The process that the holder is in, where it has a name. */
-  readonly name?: string | null | undefined;
+  /** The name of its process, where it is known. */
+  readonly process?: string | null | undefined;
   /** Milliseconds. */
   readonly expiresIn: number;
   /** Processes. */
@@ -74,6 +74,8 @@ export interface BoardSource {
   health(): Promise<readonly Finding[]>;
   /** What is known without asking. */
   topology(): readonly RedisServerState[];
+  /** Nobody looks any more. */
+  rest?(): void;
   /** `undefined` where the board runs in a process that takes no locks. */
   readonly process?: {
     /** How many callers wait, key by key. */

@@ -17,9 +17,9 @@ export interface Observed {
   readonly redis: readonly RedisLike[];
 }
 
-/** `locks` with what the board needs, which neither its type nor its listing shows. */
-export function observable<Locks extends object>(locks: Locks, observed: Observed): Locks {
-  return Object.defineProperty(locks, OBSERVED, { value: observed });
+/** Gives `locks` what the board needs, which neither its type nor its listing shows. */
+export function makeObservable(locks: object, observed: Observed): void {
+  Object.defineProperty(locks, OBSERVED, { value: observed });
 }
 
 /** `undefined`: these are no `$locks` of this package. */

@@ -7,6 +7,8 @@ export interface World {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly now: () => Date;
+  /** Resolves when a command that would go on for ever has to end. */
+  readonly stopped?: () => Promise<unknown>;
   readonly stdout: TerminalOutput;
   readonly stderr: TerminalOutput;
   /** Without it nothing is asked. */

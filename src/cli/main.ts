@@ -9,9 +9,12 @@ for (const output of [stdout, stderr]) {
     if (error.code !== 'EPIPE') throw error;
   });
 }
-void run(process.argv.slice(2), { cwd: process.cwd(), env, now: () => new Date(), stdin, stdout, stderr }).then(
-  (code) => {
-    // Not exit(): what was written to a pipe must arrive.
-    process.exitCode = code;
-  },
-);
+const stopped = () =>
+  new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+  });
+const world = { cwd: process.cwd(), env, now: () => new Date(), stdin, stdout, stderr, stopped };
+void run(process.argv.slice(2), world).then((code) => {
+  // Not exit(): what was written to a pipe must arrive.
+  process.exitCode = code;
+});

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DEFAULTS } from '../options/options.js';
 import { addFence } from './commands/add-fence.js';
+import { board } from './commands/board.js';
 import { doctor } from './commands/doctor.js';
 import { gc } from './commands/gc.js';
 import { history } from './commands/history.js';
@@ -133,6 +134,12 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   looking('unlock <key>', 'take a key from its holder')
     .option('--dry-run', 'only show the holder')
     .action((key: string, options) => unlock(context, key, options));
+  looking('board', 'serve a page that shows the locks as they are taken, until it is stopped')
+    .addOption(new Option('--port <number>', '0: any that is free').default(7070).argParser(portNumber))
+    .option('--host <address>', 'the address of this machine to listen at', '127.0.0.1')
+    .option('--allow-force-release', 'let the page take keys from their holders')
+    .option('--expose-without-login', 'listen at an address that others reach: the page has no login')
+    .action((options) => board(context, options, world.stopped?.() ?? Promise.resolve()));
   return program;
 }
 
@@ -155,6 +162,11 @@ function fieldName(text: string): string {
 function roleName(text: string): string {
   if (text !== '' && text !== 'public') return text;
   throw new InvalidArgumentError('It must be the name of a role. Without --role all roles may lock.');
+}
+
+function portNumber(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new InvalidArgumentError('It must be a port: 0 to 65535.');
 }
 
 function interval(text: string): number {

@@ -186,7 +186,7 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     const monitor = await Monitor.start(redis().url);
     const asked = async () => (await monitor.about(keyPrefix)).length;
     const before = await asked();
-    const board = createBoard(prisma, { refreshInterval: 200 });
+    const board = createBoard(prisma, { refreshInterval: 100 });
     await get(board, '/');
     await get(board, '/board.js');
     expect(await asked()).toBe(before);

@@ -158,10 +158,10 @@ async function forceRelease(key, holder, token) {
 }
 
 /** @param {Key} key */
-function holderOf({ holder, name }) {
+function holderOf({ holder, process }) {
   if (holder === null) return 'free';
   const id = element('span', { class: 'holder' }, shown(holder));
-  return name === null ? id : element('span', {}, shown(name), ' ', id);
+  return process === null ? id : element('span', {}, shown(process), ' ', id);
 }
 
 /**

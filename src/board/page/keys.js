@@ -133,8 +133,8 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, name }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, name].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process }, wanted) {
+  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**
@@ -208,15 +208,15 @@ class KeyRow {
   }
 
   /** @param {Key} key */
-  #drawHolder({ holder, name, problem }) {
-    const text = `${name} ${holder} ${problem}`;
+  #drawHolder({ holder, process, problem }) {
+    const text = `${process} ${holder} ${problem}`;
     if (text === this.#holderText) return;
     this.#holderText = text;
     const nobody = problem === null ? 'free' : 'a value that is no lease';
     this.#holder.classList.toggle('idle', holder === null);
     if (holder === null) this.#holder.replaceChildren(nobody);
-    else
-      this.#holder.replaceChildren(name === null ? element('span', { class: 'holder' }, shown(holder)) : shown(name));
+    else if (process !== null) this.#holder.replaceChildren(shown(process));
+    else this.#holder.replaceChildren(element('span', { class: 'holder' }, shown(holder)));
   }
 }
 

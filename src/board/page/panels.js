@@ -5,6 +5,9 @@ import { clock, counted, duration, element, number, shown, write } from './text.
 
 /** @typedef {import('./state.js').State} State */
 
+/** So many events are shown, the newest first. */
+const EVENTS = 10;
+
 /** @param {string} id */
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
@@ -34,7 +37,7 @@ export function drawPanels(state) {
   once('happened', happened, () =>
     happened.length === 0
       ? [quiet('Nothing was refused or lost in this process since somebody looks.')]
-      : happened.map(happeningItem),
+      : happened.slice(0, EVENTS).map(happeningItem),
   );
   if (status === undefined) return;
   drawTrouble(status);

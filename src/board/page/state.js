@@ -12,7 +12,7 @@ const HAPPENED = 100;
  * @typedef {object} Key
  * @property {string} key
  * @property {string | null} holder
- * @property {string | null} name
+ * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
  * @property {number} callers

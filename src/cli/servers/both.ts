@@ -4,7 +4,7 @@ import { codeOf, Problem } from '../problem.js';
 import { connectNodes } from './independent.js';
 import { connectPostgres, notInstalled, type PostgresServer } from './postgres.js';
 import { checkKeepsLocks, connectRedis } from './redis.js';
-import type { Locks, RedisServer } from './redis-server.js';
+import type { Locks, RedisServers } from './redis-server.js';
 import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
 
 export interface ServerOptions extends DatabaseOptions, RedisOptions {
@@ -61,22 +61,26 @@ export async function withDatabase<T>(
   }
 }
 
-async function connect(
+/** @throws Problem */
+export async function connect(
   context: Context,
   [url, ...others]: readonly [string, ...string[]],
-): Promise<Pick<RedisServer, 'locks' | 'close'>> {
+): Promise<RedisServers> {
   if (others.length > 0) return await connectNodes(context, [url, ...others]);
   const redis = await connectRedis(context, url);
   try {
     checkKeepsLocks(redis);
-    return redis;
+    const { shown: address, mode, locks, close } = redis;
+    const role = mode === 'cluster' ? 'node of a Cluster' : 'server';
+    return { locks, close, servers: [{ address, role, failure: undefined }] };
   } catch (error) {
     redis.close();
     throw error;
   }
 }
 
-function refused(error: unknown, database: PostgresServer): unknown {
+/** A refusal of the database as a Problem, if it is one. */
+export function refused(error: unknown, database: PostgresServer): unknown {
   const { shown } = database;
   switch (codeOf(error)) {
     case '3F000':

@@ -2,7 +2,7 @@ import { QuorumStore } from '../../lease/stores/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
 import { checkKeepsLocks, locksOn, openRedis, type RedisServerClient } from './redis.js';
-import type { Locks, RedisServer } from './redis-server.js';
+import type { Locks, RedisServers } from './redis-server.js';
 
 /**
  * Connects to independent nodes, as `fencedLock({ redis: [a, b, c] })` does. A majority decides. Unreachable nodes are
@@ -10,10 +10,7 @@ import type { Locks, RedisServer } from './redis-server.js';
  *
  * @throws Problem
  */
-export async function connectNodes(
-  context: Context,
-  urls: readonly string[],
-): Promise<Pick<RedisServer, 'locks' | 'close'>> {
+export async function connectNodes(context: Context, urls: readonly string[]): Promise<RedisServers> {
   const nodes: RedisServerClient[] = [];
   const close = () => {
     for (const node of nodes) node.close();
@@ -31,6 +28,11 @@ export async function connectNodes(
     for (const failure of failures) context.complain(`fenced-lock: ${failure} The other nodes decide.`);
     return {
       close,
+      servers: nodes.map(({ shown: address, failure }, index) => ({
+        address,
+        role: `node ${index + 1} of ${nodes.length}`,
+        failure: failure?.message,
+      })),
       locks: (keyPrefix) => {
         // No offers with several nodes: each node might make its offer to another process.
         const stores = nodes.map(({ store }) => store(keyPrefix, { offerTime: 0 }));

@@ -42,3 +42,13 @@ export interface StoreOptions {
   readonly wakeUps?: boolean;
   readonly offerTime?: number;
 }
+
+/** The servers of Redis that have the keys together, as the URLs were given. */
+export interface RedisServers extends Pick<RedisServer, 'locks' | 'close'> {
+  /** `failure`: why one of several cannot be used. */
+  readonly servers: ReadonlyArray<{
+    readonly address: string;
+    readonly role: string;
+    readonly failure: string | undefined;
+  }>;
+}

@@ -1,0 +1,71 @@
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, isIP } from 'node:net';
+import { boardOf } from '../../board/board.js';
+import { toNodeListener } from '../../board/node-listener.js';
+import { resolveBoardOptions } from '../../board/options.js';
+import type { Context } from '../context.js';
+import { serversSource } from '../locks/board-source.js';
+import { codeOf, Misuse, messageOf, Problem } from '../problem.js';
+import type { ServerOptions } from '../servers/both.js';
+import { databaseUrl, redisUrls } from '../servers/urls.js';
+
+export interface BoardCommandOptions extends ServerOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly allowForceRelease?: boolean;
+  readonly exposeWithoutLogin?: boolean;
+}
+
+/** Names that lead to this machine alone. */
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+
+/** Serves the board until it is told to stop. */
+export async function board(context: Context, options: BoardCommandOptions, stopped: Promise<unknown>): Promise<void> {
+  const { port, host, allowForceRelease = false, exposeWithoutLogin = false } = options;
+  const isLocal = isLoopback(host);
+  if (!isLocal && !exposeWithoutLogin) {
+    throw new Misuse(
+      `--host ${host} would show the board, which has no login, to everybody who reaches this machine. ` +
+        'Give --expose-without-login too, if that is what you want.',
+    );
+  }
+  // What is not given is told now, and not to the first who looks.
+  await databaseUrl(context, options);
+  redisUrls(context, options);
+  // A foreign page may have a name of its own resolve to this machine; it is not answered.
+  const hosts = isLocal ? [...LOOPBACK, bracketed(host)] : undefined;
+  const handler = boardOf(serversSource(context, options), resolveBoardOptions({ allowForceRelease, hosts }));
+  const server = createServer(toNodeListener(handler));
+  const url = await listen(server, port, host);
+  context.say(`The board is at ${url}`);
+  if (!isLocal) context.complain('fenced-lock: The board has no login: whoever reaches this address sees the keys.');
+  if (allowForceRelease) context.say('It may take keys from their holders (--allow-force-release).');
+  context.say('It connects when somebody looks. Ctrl-C ends it.');
+  context.document({ command: 'board', ok: true, url, allowForceRelease });
+  await stopped;
+  handler.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}
+
+/** @throws Problem where the address cannot be had */
+async function listen(server: Server, port: number, host: string): Promise<string> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, host, resolve);
+    });
+  } catch (error) {
+    if (codeOf(error) === 'EADDRINUSE') throw new Problem(`The port ${port} is in use: give another one by --port.`);
+    throw new Problem(`The board cannot listen at ${host}, port ${port}: ${messageOf(error)}.`, { cause: error });
+  }
+  return `http://${bracketed(host)}:${(server.address() as AddressInfo).port}/`;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+function bracketed(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host;
+}

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import pg from 'pg';
+import { afterAll, expect, inject, test } from 'vitest';
+import { run } from '../../src/cli/program.js';
+import { forceRequest, Viewer } from '../board/viewer.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+
+/** A board that the command serves, until it is stopped. */
+async function serve(keyPrefix: string, ...args: string[]) {
+  const { opened: stopped, open: stop } = gate();
+  const written = { out: '', err: '' };
+  const code = run(['board', '--key-prefix', keyPrefix, '--port', '0', ...args], {
+    cwd: process.cwd(),
+    env: { DATABASE_URL: inject('postgres').app, REDIS_URL: inject('redis').url },
+    now: () => new Date(),
+    stdout: sink(written, 'out'),
+    stderr: sink(written, 'err'),
+    stopped: () => stopped,
+  });
+  const url = await eventually('it listens', async () => /http:\S+\//.exec(written.out)?.[0]);
+  // What a test asks of a handler goes over the network.
+  const ask = (request: Request) => {
+    const { pathname } = new URL(request.url);
+    const headers = new Headers(request.headers);
+    if (headers.has('origin')) headers.set('origin', new URL(url).origin);
+    const { method, body, signal } = request;
+    return fetch(new URL(pathname, url), { method, headers, body, signal, duplex: 'half' } as RequestInit);
+  };
+  return { url, written, code, stop, board: Object.assign(ask, { close: () => {} }) };
+}
+
+function sink<To extends string>(written: Record<To, string>, to: To) {
+  return {
+    write: (text: string) => {
+      written[to] += text;
+    },
+  };
+}
+
+describeWithShop('fenced-lock board', () => {
+  const shop = new Shop();
+  const admin = new pg.Client({ connectionString: inject('postgres').admin });
+  afterAll(() => admin.end());
+
+  test('serves what both servers know, and ends when it is stopped', async () => {
+    const keyPrefix = `board-${randomUUID()}:`;
+    const { prisma } = shop.client({ keyPrefix });
+    await using handle = await prisma.$lock('stock:1');
+    const { url, board, code, stop, written } = await serve(keyPrefix);
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
+    const viewer = await Viewer.look(board);
+    expect(viewer.keys.get('stock:1')).toMatchObject({
+      token: String(handle.token),
+      holder: handle.toJSON().holders[0],
+    });
+    expect(viewer.hello).toMatchObject({ process: false });
+    const health = await viewer.until(
+      'the health',
+      () => (viewer.status?.health.length ?? 0) > 0 && viewer.status?.health,
+    );
+    expect(health.map(({ server, status }) => `${server} ${status}`)).toEqual([
+      'postgres ok',
+      'postgres ok',
+      'redis ok',
+    ]);
+    expect(viewer.status?.redis).toMatchObject([{ role: 'server', status: 'connected', healthy: true }]);
+    await prisma.$withLock('stock:2', () => {});
+    await handle.$transaction(async () => {
+      await viewer.until('the transaction', () => viewer.keys.get('stock:1')?.transaction);
+    });
+    stop();
+    expect(await code).toBe(0);
+    await viewer.until('the end', () => viewer.ended);
+    expect(JSON.stringify(viewer.told) + written.out + written.err).not.toContain('://'.concat('postgres'));
+  });
+
+  test('connects when somebody looks, and leaves when nobody does any more', async () => {
+    const { board, code, stop } = await serve(`board-${randomUUID()}:`);
+    await admin.connect();
+    const sessions = async () => {
+      const { rows } = await admin.query(
+        `SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name = 'fenced-lock'
+         AND datname = current_database() AND client_port = ANY($1)`,
+        [await ownPorts()],
+      );
+      return rows[0].count as number;
+    };
+    expect(await sessions()).toBe(0);
+    const viewer = await Viewer.look(board);
+    expect(await sessions()).toBe(1);
+    viewer.leave();
+    await eventually('it has left', async () => (await sessions()) === 0);
+    const again = await Viewer.look(board);
+    expect(again.status?.trouble).toBeUndefined();
+    again.leave();
+    stop();
+    expect(await code).toBe(0);
+  });
+
+  test('only shows, unless it is allowed more', async () => {
+    const keyPrefix = `board-${randomUUID()}:`;
+    const { prisma } = shop.client({ keyPrefix });
+    const handle = await prisma.$lock('stock:1');
+    const [holder] = handle.toJSON().holders;
+    const readOnly = await serve(keyPrefix);
+    const first = await Viewer.look(readOnly.board);
+    expect(first.hello?.token).toBeUndefined();
+    expect((await readOnly.board(forceRequest('', { key: 'stock:1', holder }))).status).toBe(403);
+    readOnly.stop();
+
+    const allowed = await serve(keyPrefix, '--allow-force-release');
+    const second = await Viewer.look(allowed.board);
+    const { token } = second.hello ?? {};
+    const take = forceRequest(token, { key: 'stock:1', holder }, { headers: { host: undefined } });
+    const answer = await allowed.board(take);
+    expect([answer.status, await answer.json()]).toEqual([200, { released: true }]);
+    await second.until('it is free', () => second.keys.get('stock:1')?.holder == null);
+    await expect(handle.$transaction(async () => {})).rejects.toMatchObject({
+      code: expect.stringMatching(/LOST|STALE/),
+    });
+    allowed.stop();
+    await Promise.all([readOnly.code, allowed.code]);
+  });
+
+  test('answers no other name than those of this machine', async () => {
+    const { url, code, stop } = await serve(`board-${randomUUID()}:`);
+    const status = (host: string) =>
+      new Promise((resolve) => request(url, { headers: { host } }, ({ statusCode }) => resolve(statusCode)).end());
+    expect(await status('localhost:7070')).toBe(200);
+    expect(await status('rebound.example.com')).toBe(421);
+    stop();
+    await code;
+  });
+
+  test.each(['0.0.0.0', '::', '192.0.2.1', 'example.com', '127.0.0.1.example.com'])(
+    'refuses to listen at %s without the flag that names the danger',
+    async (host) => {
+      const written = { err: '' };
+      const code = await run(['board', '--port', '0', '--host', host], {
+        cwd: process.cwd(),
+        env: { DATABASE_URL: 'postgresql://nobody@localhost/none', REDIS_URL: 'redis://localhost' },
+        now: () => new Date(),
+        stdout: { write: () => {} },
+        stderr: sink(written, 'err'),
+      });
+      expect(code).toBe(2);
+      expect(written.err).toContain('--expose-without-login');
+    },
+  );
+
+  test('says so where the port is in use', async () => {
+    const { url, code, stop } = await serve(`board-${randomUUID()}:`);
+    const written = { err: '' };
+    const other = await run(['board', '--port', new URL(url).port], {
+      cwd: process.cwd(),
+      env: { DATABASE_URL: 'postgresql://nobody@localhost/none', REDIS_URL: 'redis://localhost' },
+      now: () => new Date(),
+      stdout: { write: () => {} },
+      stderr: sink(written, 'err'),
+    });
+    expect([other, written.err]).toEqual([1, expect.stringContaining('--port')]);
+    stop();
+    await code;
+  });
+
+  test('tells what cannot be reached, and goes on when it can', async () => {
+    const { url, code, stop, board } = await serve('x:', '--redis-url', 'redis://127.0.0.1:1');
+    const response = await board(new Request(new URL('/events', url)));
+    const reader = response.body?.getReader();
+    let text = '';
+    const decoder = new TextDecoder();
+    while (!text.includes('"trouble"')) text += decoder.decode((await reader?.read())?.value, { stream: true });
+    expect(text).toContain('Redis at 127.0.0.1:1 cannot be reached');
+    await reader?.cancel();
+    stop();
+    expect(await code).toBe(0);
+  });
+});
+
+/** Of the sockets of this process, in which the command runs too. */
+async function ownPorts(): Promise<number[]> {
+  const sockets = (process as unknown as { _getActiveHandles(): Array<{ localPort?: number }> })._getActiveHandles();
+  return sockets.flatMap(({ localPort }) => localPort ?? []);
+}
