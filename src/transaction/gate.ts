@@ -1,4 +1,4 @@
-/** Captured at import, because tests of users replace the globals with fake timers. */
+/** Captured at import, because a user's tests may replace the globals with fake timers. */
 const { setImmediate: soon } = globalThis;
 const turnOfLoop = () => new Promise<void>((resolve) => soon(resolve));
 

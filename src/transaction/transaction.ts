@@ -13,7 +13,7 @@ const MOST_DISCONNECTS = 3;
 /** Pauses before the work runs again double from the first to the longest, with jitter; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
-/** Pause before an admission that Postgres cancelled is sent again; the cancel may have come at once; milliseconds. */
+/** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
 const CANCELED_PAUSE = 50;
 /** SQLSTATEs for a missing schema, function or table, or a missing right to use it. */
 const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);

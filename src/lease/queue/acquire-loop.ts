@@ -107,7 +107,7 @@ export class AcquireLoop {
 
   /**
    * Looks, subscribes and waits for the confirmation, looks again and enters the store's queue, then sleeps. The second
-   * look sees each release before it. Each later release sends a message. A lost message costs time only.
+   * look sees every earlier release, and every later release sends a message. A lost message costs time only.
    *
    * Resolves to `undefined` when all callers have given up.
    */

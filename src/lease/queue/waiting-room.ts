@@ -18,9 +18,7 @@ const DEFAULT_POLL_DELAY = 250;
 
 /** How long a key counts as contended after a caller had to wait for it; milliseconds. */
 const BUSY_TIME = 1_000;
-/**
- * If a caller comes for a key within this time after its release, callers come one right after the other; milliseconds.
- */
+/** A caller that enters within this time after a release counts as following the last one directly; milliseconds. */
 const RETURN_TIME = 1;
 const MOST_KEYS = 1_000;
 
