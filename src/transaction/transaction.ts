@@ -24,7 +24,7 @@ const BLOCKED =
   ": another transaction has its row in Postgres: a former holder's, or one that this client may not end, " +
   'of another waiting room (another keyPrefix, or work without Redis) or of another role';
 const CANCELED =
-  ': Postgres cancelled its admission. If the role has a `statement_timeout` shorter than the wait for the ' +
+  ': Postgres cancelled its admission. If a `statement_timeout` of the role is shorter than the wait for the ' +
   "key's row, raise it to a second";
 
 /**
