@@ -15,8 +15,8 @@ import { checkKey, checkKeys, checkParts, checkState, checkWork } from './option
 import { resolveLockOptions, resolveOptions, resolveSchedule } from './options/validate-options.js';
 import { isTransactionClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
-import { noticingWrites } from './prisma/outside.js';
-import { standsInTransaction } from './prisma/plain-transaction.js';
+import { detectOutsideWrites } from './prisma/outside.js';
+import { isInsideTransaction } from './prisma/plain-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 
 /**
@@ -74,7 +74,7 @@ function extensionOf(resolved: ResolvedOptions) {
       }
       refuseInside(outermost, method, keys[0]);
       const options = resolveLockOptions(given, resolved.defaults);
-      if (options.nested === 'throw' && heldKey() === undefined && standsInTransaction()) {
+      if (options.nested === 'throw' && heldKey() === undefined && isInsideTransaction()) {
         throw insideTransaction(method, 'inside the function of a `$transaction`', keys[0]);
       }
       // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
@@ -84,7 +84,7 @@ function extensionOf(resolved: ResolvedOptions) {
     };
     const extended = client.$extends({
       name: 'fenced-lock',
-      query: noticingWrites(),
+      query: detectOutsideWrites(),
       client: {
         /**
          * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are all taken or

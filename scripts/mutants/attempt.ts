@@ -14,7 +14,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'outage: everybody asks',
     file: 'src/transaction/outage.ts',
-    change: [['this.#asking ??= this.#ask(database);', 'this.#asking = this.#ask(database);']],
+    change: [['this.#probing ??= this.#probe(database);', 'this.#probing = this.#probe(database);']],
     tests: ['test/transaction/outage'],
     why: 'A server that starts would be met by all of them.',
   },

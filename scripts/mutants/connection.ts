@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.js';
 
 const adapter = 'src/prisma/adapter.ts';
 const connection = 'src/connection/pg-connection.ts';
-const line = 'src/connection/pg-line.ts';
+const line = 'src/connection/pooled-connection.ts';
 const other = 'src/connection/adapter-connection.ts';
 const messages = 'src/connection/messages.ts';
 const prepared = 'src/connection/prepared.ts';
@@ -37,7 +37,10 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'the end of what was never begun is sent',
     file: connection,
     change: [
-      ['if (this.#line === undefined || this.#answers.length === 0) return;', 'if (this.#line === undefined) return;'],
+      [
+        'if (this.#pooled === undefined || this.#answers.length === 0) return;',
+        'if (this.#pooled === undefined) return;',
+      ],
     ],
     tests: ['test/connection/plain'],
     only: 'sends nothing',
@@ -54,7 +57,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'chain: who waits for the pool waits for the key',
     file: connection,
-    change: [['this.#line !== undefined && !this.#line.isWanted', 'this.#line !== undefined']],
+    change: [['this.#pooled !== undefined && !this.#pooled.isWaitedFor', 'this.#pooled !== undefined']],
     tests: ['test/call/chain'],
     only: 'bystander',
     why: 'A hot key would keep the pool’s connection for as long as it is hot.',
@@ -62,7 +65,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'chain: a lost COMMIT keeps its connection',
     file: connection,
-    change: [['const line = this.#line ?? this.#passed;', 'const line = this.#line;']],
+    change: [['const line = this.#pooled ?? this.#passedOn;', 'const line = this.#pooled;']],
     tests: ['test/call/chain'],
     only: 'never answered',
     why: 'The next turn would wait for an answer that never comes.',
@@ -71,16 +74,19 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'given back inside a transaction',
     file: line,
     change: [["!this.#broken && (this.status === 'I' || this.status === undefined)", '!this.#broken']],
-    tests: ['test/connection/line'],
+    tests: ['test/connection/pooled-connection'],
     why: 'The pool’s next user would commit it.',
   },
   {
     name: 'given back before its answers',
     file: line,
     change: [
-      ['    if (this.#inFlight === 0) this.#settle();\n  }\n\n  destroy', '    this.#settle();\n  }\n\n  destroy'],
+      [
+        '    if (this.#inFlight === 0) this.#finishReturn();\n  }\n\n  destroy',
+        '    this.#finishReturn();\n  }\n\n  destroy',
+      ],
     ],
-    tests: ['test/connection/line'],
+    tests: ['test/connection/pooled-connection'],
     only: 'not before',
     why: 'The pool’s next user would wait behind them, in whatever they leave.',
   },
@@ -88,7 +94,7 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'several statements in one text',
     file: line,
     change: [["    config['queryMode'] = 'extended';\n", '']],
-    tests: ['test/connection/line'],
+    tests: ['test/connection/pooled-connection'],
     only: 'one statement at a time',
     why: 'A COMMIT that is not the first word would be let through.',
   },

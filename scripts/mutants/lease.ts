@@ -36,7 +36,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'look that nobody wants any more, left as it is',
     file: contention,
-    change: [['    if (known) this.#dependencies.release(', '    if (!known) this.#dependencies.giveBack(']],
+    change: [['    if (isKnownToStore) this.#dependencies.release(', '    if (!known) this.#dependencies.giveBack(']],
     tests: ['test/lease/queue/place', 'test/lease/queue/signal'],
     why: 'The lease, or the place, would stay until its end.',
   },

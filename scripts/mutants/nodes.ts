@@ -23,7 +23,9 @@ export const NODES: readonly Mutant[] = [
   {
     name: 'nodes: a client that was cut short stays ended',
     file: revival,
-    change: [["    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});\n", '']],
+    change: [
+      ["    if (this.#wasInterrupted && this.#redis.status === 'end') this.#redis.connect().catch(() => {});\n", ''],
+    ],
     tests: ['test/redis/topology/sentinel.slow'],
     only: 'ends for good',
     why: 'After a failover that process would never get a lock again.',
@@ -31,7 +33,7 @@ export const NODES: readonly Mutant[] = [
   {
     name: 'nodes: a client that its owner has ended is connected again',
     file: revival,
-    change: [['this.#onItsWay && manuallyClosing !== true', 'this.#onItsWay']],
+    change: [['this.#isConnecting && manuallyClosing !== true', 'this.#isConnecting']],
     tests: ['test/redis/topology/sentinel.slow'],
     only: 'stays so',
     why: 'The process would not end.',

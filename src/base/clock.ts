@@ -1,7 +1,7 @@
 import { offAbort, onAbort } from './abort-listeners.js';
 
-// Captured at import, because tests of users replace the globals with fake timers. Deadlines are monotonic, because a
-// wall clock can be set back, and are never compared with another machine's clock.
+// Captured at import, because a user's tests may replace the globals with fake timers. Deadlines are monotonic, because
+// a wall clock can be set back, and are never compared with another machine's clock.
 const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
 const monotonic = performance.now.bind(performance);
 

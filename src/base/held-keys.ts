@@ -80,7 +80,7 @@ export function holding<R>(
   work: () => R | Promise<R>,
 ): Promise<R> {
   const held: Held = { keys, joinable, transaction };
-  // The database client's transaction already has a scope. Using it saves another one.
+  // The database client's transaction already has a scope. Use it instead of creating another one.
   const around = scopeWith('ticket');
   if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());
   return holdingIn(around, held, work);

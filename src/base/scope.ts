@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { after, type Timer } from './clock.js';
 
 /** What an async context may belong to. */
-interface Inside {
+interface ScopeProperties {
   /** The ticket of a transaction that needs a fenced connection. */
   readonly ticket: unknown;
   /** The keys that a lock's function holds. */
@@ -23,9 +23,9 @@ export class Scope {
    * more.
    */
   ended = false;
-  inside: { -readonly [Name in keyof Inside]?: Inside[Name] };
+  inside: { -readonly [Name in keyof ScopeProperties]?: ScopeProperties[Name] };
 
-  constructor(inside: Partial<Inside>) {
+  constructor(inside: Partial<ScopeProperties>) {
     this.#outer = shared.storage.getStore();
     // Reading `outer` removes ended scopes from the chain, at every level.
     let around = this.outer;
@@ -57,18 +57,18 @@ const IDLE_TIME = 1_000;
  * or by this one before a dev server's reload.
  */
 const SLOT = Symbol.for('prisma-extension-fenced-lock.scope');
-interface Shared {
+interface SharedStorage {
   readonly storage: AsyncLocalStorage<Scope>;
   /** The number of scopes that have begun and not ended. */
   active: number;
   idle: Timer | undefined;
 }
-const slots = globalThis as { [SLOT]?: Shared };
+const slots = globalThis as { [SLOT]?: SharedStorage };
 slots[SLOT] ??= { storage: new AsyncLocalStorage<Scope>(), active: 0, idle: undefined };
 const shared = slots[SLOT];
 
 /** Runs `action` in a scope that ends when its promise settles. */
-export function runInside<R>(inside: Partial<Inside>, action: () => Promise<R>): Promise<R> {
+export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Promise<R>): Promise<R> {
   const scope = new Scope(inside);
   shared.active++;
   const end = () => {
@@ -77,7 +77,7 @@ export function runInside<R>(inside: Partial<Inside>, action: () => Promise<R>):
     scope.inside = {};
     shared.active--;
     // With the storage disabled, the application's own queries do not pay for it between locks.
-    if (shared.active === 0) shared.idle ??= after(IDLE_TIME, rest).unref();
+    if (shared.active === 0) shared.idle ??= after(IDLE_TIME, disableWhenIdle).unref();
   };
   try {
     const settled = scope.run(action);
@@ -89,13 +89,13 @@ export function runInside<R>(inside: Partial<Inside>, action: () => Promise<R>):
   }
 }
 
-function rest(): void {
+function disableWhenIdle(): void {
   shared.idle = undefined;
   if (shared.active === 0) shared.storage.disable();
 }
 
 /** The nearest scope that has this property. */
-export function scopeWith(name: keyof Inside): Scope | undefined {
+export function scopeWith(name: keyof ScopeProperties): Scope | undefined {
   let scope = shared.storage.getStore();
   while (scope !== undefined && scope.inside[name] === undefined) scope = scope.outer;
   return scope;

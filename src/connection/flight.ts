@@ -11,10 +11,10 @@ interface Wire {
 export type QueryClass = new (config: { text: string }) => object;
 
 /** What a flight needs of the connection that it is sent on. */
-export interface Departure {
+export interface FlightContext {
   parsingOf(statement: Statement): Parsing;
   /** Called when a statement that was sent under its name has been answered. */
-  learn(name: string): void;
+  markPrepared(name: string): void;
   /** Converts the error of a statement that was sent under its name. */
   errorOf(error: unknown): unknown;
   /** Called when the server is ready for the next query, or when a statement has failed. */
@@ -27,7 +27,7 @@ interface Flight {
   readonly replies: readonly Reply<StatementResult>[];
 }
 
-export type FlightClass = new (statements: readonly Statement[], from: Departure) => Flight;
+export type FlightClass = new (statements: readonly Statement[], from: FlightContext) => Flight;
 
 const classes = new WeakMap<QueryClass, FlightClass>();
 
@@ -49,15 +49,15 @@ function makeFlightClass(Query: QueryClass): FlightClass {
   return class extends Query implements Flight {
     readonly replies: readonly Reply<StatementResult>[];
     readonly #statements: readonly Statement[];
-    readonly #from: Departure;
+    readonly #context: FlightContext;
     #named: boolean[] = [];
     #rows: TextRow[] = [];
     #at = 0;
     #isOver = false;
 
-    constructor(statements: readonly Statement[], from: Departure) {
+    constructor(statements: readonly Statement[], from: FlightContext) {
       super({ text: '' });
-      this.#from = from;
+      this.#context = from;
       this.#statements = statements;
       this.replies = statements.map(() => new Reply<StatementResult>());
     }
@@ -65,7 +65,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     submit({ stream }: Wire): null {
       const buffers: Buffer[] = [];
       this.#statements.forEach((statement, index) => {
-        const parsing = this.#from.parsingOf(statement);
+        const parsing = this.#context.parsingOf(statement);
         this.#named.push(parsing !== 'unnamed');
         buffers.push(messagesOf(statement, parsing));
         // A Flush makes the server send this answer before the next statement runs, which may wait.
@@ -87,7 +87,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     handleCommandComplete({ text }: { readonly text: string }): void {
       const at = this.#at++;
       const name = this.#statements[at]?.name;
-      if (name !== undefined && this.#named[at]) this.#from.learn(name);
+      if (name !== undefined && this.#named[at]) this.#context.markPrepared(name);
       const rows = this.#rows;
       this.#rows = [];
       this.replies[at]?.resolve({ rows, tag: text });
@@ -101,7 +101,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     #end(failed: boolean): void {
       if (this.#isOver) return;
       this.#isOver = true;
-      this.#from.onEnd(failed);
+      this.#context.onEnd(failed);
     }
 
     /** An error of the server, which then skips all messages up to the Sync, or an error of the connection. */
@@ -109,7 +109,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       const at = this.#at;
       this.#at = this.replies.length;
       const [failed, ...skipped] = this.replies.slice(at);
-      failed?.reject(this.#named[at] ? this.#from.errorOf(error) : error);
+      failed?.reject(this.#named[at] ? this.#context.errorOf(error) : error);
       for (const reply of skipped) reply.reject(new NotRun('a statement before it failed', { cause: error }));
       this.#end(true);
     }

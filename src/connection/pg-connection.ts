@@ -9,7 +9,7 @@ import {
   type Statement,
   type StatementResult,
 } from '../database/database.js';
-import type { PgClient, PgLine, PgResult } from './pg-line.js';
+import type { PgClient, PgResult, PooledConnection } from './pooled-connection.js';
 
 const LEVELS: Readonly<Record<string, string>> = {
   ReadUncommitted: 'READ UNCOMMITTED',
@@ -33,16 +33,16 @@ export class PgConnection implements Connection {
   readonly isBehind: boolean;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
-  #line: PgLine | undefined;
+  #pooled: PooledConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
-  #passed: PgLine | undefined;
+  #passedOn: PooledConnection | undefined;
   #answers: Answers = [];
 
   /**
    * @param begun the replies to BEGIN and the admission, if they were sent with the COMMIT of the previous transaction.
    */
-  constructor(line: PgLine, begun: Answers = []) {
-    this.#line = line;
+  constructor(line: PooledConnection, begun: Answers = []) {
+    this.#pooled = line;
     this.#answers = begun;
     this.isBehind = begun.length > 0;
     const { client } = line;
@@ -56,11 +56,11 @@ export class PgConnection implements Connection {
 
   /** False if another caller waits for a connection of the pool: callers of one key must not starve the others. */
   get canChain(): boolean {
-    return this.#line !== undefined && !this.#line.isWanted;
+    return this.#pooled !== undefined && !this.#pooled.isWaitedFor;
   }
 
   get isOver(): boolean {
-    return this.#line?.status === 'I';
+    return this.#pooled?.status === 'I';
   }
 
   get answers(): Answers {
@@ -68,28 +68,28 @@ export class PgConnection implements Connection {
   }
 
   begin(beginning: Beginning): Answers {
-    const [, ...answers] = this.#sent().fly(beginningOf(beginning));
+    const [, ...answers] = this.#connection().sendFlight(beginningOf(beginning));
     this.#answers = answers;
     return answers;
   }
 
   readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> =>
-    (await this.#sent().send({ text, values: [...values] })).rows;
+    (await this.#connection().send({ text, values: [...values] })).rows;
 
   commit(next: Beginning | undefined): Committing {
-    const line = this.#sent();
+    const line = this.#connection();
     const statements = next === undefined ? [COMMIT] : [COMMIT, ...beginningOf(next)];
-    const [answer, , ...begun] = line.fly(statements) as [Reply<StatementResult>, ...Reply<StatementResult>[]];
+    const [answer, , ...begun] = line.sendFlight(statements) as [Reply<StatementResult>, ...Reply<StatementResult>[]];
     if (next === undefined) return { answer, next };
-    this.#line = undefined;
-    this.#passed = line;
+    this.#pooled = undefined;
+    this.#passedOn = line;
     return { answer, next: new PgConnection(line, begun) };
   }
 
   async rollback(): Promise<void> {
     // Nothing to roll back if no BEGIN was sent.
-    if (this.#line === undefined || this.#answers.length === 0) return;
-    await this.#line.rollback();
+    if (this.#pooled === undefined || this.#answers.length === 0) return;
+    await this.#pooled.rollback();
   }
 
   abandon(): void {
@@ -99,9 +99,9 @@ export class PgConnection implements Connection {
 
   destroy(): void {
     // If the answer to COMMIT is lost, the answers after it are lost, too.
-    const line = this.#line ?? this.#passed;
-    this.#line = undefined;
-    this.#passed = undefined;
+    const line = this.#pooled ?? this.#passedOn;
+    this.#pooled = undefined;
+    this.#passedOn = undefined;
     line?.destroy();
   }
 
@@ -117,13 +117,13 @@ export class PgConnection implements Connection {
     const { conductor } = this;
     if (conductor === undefined) return Promise.reject(new NotRun('the transaction of the lock has not begun'));
     if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit(NOTHING);
-    return this.#work(config as Record<string, unknown>, text, conductor);
+    return this.#sendWork(config as Record<string, unknown>, text, conductor);
   }
 
-  #work(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
-    let line: PgLine;
+  #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
+    let line: PooledConnection;
     try {
-      line = this.#sent();
+      line = this.#connection();
       conductor.enter(text);
     } catch (error) {
       return Promise.reject(error);
@@ -141,19 +141,19 @@ export class PgConnection implements Connection {
     );
   }
 
-  #sent(): PgLine {
-    if (this.#line === undefined) throw new NotRun('the connection of the lock has been closed');
-    return this.#line;
+  #connection(): PooledConnection {
+    if (this.#pooled === undefined) throw new NotRun('the connection of the lock has been closed');
+    return this.#pooled;
   }
 
   /** Drops all references: Prisma keeps its last hundred transactions and what they refer to. */
   #release(): void {
-    const line = this.#line;
-    this.#line = undefined;
+    const line = this.#pooled;
+    this.#pooled = undefined;
     this.conductor = undefined;
-    this.#passed = undefined;
+    this.#passedOn = undefined;
     this.#answers = [];
-    line?.giveBack();
+    line?.returnToPool();
   }
 }
 

@@ -19,7 +19,7 @@ export class Prepared {
   }
 
   /** Called when a statement that was sent under its name has been answered. */
-  learn(client: object, name: string): void {
+  markPrepared(client: object, name: string): void {
     let names = this.#names.get(client);
     if (names === undefined) {
       names = new Set();

@@ -3,7 +3,7 @@ import { type Connection, NotRun, type OpeningOptions } from '../database/databa
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { refusalOfWrite, refusingWrites } from './outside.js';
 import { PgConnection } from './pg-connection.js';
-import { type PgClient, PgLine, type PgPool } from './pg-line.js';
+import { type PgClient, type PgPool, PooledConnection } from './pooled-connection.js';
 
 /**
  * Entitles one transaction to a fenced connection. The database client asks its pool for a connection deep inside its
@@ -41,22 +41,24 @@ export class Ticket {
   }
 
   /** Returns the facade that the database client gets instead of a connection of the pool. */
-  async take(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
+  async takeFromPool(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
     this.#used = true;
     if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
-    const { facade } = this.#had(this.#over ?? new PgConnection(new PgLine(await connect(), pool))) as PgConnection;
+    const { facade } = this.#handOver(
+      this.#over ?? new PgConnection(new PooledConnection(await connect(), pool)),
+    ) as PgConnection;
     return facade;
   }
 
   /** The same for an adapter without a pool of pg. */
-  takeOther(transaction: AdapterTransaction): AdapterTransaction {
+  takeFromAdapter(transaction: AdapterTransaction): AdapterTransaction {
     this.#used = true;
     // The connection is created here, because the adapter may have been wrapped by another copy of this package, with
     // other classes.
-    return this.#had(new AdapterConnection(transaction)).facade;
+    return this.#handOver(new AdapterConnection(transaction)).facade;
   }
 
-  #had<C extends Connection>(connection: C): C {
+  #handOver<C extends Connection>(connection: C): C {
     this.#connected(connection);
     this.#over = undefined;
     this.#connected = () => {};
@@ -83,7 +85,7 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => bool
   const { connect, query } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
     const ticket = given.length === 0 ? openTicket() : undefined;
-    if (ticket !== undefined) return ticket.take(this, () => connect.call(this));
+    if (ticket !== undefined) return ticket.takeFromPool(this, () => connect.call(this));
     const client = connect.apply(this, given as []);
     return given.length === 0 && inLock() ? client.then(refusingWrites) : client;
   };

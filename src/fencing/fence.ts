@@ -20,7 +20,7 @@ export interface Fence {
 }
 
 /** Whether writes of this model need a condition: it is fenced and has no guard. */
-export function isOurs(model: string, fence: Fence): boolean {
+export function needsCondition(model: string, fence: Fence): boolean {
   return fence.isFenced(model) && !fence.isGuarded(model);
 }
 
@@ -45,7 +45,7 @@ export function claimed(fence: Fence): Args {
  * Combines two conditions. In a unique condition, the unique fields must stay at the top level, so the other condition
  * goes into AND.
  */
-export function also(where: unknown, condition: Args): Args {
+export function withCondition(where: unknown, condition: Args): Args {
   const { AND, ...rest } = (where ?? {}) as Args;
   const others = AND === undefined ? [] : Array.isArray(AND) ? AND : [AND];
   return { ...rest, AND: [...others, condition] };
@@ -99,7 +99,7 @@ export function refuseNested(model: string, data: unknown, fence: Fence): void {
   for (const [name, value] of Object.entries(data as Args)) {
     const other = relations?.get(name);
     if (other === undefined || !value) continue;
-    const unguarded = [other, model].find((end) => isOurs(end, fence));
+    const unguarded = [other, model].find((end) => needsCondition(end, fence));
     if (unguarded !== undefined) {
       throw new InvalidOptionError(
         `${model}.${name}`,

@@ -17,8 +17,8 @@ export class Fencing {
   readonly #concerned: ReadonlySet<string>;
   #guarded: ReadonlySet<string> | undefined;
   #isAllGuarded = false;
-  #askedAt = Number.NEGATIVE_INFINITY;
-  #asking = false;
+  #queriedAt = Number.NEGATIVE_INFINITY;
+  #isRefreshing = false;
 
   constructor(field: string, fenced: ReadonlySet<string>, models: ReadonlyMap<string, Model>) {
     this.field = field;
@@ -35,7 +35,7 @@ export class Fencing {
   needsHook(aside: Query): boolean {
     if (this.#fenced.size === 0) return false;
     this.#refresh(aside);
-    return !this.#isAllGuarded || now() - this.#askedAt > GOOD_FOR;
+    return !this.#isAllGuarded || now() - this.#queriedAt > GOOD_FOR;
   }
 
   isFenced(model: string): boolean {
@@ -53,21 +53,21 @@ export class Fencing {
    * `query`.
    */
   async guarded(query: Query, aside: Query): Promise<ReadonlySet<string>> {
-    const age = now() - this.#askedAt;
-    if (this.#guarded === undefined || age > GOOD_FOR) return await this.#ask(query);
+    const age = now() - this.#queriedAt;
+    if (this.#guarded === undefined || age > GOOD_FOR) return await this.#queryGuards(query);
     this.#refresh(aside);
     return this.#guarded;
   }
 
   #refresh(aside: Query): void {
-    const age = now() - this.#askedAt;
-    if (this.#asking || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
-    this.#asking = true;
+    const age = now() - this.#queriedAt;
+    if (this.#isRefreshing || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
+    this.#isRefreshing = true;
     // If this fails, the next transactions read the list themselves once it is too old.
-    void this.#ask(aside)
+    void this.#queryGuards(aside)
       .catch(() => {})
       .finally(() => {
-        this.#asking = false;
+        this.#isRefreshing = false;
       });
   }
 
@@ -95,12 +95,12 @@ export class Fencing {
     return [schema, table, JSON.stringify(key)];
   }
 
-  async #ask(query: Query): Promise<ReadonlySet<string>> {
+  async #queryGuards(query: Query): Promise<ReadonlySet<string>> {
     const askedAt = now();
     const guarded = this.#match(await query(GUARDS, []));
     // A later query may have been answered before this one.
-    if (askedAt > this.#askedAt) {
-      this.#askedAt = askedAt;
+    if (askedAt > this.#queriedAt) {
+      this.#queriedAt = askedAt;
       this.#guarded = guarded;
       this.#isAllGuarded = [...this.#fenced].every((model) => guarded.has(model));
     }

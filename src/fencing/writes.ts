@@ -2,15 +2,15 @@ import { InvalidOptionError } from '../base/errors.js';
 import type { Operation } from '../database/database.js';
 import {
   type Args,
-  also,
   claim,
   claimed,
   type Fence,
-  isOurs,
+  needsCondition,
   notFresher,
   plain,
   refuseFresher,
   refuseNested,
+  withCondition,
   withToken,
 } from './fence.js';
 
@@ -47,7 +47,7 @@ export function sendFenced(operation: Operation, fence: Fence): Promise<unknown>
   const { model, name } = operation;
   const args = (operation.args ?? {}) as Args;
   for (const data of [args['data'], args['create'], args['update']]) refuseNested(model, data, fence);
-  const send = isOurs(model, fence) && isWrite(name) ? WRITES[name] : undefined;
+  const send = needsCondition(model, fence) && isWrite(name) ? WRITES[name] : undefined;
   return send === undefined ? operation.send(operation.args) : send({ operation, model, args, fence });
 }
 
@@ -103,7 +103,7 @@ async function upsert({ operation, model, args, fence }: ConditionalWrite): Prom
     return await operation.run(model, 'create', { ...shape, data: withToken(model, row, fence) });
   }
   const data = withToken(model, changes, fence);
-  return await operation.run(model, 'update', { ...shape, where: heldBy(where, fence), data });
+  return await operation.run(model, 'update', { ...shape, where: whereClaimed(where, fence), data });
 }
 
 /**
@@ -120,10 +120,10 @@ async function oneRow(
   if (looksUp || !isSimple(model, where, fence)) {
     await claim(operation, model, plain(model, where, fence), where, fence);
     // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
-    return await send(heldBy(where, fence));
+    return await send(whereClaimed(where, fence));
   }
   try {
-    return await send(also(where, notFresher(fence)));
+    return await send(withCondition(where, notFresher(fence)));
   } catch (error) {
     if (fence.isNoMatch(error)) await refuseFresher(operation, model, plain(model, where, fence), where, fence);
     throw error;
@@ -131,10 +131,10 @@ async function oneRow(
 }
 
 /** The condition that matches only the claimed row. */
-function heldBy(where: unknown, fence: Fence): Args {
+function whereClaimed(where: unknown, fence: Fence): Args {
   // Remove the caller's own condition on the fence: the claim has changed the fence.
   const { [fence.field]: _, ...rest } = (where ?? {}) as Args;
-  return also(rest, claimed(fence));
+  return withCondition(rest, claimed(fence));
 }
 
 /** Whether a unique condition uses columns only. With relations in it, Prisma may look the row up first. */

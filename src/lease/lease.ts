@@ -2,7 +2,7 @@ import { now } from '../base/clock.js';
 import { LockLostError, type LossReason } from '../base/errors.js';
 import type { Claim } from './store.js';
 
-/** Work under a lease, which is told about the lease. */
+/** Callbacks for work under a lease. */
 export interface LeaseUser {
   /** Called once, when the lease is lost. */
   lost(loss: LockLostError): void;

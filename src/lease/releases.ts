@@ -49,7 +49,7 @@ export class Releases {
   send(claim: Claim): void {
     const sent = new Deadline(claim.leaseTime);
     void this.#release(claim, (error) => {
-      // Only reported as an event: the caller's result stands.
+      // Only reported as an event: the caller's result does not change.
       this.#emit({ type: 'release-failed', key: claim.key, error });
       if (!this.#hooks.mayTryAgain()) return;
       this.#failed.set(claim, sent);

@@ -115,7 +115,7 @@ export class Renewal {
       return;
     }
     if (answer === 'extended') {
-      // A lease whose time is over stays lost even if the store extended it: its users may have been told.
+      // A lease whose time is over stays lost even if the store extended it: the work under it may already be aborted.
       if (lease.loss === undefined) lease.extended(sentAt);
       renewed.uncertain = undefined;
       renewed.dueAt = sentAt + lease.leaseTime * RENEW_AT;

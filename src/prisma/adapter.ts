@@ -1,7 +1,7 @@
 import { heldKey } from '../base/held-keys.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import { refusalOfWrite } from '../connection/outside.js';
-import type { PgPool } from '../connection/pg-line.js';
+import type { PgPool } from '../connection/pooled-connection.js';
 import { fencePool, openTicket } from '../connection/ticket.js';
 import type { AdapterFactory } from './internals.js';
 
@@ -84,6 +84,6 @@ function fenceAdapter(adapter: ClientAdapter): void {
   adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();
     if (ticket === undefined) return await start.call(this, isolationLevel);
-    return ticket.takeOther(await start.call(this, isolationLevel));
+    return ticket.takeFromAdapter(await start.call(this, isolationLevel));
   };
 }

@@ -2,14 +2,14 @@ import { InsideTransactionError } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
 import { writing } from '../connection/outside.js';
 import type { HookParams } from './internals.js';
-import { saysThatItWrites } from './raw-writes.js';
+import { isRawWrite } from './raw-writes.js';
 import { WRITE_NAMES } from './transactions.js';
 
 /**
  * A query extension for writes. It passes them on, but a write inside a lock's function is refused if it does not
  * arrive in the lock's transaction.
  */
-export function noticingWrites() {
+export function detectOutsideWrites() {
   const models = Object.fromEntries(WRITE_NAMES.map((name) => [name, notice]));
   return {
     $allModels: models,
@@ -23,7 +23,7 @@ export function noticingWrites() {
 function noticeRaw(params: HookParams): Promise<unknown> {
   const { strings, sql } = params.args as { strings?: readonly string[]; sql?: string };
   const text = Array.isArray(params.args) ? String(params.args[0]) : (strings?.join('?') ?? sql ?? '');
-  return saysThatItWrites(text) ? notice(params) : params.query(params.args);
+  return isRawWrite(text) ? notice(params) : params.query(params.args);
 }
 
 async function notice({ model, operation, args, query }: HookParams): Promise<unknown> {

@@ -8,14 +8,14 @@ const DEPTH = 200;
  * continues over each `await`. An async context would slow down every promise of every transaction, even without locks.
  * Misses callers behind something that is not awaited, such as an event or an observable.
  */
-export function standsInTransaction(): boolean {
+export function isInsideTransaction(): boolean {
   const { stackTraceLimit, prepareStackTrace } = Error;
   const seen: { stack?: unknown } = {};
   try {
     Error.stackTraceLimit = DEPTH;
     // Function names only: formatting the stack would also look up lines and source maps.
     Error.prepareStackTrace = (_, frames) => frames.some((frame) => frame.getFunctionName() === RUNS_THE_FUNCTION);
-    Error.captureStackTrace(seen, standsInTransaction);
+    Error.captureStackTrace(seen, isInsideTransaction);
     return seen.stack === true;
   } catch {
     // `--frozen-intrinsics` forbids these assignments.

@@ -13,7 +13,7 @@ const PART = /[()]\s*(?:insert\s+into|delete\s+from|merge\s+into|update\b.*?\bse
  * Whether raw SQL writes: by its first word, under EXPLAIN ANALYZE, or in WITH. A function that writes is not
  * recognized.
  */
-export function saysThatItWrites(sql: string): boolean {
+export function isRawWrite(sql: string): boolean {
   let text = sql.replaceAll(NOISE, ' ');
   // Block comments nest: each round removes the innermost ones.
   for (let longer = ''; longer !== text; ) {

@@ -116,7 +116,7 @@ function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string
  * Marks an operation that this package itself runs, so that the hook passes it. Operations that another extension
  * starts meanwhile still count as the caller's.
  */
-interface Own {
+interface OwnOperation {
   readonly model: string;
   readonly name: string;
   sent: boolean;
@@ -144,7 +144,7 @@ class WriteHooks {
 
   #onWrite({ model = '', operation: name, args, query }: HookParams): Promise<unknown> {
     const [hook, tx] = [this.#hook, this.#tx];
-    const own = scopeWith('own')?.inside.own as Own | undefined;
+    const own = scopeWith('own')?.inside.own as OwnOperation | undefined;
     const isOwn = own !== undefined && !own.sent && own.model === model && own.name === name;
     if (isOwn) own.sent = true;
     if (hook === undefined || tx === undefined || isOwn) return query(args);
@@ -154,7 +154,7 @@ class WriteHooks {
       args,
       send: (sent) => query(sent),
       run: (other, otherName, sent) =>
-        new Scope({ own: { model: other, name: otherName, sent: false } satisfies Own }).run(
+        new Scope({ own: { model: other, name: otherName, sent: false } satisfies OwnOperation }).run(
           async () => await tx[lower(other)]?.[otherName]?.(sent),
         ),
     });

@@ -45,7 +45,7 @@ export interface RedisStoreOptions {
 
 const OFFER_TIME = 1_000;
 /** A subscription that never fires. */
-const DEAF: Watch = { close: () => {}, hears: false };
+const NO_WAKE_UPS: Watch = { close: () => {}, hears: false };
 /** COUNT of each SCAN in `list`. */
 const SCAN_STEP = '1000';
 
@@ -53,7 +53,7 @@ const SCAN_STEP = '1000';
 interface OpenedStore {
   readonly nodes: Nodes;
   readonly pubsub: PubSub;
-  readonly asking: CommandSender;
+  readonly sender: CommandSender;
   readonly subscriber: Subscriber;
 }
 
@@ -84,8 +84,8 @@ export class RedisStore implements LeaseStore {
   #begin(): OpenedStore {
     const nodes = nodesOf(this.#redis);
     const pubsub = this.#options.pubsub ?? nodes.pubsub;
-    const asking = new CommandSender(this.#redis, nodes, this.#options.commandTimeout);
-    return { nodes, pubsub, asking, subscriber: new Subscriber(nodes, pubsub, this.#receiver, this.#emit) };
+    const sender = new CommandSender(this.#redis, nodes, this.#options.commandTimeout);
+    return { nodes, pubsub, sender, subscriber: new Subscriber(nodes, pubsub, this.#receiver, this.#emit) };
   }
 
   get #nodes(): Nodes {
@@ -96,22 +96,22 @@ export class RedisStore implements LeaseStore {
     return this.#opened.pubsub;
   }
 
-  get #asking(): CommandSender {
-    return this.#opened.asking;
+  get #sender(): CommandSender {
+    return this.#opened.sender;
   }
 
   get reach(): Reach {
-    return this.#asking.reach;
+    return this.#sender.reach;
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
     // Keep these references: the answer may come after `close`, and must not open the store again.
-    const { asking, nodes, pubsub } = this.#opened;
+    const { sender, nodes, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
-    const { connection } = asking;
-    const time = connection ? await asking.connected(connection, atMost) : atMost;
+    const { connection } = sender;
+    const time = connection ? await sender.connected(connection, atMost) : atMost;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const [reply, present, process] = await asking
+    const [reply, present, process] = await sender
       .runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], time)
       .catch((error: unknown) => {
         if (nodes.resends && !isReply(error)) this.#unanswered.add(holder);
@@ -150,26 +150,26 @@ export class RedisStore implements LeaseStore {
 
   async yield(claim: Claim): Promise<boolean> {
     const kept = (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
-    if (!kept) this.#unanswered.over(claim.holder, () => this.#giveBack(claim));
+    if (!kept) this.#unanswered.onReleased(claim.holder, () => this.#sendRelease(claim));
     return kept;
   }
 
   async release(claim: Claim, quietly = false): Promise<void> {
     try {
-      await this.#giveBack(claim, quietly);
+      await this.#sendRelease(claim, quietly);
     } finally {
-      this.#unanswered.over(claim.holder, () => this.#giveBack(claim, quietly));
+      this.#unanswered.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
     }
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
-    if (this.#options.wakeUps === false) return DEAF;
+    if (this.#options.wakeUps === false) return NO_WAKE_UPS;
     return await this.#opened.subscriber.listen(this.#names(key).wake, wake);
   }
 
   async hint({ key, holder }: Claim): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    if (wake !== '') await this.#asking.runScript(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
+    if (wake !== '') await this.#sender.runScript(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -180,7 +180,7 @@ export class RedisStore implements LeaseStore {
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting, alien, process] = await this.#asking.runScript(
+    const [holder, expiresIn, waiting, alien, process] = await this.#sender.runScript(
       scripts.inspect,
       [lease, queue],
       [],
@@ -204,11 +204,11 @@ export class RedisStore implements LeaseStore {
     const own = this.#redis.options?.keyPrefix ?? '';
     const seen = new Set<string>();
     const states: KeyState[] = [];
-    for (const master of await this.#asking.bounded(this.#nodes.masters())) {
+    for (const master of await this.#sender.bounded(this.#nodes.masters())) {
       let cursor = '0';
       do {
         const scan = master.scan(cursor, 'MATCH', `${escaped(own + keyPrefix)}{*`, 'COUNT', SCAN_STEP);
-        const [next, names] = await this.#asking.bounded(scan);
+        const [next, names] = await this.#sender.bounded(scan);
         const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
         const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
         for (const key of fresh) seen.add(key);
@@ -232,15 +232,15 @@ export class RedisStore implements LeaseStore {
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
-    open?.asking.close();
+    open?.sender.close();
     open?.subscriber.close();
     open?.nodes.close();
   }
 
-  async #giveBack({ key, holder }: Claim, quietly = false): Promise<void> {
+  async #sendRelease({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
-    await this.#asking.runScript(scripts.release, [lease, queue], [...args]);
+    await this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */
@@ -278,7 +278,7 @@ export class RedisStore implements LeaseStore {
         const { sha1, keys } = scripts.extend;
         pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
       }
-      const replies = await this.#asking.bounded(pipeline.exec(), atMost);
+      const replies = await this.#sender.bounded(pipeline.exec(), atMost);
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
       return claims.map(() => presentable(error));
@@ -307,7 +307,7 @@ export class RedisStore implements LeaseStore {
     args: NoInfer<Args>,
     atMost?: number,
   ): Promise<number> {
-    return Number(await this.#asking.runScript(script, keys, args, atMost));
+    return Number(await this.#sender.runScript(script, keys, args, atMost));
   }
 }
 

@@ -16,7 +16,7 @@ export class Unanswered {
   }
 
   /** Called when the holder has released the lease. Repeats the release, so that a late acquire is undone. */
-  over(holder: string, release: () => Promise<unknown>): void {
+  onReleased(holder: string, release: () => Promise<unknown>): void {
     if (this.#holders.delete(holder)) releaseAgain(release, LATEST);
   }
 }

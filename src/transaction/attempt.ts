@@ -162,7 +162,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** Called when the database client has ended its transaction. */
   #onEnd(error: unknown): void {
-    this.#entry.over();
+    this.#entry.onTransactionEnded();
     if (this.#phase === 'committing') return;
     this.#alarm.stop();
     const why = this.#refused ? this.#refused.error : (this.#operations?.named(error) ?? error);

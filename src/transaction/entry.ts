@@ -86,7 +86,7 @@ export class Entry<Tx> {
   }
 
   /** Called when the database client has ended its transaction. Without a connection, nothing was begun by it. */
-  over(): void {
+  onTransactionEnded(): void {
     // BEGIN was sent with the previous turn's COMMIT, so the connection still has to be cleaned up.
     if (this.connection === undefined) this.#over?.abandon();
   }

@@ -15,7 +15,7 @@ type ServerProbe = Pick<Database<unknown>, 'rescue' | 'isUnavailable'>;
  * not all connect to a starting server.
  */
 export class Outage {
-  #asking: Promise<void> | undefined;
+  #probing: Promise<void> | undefined;
   #waiting = 0;
   #pause = FIRST_PAUSE;
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -24,15 +24,15 @@ export class Outage {
   async wait(database: ServerProbe, abort: LazyAbort, deadline: Deadline): Promise<void> {
     this.#waiting++;
     try {
-      this.#asking ??= this.#ask(database);
-      await abort.race(within(this.#asking, deadline.remaining));
+      this.#probing ??= this.#probe(database);
+      await abort.race(within(this.#probing, deadline.remaining));
     } finally {
       this.#waiting--;
     }
   }
 
   /** Probes until the server answers, with or without an error, or until no caller waits. */
-  async #ask({ rescue, isUnavailable }: ServerProbe): Promise<void> {
+  async #probe({ rescue, isUnavailable }: ServerProbe): Promise<void> {
     if (now() - this.#endedAt > SAME_OUTAGE) this.#pause = FIRST_PAUSE;
     let isAway = true;
     while (isAway && this.#waiting > 0) {
@@ -41,6 +41,6 @@ export class Outage {
       isAway = await rescue('SELECT 1', []).then(() => false, isUnavailable);
     }
     this.#endedAt = now();
-    this.#asking = undefined;
+    this.#probing = undefined;
   }
 }

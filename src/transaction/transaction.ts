@@ -13,7 +13,7 @@ const MOST_DISCONNECTS = 3;
 /** Pauses before the work runs again double from the first to the longest, with jitter; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
-/** Pause before an admission that Postgres cancelled is sent again; the cancel may have come at once; milliseconds. */
+/** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
 const CANCELED_PAUSE = 50;
 /** SQLSTATEs for a missing schema, function or table, or a missing right to use it. */
 export const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
@@ -24,7 +24,7 @@ const BLOCKED =
   ": another transaction has its row in Postgres: a former holder's, or one that this client may not end, " +
   'of another waiting room (another keyPrefix, or work without Redis) or of another role';
 const CANCELED =
-  ': Postgres cancelled its admission. If the role has a `statement_timeout` shorter than the wait for the ' +
+  ': Postgres cancelled its admission. If a `statement_timeout` of the role is shorter than the wait for the ' +
   "key's row, raise it to a second";
 
 /**

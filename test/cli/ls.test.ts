@@ -164,8 +164,12 @@ describeWithShop('ls', () => {
 
   test.each([
     ['no objects', '', 'npx fenced-lock init'],
-    ['no right to them', 'REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC', 'may not use what is in the schema'],
-    ['not all of them', 'DROP FUNCTION fenced_lock.last_admission', 'has not all of fenced_lock'],
+    [
+      'no right to them',
+      'REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC',
+      'may not use the schema fenced_lock or an object in it',
+    ],
+    ['not all of them', 'DROP FUNCTION fenced_lock.last_admission', 'lacks objects of fenced_lock'],
   ])('a database with %s', async (_, sql, message) => {
     const operator = new Operator(shop);
     await using held = await operator.client().$lock('stock:1');

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
 import { startSentinelGroup } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
@@ -34,15 +35,16 @@ describeWithShop('a Redis URL', () => {
   });
 
   test('with a database that the server does not have is refused, whatever would be done in another one', async () => {
+    const key = `stock:${randomUUID()}`;
     const operator = new Operator(shop);
     const client = operator.client();
-    await using handle = await client.$lock('stock:1');
+    await using handle = await client.$lock(key);
     const env = { REDIS_URL: `${inject('redis').url}/99999` };
     const message = expect.stringMatching(/Redis at \S+: ERR .*(DB|database) index/i);
-    for (const command of [['ls'], ['unlock', 'stock:1']]) {
+    for (const command of [['ls'], ['unlock', key]]) {
       expect(await operator.runWith(env, ...command)).toMatchObject({ code: 1, err: message });
     }
-    expect((await client.$locks.inspect('stock:1')).token).toBe(handle.token);
+    expect((await client.$locks.inspect(key)).token).toBe(handle.token);
     const found = findings(await operator.runWith(env, 'doctor', '--json'));
     expect(found.filter(({ server }) => server === 'redis')).toMatchObject([{ check: 'connection', message }]);
   });

@@ -86,7 +86,7 @@ describeWithShop('unlock, where it is refused', () => {
     await shop.redis().call('ACL', 'DELUSER', 'cli-unlock');
     expect(ran).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/token of \S+ is \d+ now, .* its lease was not taken: Redis at \S+: .*user/),
+      err: expect.stringMatching(/token of \S+ is \d+ now, .* the lease was not taken: Redis at \S+: .*user/),
     });
     expect(ran.err).toContain(`is ${after.token} now`);
     expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);

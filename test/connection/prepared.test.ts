@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { PgLine, type PgPool } from '../../src/connection/pg-line.js';
+import { type PgPool, PooledConnection } from '../../src/connection/pooled-connection.js';
 import { NotRun, type Statement, type StatementResult } from '../../src/database/database.js';
 
 /** Fails in the server once it has been parsed. */
@@ -23,12 +23,12 @@ describe('a statement with a name', () => {
       };
     });
     const from = pool as unknown as PgPool;
-    const line = async () => new PgLine(await from.connect(), from);
+    const line = async () => new PooledConnection(await from.connect(), from);
     /** In a flight of its own, on a connection that goes back behind it. */
     async function ask(statement: Statement): Promise<StatementResult | undefined> {
       const own = await line();
-      const [reply] = own.fly([statement]);
-      own.giveBack();
+      const [reply] = own.sendFlight([statement]);
+      own.returnToPool();
       return await reply?.promise;
     }
     return { pool, parsed, line, ask };
@@ -41,7 +41,7 @@ describe('a statement with a name', () => {
     const first = await line();
     expect(await ask(divide('12'))).toEqual(TWELFTH);
     expect(parsed).toEqual(['divide', 'divide']);
-    first.giveBack();
+    first.returnToPool();
   });
 
   test('that failed on its first use is parsed again, and its name is not taken', async () => {
@@ -70,7 +70,7 @@ describe('a statement with a name', () => {
       await expect(ask(divide('12'))).rejects.toBeInstanceOf(NotRun);
       const first = await line();
       expect(await ask(divide('12'))).toEqual(TWELFTH);
-      first.giveBack();
+      first.returnToPool();
       expect(await ask(divide('12'))).toEqual(TWELFTH);
       expect(parsed).toEqual(['', '']);
     },
@@ -79,10 +79,10 @@ describe('a statement with a name', () => {
   test('behind one that failed has not been parsed, and is the next time', async () => {
     const { parsed, line, ask } = noting();
     const own = await line();
-    const [failed, skipped] = own.fly([{ text: 'SELECT 1 / 0', values: [] }, divide('12')]);
+    const [failed, skipped] = own.sendFlight([{ text: 'SELECT 1 / 0', values: [] }, divide('12')]);
     await expect(failed?.promise).rejects.toMatchObject({ code: '22012' });
     await expect(skipped?.promise).rejects.toMatchObject({ constructor: NotRun, cause: { code: '22012' } });
-    own.giveBack();
+    own.returnToPool();
     expect(await ask(divide('12'))).toEqual(TWELFTH);
     expect(parsed).toEqual(['', 'divide', 'divide']);
   });

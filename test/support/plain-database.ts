@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { PgConnection } from '../../src/connection/pg-connection.js';
-import { PgLine, type PgPool, type PgResult } from '../../src/connection/pg-line.js';
+import { type PgPool, type PgResult, PooledConnection } from '../../src/connection/pooled-connection.js';
 import type { Database, OpeningOptions } from '../../src/database/database.js';
 
 /** What the work does to the database: statements over its one connection. */
@@ -50,5 +50,5 @@ export function plainDatabase(pool: pg.Pool, rescue: pg.Pool): Database<PlainTx>
 }
 
 async function connect(pool: PgPool, over: PgConnection | undefined): Promise<PgConnection> {
-  return over ?? new PgConnection(new PgLine(await pool.connect(), pool));
+  return over ?? new PgConnection(new PooledConnection(await pool.connect(), pool));
 }

@@ -39,7 +39,7 @@ export async function mastersOf(
   });
 }
 
-/** The master of a key, as far as the Cluster has told. */
+/** The master of a key, as far as the Cluster's slot map is known. */
 export function masterOf(cluster: Cluster, keyPrefix: string, key?: string): string | undefined {
   if (key === undefined) return undefined;
   const { lease } = namesOf(`${cluster.options.keyPrefix ?? ''}${keyPrefix}`, key);

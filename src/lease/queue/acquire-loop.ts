@@ -70,9 +70,9 @@ export class AcquireLoop {
   #placeDeadline = new Deadline(0);
 
   /** @param first returns the caller that would get the lease next; `undefined` when all callers have given up. */
-  constructor(key: string, means: AcquireDependencies, first: () => Waiter | undefined) {
+  constructor(key: string, dependencies: AcquireDependencies, first: () => Waiter | undefined) {
     this.#key = key;
-    this.#dependencies = means;
+    this.#dependencies = dependencies;
     this.#first = first;
   }
 
@@ -114,14 +114,14 @@ export class AcquireLoop {
 
   /**
    * Looks, subscribes and waits for the confirmation, looks again and enters the store's queue, then sleeps. The second
-   * look sees each release before it. Each later release sends a message. A lost message costs time only.
+   * look sees every earlier release, and every later release sends a message. A lost message costs time only.
    *
    * Resolves to `undefined` when all callers have given up.
    */
   async acquire(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
     this.#offered = false;
-    let known = false;
+    let isKnownToStore = false;
     let isElsewhere = false;
     let leaseTime = 0;
     let pause = FIRST_PAUSE;
@@ -185,7 +185,7 @@ export class AcquireLoop {
         this.#inFlightSince = Number.POSITIVE_INFINITY;
       }
       const asked = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
-      known ||= asked || this.#watch !== undefined;
+      isKnownToStore ||= asked || this.#watch !== undefined;
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
       if (this.#first() === undefined) break;
@@ -198,7 +198,7 @@ export class AcquireLoop {
     }
     // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost
     // reply.
-    if (known) this.#dependencies.release({ key: this.#key, holder: this.#holder, leaseTime });
+    if (isKnownToStore) this.#dependencies.release({ key: this.#key, holder: this.#holder, leaseTime });
     return undefined;
   }
 

@@ -1,4 +1,4 @@
-/** Captured at import, because tests of users replace the globals with fake timers. */
+/** Captured at import, because a user's tests may replace the globals with fake timers. */
 const { setImmediate: soon, clearImmediate: notSoon } = globalThis;
 
 const lingering = new Set<Lingering>();

@@ -39,8 +39,8 @@ export interface QueueDependencies extends AcquireDependencies {
  * - `idle`: no caller. A caller enters: `acquiring`.
  * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `idle`.
  * - `holding`: a caller has its turn. The turn ends: `holding`, if the lease passes to the next caller; `yielding`, if
- *   another process comes first or the lease does not suit the next caller; `lingering`, if no caller waits and the next
- *   one is expected at once; otherwise the lease is released, and the queue is `acquiring` or `idle`.
+ *   another process comes first or the lease does not suit the next caller; `lingering`, if no caller waits and the
+ *   next one is expected at once; otherwise the lease is released, and the queue is `acquiring` or `idle`.
  * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn. A caller enters: `holding`.
  *   Otherwise the lease is released: `idle`.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.

@@ -1,7 +1,7 @@
 import { type Deadline, now, sleep } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
-import { Recent } from '../../base/recent.js';
+import { RecentKeys } from '../../base/recent-keys.js';
 import { Lease } from '../lease.js';
 import { Releases } from '../releases.js';
 import type { Renewal } from '../renewal.js';
@@ -14,13 +14,11 @@ import type { Turn } from './turn.js';
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;
 /** Pause between two looks while wake-ups do not arrive; milliseconds. */
-const DEAF_REST = 250;
+const DEFAULT_POLL_DELAY = 250;
 
 /** How long a key counts as contended after a caller had to wait for it; milliseconds. */
 const BUSY_TIME = 1_000;
-/**
- * If a caller comes for a key within this time after its release, callers come one right after the other; milliseconds.
- */
+/** A caller that enters within this time after a release counts as following the last one directly; milliseconds. */
 const RETURN_TIME = 1;
 const MOST_KEYS = 1_000;
 
@@ -41,9 +39,9 @@ export class WaitingRoom {
   readonly #byKey = new Map<string, LocalQueue>();
   readonly #queues = new Set<LocalQueue>();
   /** Keys that callers had to wait for lately. */
-  readonly #recentlyContended = new Recent(MOST_KEYS);
+  readonly #recentlyContended = new RecentKeys(MOST_KEYS);
   /** Keys that have just been released. */
-  readonly #recentlyReleased = new Recent(MOST_KEYS);
+  readonly #recentlyReleased = new RecentKeys(MOST_KEYS);
   readonly #notAdmitted = new Set<() => void>();
   #operations = 0;
   readonly #releases: Releases;
@@ -51,7 +49,7 @@ export class WaitingRoom {
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
-    const { fairness, maxLocalHandovers, name, rest = fixed(DEAF_REST) } = options;
+    const { fairness, maxLocalHandovers, name, rest = fixed(DEFAULT_POLL_DELAY) } = options;
     this.#strict = fairness === 'strict';
     this.#releases = new Releases(store, emit, {
       mayTryAgain: () => !this.#closing,

@@ -56,7 +56,7 @@ export class QuorumNode {
     const failure = this.#failure ?? new Error(`it was not asked${this.#reach}`);
     if (this.#failure === undefined) {
       this.#settle(failure);
-      // Probe at once when the client is connected again; the client tells when.
+      // Probe at once when the client is connected again; `reach` shows when.
       this.#probePause = new Deadline(0);
     }
     // Do not probe while the client is disconnected: the commands would pile up in its queue.

@@ -19,7 +19,7 @@ const LINGER = 2_000;
 export type PubSub = 'sharded' | 'classic';
 
 /** Settings that depend on the topology. */
-export interface Manner {
+export interface SubscriberSettings {
   readonly pubsub: PubSub;
   /** Milliseconds between two pings. */
   readonly pingEvery: number;
@@ -70,7 +70,12 @@ export class SubscriberConnection {
   #pinging: Timer | undefined;
   #closing: Timer | undefined;
 
-  constructor(client: RedisSubscriberClient, { pubsub, pingEvery }: Manner, emit: Emit, hooks: SubscriberHooks) {
+  constructor(
+    client: RedisSubscriberClient,
+    { pubsub, pingEvery }: SubscriberSettings,
+    emit: Emit,
+    hooks: SubscriberHooks,
+  ) {
     this.#client = client;
     this.#hooks = hooks;
     this.#emit = emit;
@@ -83,7 +88,7 @@ export class SubscriberConnection {
       if (this.#closed) return;
       emit({ type: 'subscriber-down', error: presentable(error) });
       // After a moved slot, ioredis 5 may match answers to the wrong commands, so close the connection.
-      if (this.#up) this.#break();
+      if (this.#up) this.#destroyStream();
     });
     client.on('ready', () => {
       if (this.#closed) return;
@@ -104,7 +109,7 @@ export class SubscriberConnection {
   /** Marks the connection as in use until `leave`. */
   use(name: string): void {
     this.#closing?.stop();
-    if (this.#names.size === 0) this.#pingSoon();
+    if (this.#names.size === 0) this.#schedulePing();
     this.#client.stream?.ref();
     this.#names.add(name);
   }
@@ -164,7 +169,7 @@ export class SubscriberConnection {
   }
 
   /** The `disconnect` of ioredis waits for the server, which may be the one that does not answer. */
-  #break(): void {
+  #destroyStream(): void {
     this.#client.stream?.destroy();
   }
 
@@ -172,7 +177,7 @@ export class SubscriberConnection {
     return (await within(this.#client.ping(), PONG_TIME).catch(() => undefined)) === OVERDUE;
   }
 
-  #pingSoon(): void {
+  #schedulePing(): void {
     this.#pinging?.stop();
     this.#pinging = after(this.#pingEvery, () => void this.#ping()).unref();
   }
@@ -184,9 +189,9 @@ export class SubscriberConnection {
     if (silent && !this.#closed && this.#client.stream === stream) {
       this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
       this.#connectingSince = now();
-      this.#break();
+      this.#destroyStream();
     }
-    if (this.#names.size > 0 && !this.#closed) this.#pingSoon();
+    if (this.#names.size > 0 && !this.#closed) this.#schedulePing();
   }
 }
 

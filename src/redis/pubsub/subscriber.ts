@@ -3,7 +3,7 @@ import type { Emit, FencedLockEvent } from '../../base/events.js';
 import type { WakeUp, Watch } from '../../lease/store.js';
 import { isRedirection, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
-import { type Manner, type PubSub, SubscriberConnection } from './subscriber-connection.js';
+import { type PubSub, SubscriberConnection, type SubscriberSettings } from './subscriber-connection.js';
 
 /** How long a server may take to confirm a subscription; milliseconds. */
 const ANSWER_TIME = 2_000;
@@ -40,25 +40,25 @@ const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
  */
 export class Subscriber {
   readonly #nodes: Nodes;
-  readonly #manner: Manner;
+  readonly #manner: SubscriberSettings;
   /**
    * The suffix of the channel that only this process subscribes to. The subscription shows that the process is alive.
    */
-  readonly #own: string;
+  readonly #receiverSuffix: string;
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
   readonly #connections = new Map<string, SubscriberConnection>();
   /**
    * Addresses of servers that were already reported as failed: each retry and each new caller would report them again.
    */
-  readonly #unheard = new Set<string>();
+  readonly #reported = new Set<string>();
   #repairing: Timer | undefined;
   #stopListening: (() => void) | undefined;
 
   constructor(nodes: Nodes, pubsub: PubSub, receiver: string, emit: Emit) {
     this.#nodes = nodes;
     this.#manner = { pubsub, pingEvery: nodes.pingEvery };
-    this.#own = `:${receiver}`;
+    this.#receiverSuffix = `:${receiver}`;
     this.#emit = emit;
   }
 
@@ -74,7 +74,7 @@ export class Subscriber {
     } catch (refusal) {
       const error = presentable(refusal);
       const address = this.#nodes.addressOf(name);
-      if (address !== undefined && this.#channels.has(name)) this.#tell(address, { type: 'subscriber-down', error });
+      if (address !== undefined && this.#channels.has(name)) this.#report(address, { type: 'subscriber-down', error });
       close();
       throw error;
     }
@@ -90,7 +90,7 @@ export class Subscriber {
     for (const channel of this.#channels.values()) channel.refuse(new Error('The client was closed'));
     this.#channels.clear();
     for (const connection of [...this.#connections.values()]) connection.close();
-    this.#rest();
+    this.#stopAll();
   }
 
   #add(name: string): Channel {
@@ -113,11 +113,11 @@ export class Subscriber {
     if (this.#channels.get(name) !== channel) return;
     this.#channels.delete(name);
     this.#leave(name, channel);
-    if (this.#channels.size === 0) this.#rest();
+    if (this.#channels.size === 0) this.#stopAll();
   }
 
   /** Called when there are no channels: stops the timer and the listener. */
-  #rest(): void {
+  #stopAll(): void {
     this.#repairing?.stop();
     this.#repairing = undefined;
     this.#stopListening?.();
@@ -137,15 +137,15 @@ export class Subscriber {
       connection?.use(name);
     }
     if (channel.heard) return;
-    this.#repairSoon();
-    if (connection?.up && channel.asked === undefined) void this.#ask(name, channel, connection);
+    this.#scheduleRepair();
+    if (connection?.up && channel.asked === undefined) void this.#subscribe(name, channel, connection);
   }
 
-  async #ask(name: string, channel: Channel, connection: SubscriberConnection): Promise<void> {
+  async #subscribe(name: string, channel: Channel, connection: SubscriberConnection): Promise<void> {
     const asked = {};
     channel.asked = asked;
     try {
-      await connection.subscribe(name, name + this.#own);
+      await connection.subscribe(name, name + this.#receiverSuffix);
     } catch (error) {
       if (channel.asked !== asked) return;
       channel.asked = undefined;
@@ -156,8 +156,8 @@ export class Subscriber {
     if (channel.asked !== asked) return;
     channel.asked = undefined;
     channel.heard = true;
-    for (const address of this.#unheard) {
-      if (this.#connections.get(address) === connection) this.#unheard.delete(address);
+    for (const address of this.#reported) {
+      if (this.#connections.get(address) === connection) this.#reported.delete(address);
     }
     channel.confirm();
     if (channel.known) this.#wake(name);
@@ -166,18 +166,18 @@ export class Subscriber {
 
   #leave(name: string, channel: Channel): void {
     const connection = channel.at;
-    this.#lose(channel);
+    this.#markUnsubscribed(channel);
     channel.at = undefined;
-    connection?.leave(name, name, name + this.#own);
+    connection?.leave(name, name, name + this.#receiverSuffix);
   }
 
-  #lose(channel: Channel): void {
+  #markUnsubscribed(channel: Channel): void {
     channel.heard = false;
     channel.asked = undefined;
   }
 
   /** Tries again until all channels are subscribed: no event may tell that the topology has changed. */
-  #repairSoon(): void {
+  #scheduleRepair(): void {
     this.#repairing ??= after(REPAIR_EVERY, () => {
       this.#repairing = undefined;
       if ([...this.#channels.values()].every(({ heard }) => heard)) return;
@@ -199,7 +199,7 @@ export class Subscriber {
     const connection: SubscriberConnection = new SubscriberConnection(
       client,
       this.#manner,
-      (event) => this.#tell(address, event),
+      (event) => this.#report(address, event),
       {
         heard: (channel, message) => this.#wake(channel, message),
         up: () => this.#placeAll(),
@@ -215,9 +215,9 @@ export class Subscriber {
     return connection;
   }
 
-  #tell(address: string, event: FencedLockEvent): void {
-    if (this.#unheard.has(address)) return;
-    this.#unheard.add(address);
+  #report(address: string, event: FencedLockEvent): void {
+    if (this.#reported.has(address)) return;
+    this.#reported.add(address);
     this.#emit(event);
   }
 
@@ -227,10 +227,10 @@ export class Subscriber {
    */
   #lost(connection: SubscriberConnection): void {
     const lost = [...this.#channels].filter(([, { at }]) => at === connection);
-    for (const [, channel] of lost) this.#lose(channel);
+    for (const [, channel] of lost) this.#markUnsubscribed(channel);
     if (lost.length === 0) return;
     this.#nodes.refreshTopology();
-    this.#repairSoon();
+    this.#scheduleRepair();
     for (const [name, { known }] of lost) if (known) this.#wake(name);
   }
 

@@ -8,34 +8,34 @@ import { listen } from '../listen.js';
 export class Revival {
   readonly #redis: RedisClient;
   readonly #ends: ReadonlyArray<() => void>;
-  #onItsWay: boolean;
-  #cutShort = false;
+  #isConnecting: boolean;
+  #wasInterrupted = false;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
-    this.#onItsWay = redis.status === 'connecting';
+    this.#isConnecting = redis.status === 'connecting';
     const arrives = () => {
-      this.#onItsWay = false;
+      this.#isConnecting = false;
     };
     this.#ends = [
       listen(redis, 'connecting', () => {
-        this.#onItsWay = true;
-        this.#cutShort = false;
+        this.#isConnecting = true;
+        this.#wasInterrupted = false;
       }),
       listen(redis, 'connect', arrives),
       listen(redis, 'close', arrives),
       listen(redis, 'end', () => {
         // A private field of ioredis, set only by a `disconnect` of the owner.
         const { manuallyClosing } = redis as { readonly manuallyClosing?: boolean };
-        this.#cutShort = this.#onItsWay && manuallyClosing !== true;
-        this.#onItsWay = false;
+        this.#wasInterrupted = this.#isConnecting && manuallyClosing !== true;
+        this.#isConnecting = false;
       }),
     ];
   }
 
   /** Called when the client is needed. */
   revive(): void {
-    if (this.#cutShort && this.#redis.status === 'end') this.#redis.connect().catch(() => {});
+    if (this.#wasInterrupted && this.#redis.status === 'end') this.#redis.connect().catch(() => {});
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 import { now } from './clock.js';
 
 /** Names that were noted lately, each for a time. Beyond the maximum number, the oldest are dropped. */
-export class Recent {
+export class RecentKeys {
   readonly #until = new Map<string, number>();
   readonly #most: number;
 

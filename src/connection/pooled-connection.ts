@@ -1,6 +1,6 @@
 import type { Reply } from '../base/reply.js';
 import type { Statement, StatementResult } from '../database/database.js';
-import { type Departure, type FlightClass, flightClass, type QueryClass } from './flight.js';
+import { type FlightClass, type FlightContext, flightClass, type QueryClass } from './flight.js';
 import type { Parsing } from './messages.js';
 import { Prepared } from './prepared.js';
 
@@ -35,7 +35,7 @@ const preparedOf = new WeakMap<PgPool, Prepared>();
  * A pooled connection, from when it leaves the pool until it goes back. Several transactions may follow each other on
  * it.
  */
-export class PgLine implements Departure {
+export class PooledConnection implements FlightContext {
   readonly #client: PgClient;
   readonly #prepared: Prepared;
   readonly #pool: PgPool;
@@ -44,9 +44,9 @@ export class PgLine implements Departure {
   #inFlight = 0;
   #broken = false;
   /** Whether a flight has failed, so that the transaction status is unknown. */
-  #isUnsure = false;
-  #leaving = false;
-  #back = false;
+  #isStatusUnknown = false;
+  #isReturning = false;
+  #isReleased = false;
 
   constructor(client: PgClient, pool: PgPool) {
     this.#client = client;
@@ -63,7 +63,7 @@ export class PgLine implements Departure {
     return this.#client;
   }
 
-  get isWanted(): boolean {
+  get isWaitedFor(): boolean {
     return this.#pool.waitingCount > 0 || this.#pool.ending;
   }
 
@@ -72,7 +72,7 @@ export class PgLine implements Departure {
   }
 
   /** Sends the statements in one write. */
-  fly(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
+  sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
     this.#inFlight++;
     const flight = new this.#Flight(statements, this);
     this.#client.query(flight);
@@ -83,8 +83,8 @@ export class PgLine implements Departure {
     return this.#prepared.parsingOf(this.#client, statement);
   }
 
-  learn(name: string): void {
-    this.#prepared.learn(this.#client, name);
+  markPrepared(name: string): void {
+    this.#prepared.markPrepared(this.#client, name);
   }
 
   errorOf(error: unknown): unknown {
@@ -99,45 +99,45 @@ export class PgLine implements Departure {
 
   async rollback(): Promise<void> {
     await this.send({ text: 'ROLLBACK' });
-    this.#isUnsure = false;
+    this.#isStatusUnknown = false;
   }
 
   /**
    * Returns the connection to the pool when everything in flight is answered. Closes it instead if it is not usable.
    */
-  giveBack(): void {
-    if (this.#leaving) return;
-    this.#leaving = true;
-    if (this.#inFlight === 0) this.#settle();
+  returnToPool(): void {
+    if (this.#isReturning) return;
+    this.#isReturning = true;
+    if (this.#inFlight === 0) this.#finishReturn();
   }
 
   destroy(): void {
     this.#broken = true;
-    this.#leave();
+    this.#releaseClient();
   }
 
   onEnd(failed: boolean): void {
     this.#inFlight--;
     // Two failures in a row: the connection is broken, it was not a statement that failed.
-    this.#broken ||= failed && this.#isUnsure;
-    this.#isUnsure = failed;
-    if (this.#leaving && this.#inFlight === 0) this.#settle();
+    this.#broken ||= failed && this.#isStatusUnknown;
+    this.#isStatusUnknown = failed;
+    if (this.#isReturning && this.#inFlight === 0) this.#finishReturn();
   }
 
   /** After an error, pg updates the status only with the next answer. A flight without statements gets one. */
-  #settle(): void {
-    if (this.#isUnsure && !this.#broken) this.fly([]);
-    else this.#leave();
+  #finishReturn(): void {
+    if (this.#isStatusUnknown && !this.#broken) this.sendFlight([]);
+    else this.#releaseClient();
   }
 
   readonly #onError = (): void => {
     this.#broken = true;
-    if (this.#leaving) this.#leave();
+    if (this.#isReturning) this.#releaseClient();
   };
 
-  #leave(): void {
-    if (this.#back) return;
-    this.#back = true;
+  #releaseClient(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
     this.#client.removeListener('error', this.#onError);
     // Never return it inside a transaction: the pool's next user would commit that transaction.
     const whole = !this.#broken && (this.status === 'I' || this.status === undefined);

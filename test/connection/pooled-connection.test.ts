@@ -1,21 +1,22 @@
 import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
-import { PgLine, type PgPool } from '../../src/connection/pg-line.js';
+import { type PgPool, PooledConnection } from '../../src/connection/pooled-connection.js';
 import { NotRun, type Statement } from '../../src/database/database.js';
 import { eventually } from '../support/eventually.js';
 
 const statement = (text: string) => ({ text, values: [] });
 
 /** Each as a promise. */
-const fly = (own: PgLine, statements: readonly Statement[]) => own.fly(statements).map(({ promise }) => promise);
+const fly = (own: PooledConnection, statements: readonly Statement[]) =>
+  own.sendFlight(statements).map(({ promise }) => promise);
 
 describe('a connection of the pool, in the hands of locks', () => {
   const pool = new pg.Pool({ connectionString: inject('postgres').admin, max: 1 });
   afterAll(() => pool.end());
 
-  async function line(): Promise<PgLine> {
+  async function line(): Promise<PooledConnection> {
     const from = pool as unknown as PgPool;
-    return new PgLine(await from.connect(), from);
+    return new PooledConnection(await from.connect(), from);
   }
 
   const pidOf = async () => (await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
@@ -34,7 +35,7 @@ describe('a connection of the pool, in the hands of locks', () => {
       { rows: [['2']], tag: 'SELECT 1' },
       { rows: [], tag: 'COMMIT' },
     ]);
-    own.giveBack();
+    own.returnToPool();
   });
 
   test('runs nothing behind a statement that failed, which might be its BEGIN', async () => {
@@ -46,7 +47,7 @@ describe('a connection of the pool, in the hands of locks', () => {
     ]);
     await expect(begin).rejects.toMatchObject({ code: '42601' });
     await expect(insert).rejects.toBeInstanceOf(NotRun);
-    own.giveBack();
+    own.returnToPool();
     expect((await pool.query('SELECT * FROM written')).rows).toEqual([]);
   });
 
@@ -54,21 +55,21 @@ describe('a connection of the pool, in the hands of locks', () => {
     const own = await line();
     await expect(own.send({ text: 'SELECT 1; SELECT 2' })).rejects.toMatchObject({ code: '42601' });
     expect((await own.send({ text: 'SELECT 1 AS one' })).rows).toEqual([{ one: 1 }]);
-    own.giveBack();
+    own.returnToPool();
   });
 
   test('goes back to the pool as it came', async () => {
     const before = await pidOf();
     const own = await line();
     await Promise.all(fly(own, [statement('BEGIN'), statement('ROLLBACK')]));
-    own.giveBack();
+    own.returnToPool();
     expect(await pidOf()).toBe(before);
   });
 
   test('goes back when what is in flight is answered, and not before', async () => {
     const own = await line();
     const [slept] = fly(own, [statement('SELECT pg_sleep(0.1)')]);
-    own.giveBack();
+    own.returnToPool();
     expect(pool.idleCount).toBe(0);
     await slept;
     await eventually('it is back', async () => pool.idleCount === 1);
@@ -81,7 +82,7 @@ describe('a connection of the pool, in the hands of locks', () => {
     const before = await pidOf();
     const own = await line();
     await Promise.allSettled(fly(own, texts.map(statement)));
-    own.giveBack();
+    own.returnToPool();
     expect(await pidOf()).not.toBe(before);
   });
 });
