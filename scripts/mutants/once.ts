@@ -8,7 +8,7 @@ export const ONCE: readonly Mutant[] = [
     file: 'src/call/once-per.ts',
     change: [['    if (state.due !== undefined) throw new NotDue(state);\n', '']],
     tests: ['test/call/once-per'],
-    only: 'on its way to the lock',
+    only: 'on its way to its transaction',
     why: 'The interval would have two runs.',
   },
   {
