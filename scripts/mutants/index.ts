@@ -1,6 +1,7 @@
 import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
 import { CALLS } from './calls.js';
+import { CHANNELS } from './channels.js';
 import { CONNECTION } from './connection.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
@@ -22,4 +23,5 @@ export const MUTANTS: readonly Mutant[] = [
   NODES,
   QUORUM,
   CALLS,
+  CHANNELS,
 ].flat();
