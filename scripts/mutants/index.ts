@@ -1,6 +1,7 @@
 import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
 import { CALLS } from './calls.js';
+import { CHANNELS } from './channels.js';
 import { CONNECTION } from './connection.js';
 import { HOOKS } from './hooks.js';
 import { LEASE } from './lease.js';
@@ -28,4 +29,5 @@ export const MUTANTS: readonly Mutant[] = [
   CALLS,
   HOOKS,
   ONCE,
+  CHANNELS,
 ].flat();

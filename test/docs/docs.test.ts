@@ -96,6 +96,7 @@ function compile(text: string, file?: string): string[] {
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
     'prisma-extension-fenced-lock/*': [join(ROOT, 'src/*/index.ts')],
+    'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/otel/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
   const decorated = { experimentalDecorators: true, emitDecoratorMetadata: true };

@@ -164,7 +164,7 @@ export class AcquireLoop {
           this.#lookError = lease.loss;
           nextLook = 0;
         } else {
-          isElsewhere = true;
+          isElsewhere ||= answer.split !== true;
           if (answer.holder) this.#dependencies.releaseAgain(answer.holder);
           // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
           nextLook = (answer.lookIn ?? answer.expiresIn) + 1;
