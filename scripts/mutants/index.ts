@@ -9,6 +9,7 @@ import { NODES } from './nodes.js';
 import { OUTCOME } from './outcome.js';
 
 import { QUORUM } from './quorum.js';
+import { SUBPATHS } from './subpaths.js';
 import { WRITES } from './writes.js';
 
 export const MUTANTS: readonly Mutant[] = [
@@ -22,4 +23,5 @@ export const MUTANTS: readonly Mutant[] = [
   NODES,
   QUORUM,
   CALLS,
+  SUBPATHS,
 ].flat();
