@@ -86,7 +86,7 @@ export class Reports {
 }
 
 @Controller()
-export class StockController {
+class StockController {
   constructor(
     private readonly stock: StockService,
     private readonly health: HealthCheckService,
