@@ -13,6 +13,7 @@ import { ONCE } from './once.js';
 import { OUTCOME } from './outcome.js';
 
 import { QUORUM } from './quorum.js';
+import { SUBPATHS } from './subpaths.js';
 import { WRITES } from './writes.js';
 
 export const MUTANTS: readonly Mutant[] = [
@@ -30,4 +31,5 @@ export const MUTANTS: readonly Mutant[] = [
   HOOKS,
   ONCE,
   CHANNELS,
+  SUBPATHS,
 ].flat();

@@ -52,8 +52,9 @@ function adapterOf<Client extends LockingClient>(
     getFallbackInstance: () => currentTx(client, { outside: 'client' }),
     async wrapWithTransaction(options, fn, setTx) {
       const held = innermostHeld(client);
-      if (held === undefined)
+      if (held === undefined) {
         return await verbs.$transaction((tx) => workIn(tx, fn, setTx), { ...defaults, ...options });
+      }
       const work = () => workIn(held.transaction.tx, fn, setTx);
       // Nothing joins a handle: there it is a part of the function, and no more.
       return await (held.joinable === undefined ? work() : join(verbs, held.keys, work, options));

@@ -86,7 +86,7 @@ export class Reports {
 }
 
 @Controller()
-export class StockController {
+class StockController {
   constructor(
     private readonly stock: StockService,
     private readonly health: HealthCheckService,
@@ -106,10 +106,10 @@ export class StockController {
     return String(await this.stock.sell(Number(id), key));
   }
 
-  /** The decorator on a handler itself, under those of Nest. */
+  /** The decorator on a handler itself, among those of Nest. */
   @Post('locked/:id')
-  @HttpCode(200)
   @WithLock((_: string, { key }: { readonly key: string }) => key)
+  @HttpCode(200)
   async locked(@Param('id') id: string, @Body() _body: { key: string }): Promise<string> {
     return String(await this.stock.take(Number(id)));
   }

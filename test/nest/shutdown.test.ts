@@ -16,7 +16,8 @@ describeWithShop('the end of an application of Nest', () => {
     const { id, key } = await shop.product(10);
     const elsewhere = await shop.product(10);
     const name = `nest-${key.split(':')[2]}`;
-    const { prisma } = shop.client({ pool: { application_name: name } });
+    // Its connections would not end by themselves.
+    const { prisma } = shop.client({ pool: { application_name: name, idleTimeoutMillis: 0 } });
     const stop = new Stop();
     const steps: unknown[] = [];
     const onClosed = () => steps.push('closed');
@@ -43,10 +44,14 @@ describeWithShop('the end of an application of Nest', () => {
     expect(mine.signal.reason).toMatchObject({ code: 'CLOSED' });
     expect(await inRedis(key)).toEqual([]);
     expect(await inRedis(elsewhere.key)).toEqual([`fenced-lock:{${elsewhere.key}}:lease`]);
-    await eventually('its sessions have ended', async () => {
-      const sessions = await shop.admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name]);
-      return sessions.rowCount === 0;
-    });
+    await eventually(
+      'its sessions have ended',
+      async () => {
+        const sessions = await shop.admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name]);
+        return sessions.rowCount === 0;
+      },
+      { within: 5_000 },
+    );
     await other.release();
   });
 
