@@ -22,6 +22,8 @@ export interface PostgresSubject {
   readonly upTo: bigint;
   /** Or why there is no schema here to compare with. */
   readonly fences: readonly ExpectedFence[] | Problem;
+  /** Whether the project has migrations; otherwise its tables come from `prisma db push`. */
+  readonly migrates: boolean;
   /** The objects that this package brings, their version, and the functions that an application needs. */
   readonly objects: {
     readonly version: number;
