@@ -59,7 +59,7 @@ describeWithShop('a handle whose lease is gone', () => {
       const { id, key } = await shop.product(10);
       const application_name = `handle ${randomUUID()}`.slice(0, 60);
       const handled = shop.client({ pool: { application_name } }).prisma;
-      const lock = await handled.$lock(key, { isolationLevel });
+      const lock = await handled.$lock(key, { isolationLevel, leaseTime: 60_000 });
       await forget(shop, key);
       const inside = gate();
       const goOn = gate();
