@@ -67,7 +67,7 @@ describeWithShop('a handle that is handed on', () => {
     const own = shop.redis();
     const { id, key } = await shop.product(10);
     const holder = shop.client({ redis: own }).prisma;
-    const lock = await holder.$lock(key);
+    const lock = await holder.$lock(key, { leaseTime: 60_000 });
     const behind = holder.$withLock(key, (_, { token }) => token);
     const resuming = elsewhere.$resumeLock(journey(lock));
     await eventually('the old one is refused', () => lock.$transaction(() => {}).catch((error) => error.code));
