@@ -7,6 +7,21 @@ const lease = 'src/lease/lease.ts';
 
 export const LEASE: readonly Mutant[] = [
   {
+    name: 'who waited in vain is told nothing',
+    file: 'src/lease/queue/waiter.ts',
+    change: [[', undefined, this.#line.seen())', ')']],
+    tests: ['test/call/who-has-it'],
+    why: 'Nobody would know which process to look at.',
+  },
+  {
+    name: 'another caller of this process is taken for nobody',
+    file: queue,
+    change: [['if (lease === undefined) return this.#acquireLoop.seen();', 'return this.#acquireLoop.seen();']],
+    tests: ['test/call/who-has-it'],
+    only: 'another caller of the same process',
+    why: 'Its own process would be looked for elsewhere.',
+  },
+  {
     name: 'caller: one that is gone settles',
     file: 'src/lease/queue/waiter.ts',
     change: [['    this.#isWaiting = true;\n    offAbort', '    offAbort']],

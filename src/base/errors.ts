@@ -297,7 +297,8 @@ export class NotInstalledError extends FencedLockError {
     super(
       'NOT_INSTALLED',
       'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
-        '`npx fenced-lock init && npx prisma migrate deploy`; a role needs USAGE on the schema and EXECUTE on its ' +
+        '`npx fenced-lock init && npx prisma migrate deploy`, or, with `prisma db push`, `npx fenced-lock sql | npx prisma db ' +
+        'execute --stdin`; a role needs USAGE on the schema and EXECUTE on its ' +
         'functions. `npx fenced-lock doctor` says what is missing.',
       { cause },
     );

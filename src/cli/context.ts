@@ -59,6 +59,11 @@ export class Context {
     this.#json = json;
   }
 
+  /** The same, with what it says to people on stderr: stdout is for a script. */
+  aside(): Context {
+    return this.#json ? this : new Context({ ...this.#world, stdout: this.#world.stderr }, false);
+  }
+
   /** Writes a line for people. With --json, only the JSON document is written. */
   say(text = ''): void {
     if (!this.#json) this.#world.stdout.write(`${this.#clean(text)}\n`);

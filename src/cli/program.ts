@@ -10,6 +10,7 @@ import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
 import { top } from './commands/top.js';
+import { sql } from './commands/sql.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
@@ -75,13 +76,13 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       (url: string, before: readonly string[] = []) => [...before, url],
     );
 
+  const roles = () =>
+    new Option('--role <name>', 'only this role may lock; once for each').argParser(
+      (name: string, before: readonly string[] = []) => [...before, roleName(name)],
+    );
   const print = () => new Option('--print', 'show the SQL that is written, too');
   writing('init', 'add a migration with the objects of fenced_lock')
-    .addOption(
-      new Option('--role <name>', 'only this role may lock; once for each').argParser(
-        (name: string, before: readonly string[] = []) => [...before, roleName(name)],
-      ),
-    )
+    .addOption(roles())
     .addOption(print())
     .action((options) => init(context, options));
   writing('add-fence <models...>', 'give models a fence: field, column and guard')
@@ -99,6 +100,15 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   writing('upgrade', "bring the objects to this package's version, by a new migration")
     .addOption(print())
     .action((options) => upgrade(context, options));
+  command('sql', 'write the SQL of the objects, fences and guards to stdout, for prisma db push')
+    .addOption(knownField())
+    .addOption(
+      new Option('--guard <policy>', 'of every fenced table; default: as in the migrations, or allow').choices(
+        POLICIES,
+      ),
+    )
+    .addOption(roles())
+    .action((options) => sql(context, options));
   command('gc', 'delete the rows of keys that nobody has locked for a while')
     .option('--older-than <time>', 'how long a key must have been idle, at least 1d', '1d')
     .option('--dry-run', 'only count')

@@ -11,7 +11,8 @@ import { forget, registered, sellOne } from './handle-work.js';
 
 describeWithShop('a handle whose lease is gone', () => {
   const shop = new Shop();
-  const { prisma } = shop.client();
+  // No renewal finds out before the handle does.
+  const { prisma } = shop.client({ defaults: { leaseTime: 60_000 } });
 
   test('is stale as soon as another holder was admitted: nothing is written, now or later', async () => {
     const { id, key } = await shop.product(10);
@@ -59,7 +60,7 @@ describeWithShop('a handle whose lease is gone', () => {
       const { id, key } = await shop.product(10);
       const application_name = `handle ${randomUUID()}`.slice(0, 60);
       const handled = shop.client({ pool: { application_name } }).prisma;
-      const lock = await handled.$lock(key, { isolationLevel });
+      const lock = await handled.$lock(key, { isolationLevel, leaseTime: 60_000 });
       await forget(shop, key);
       const inside = gate();
       const goOn = gate();

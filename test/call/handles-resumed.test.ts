@@ -19,7 +19,8 @@ describeWithShop('a handle that is handed on', () => {
     const worker = startWorker(new URL('./resumer.worker.ts', import.meta.url), args);
     shop.closeLater(() => worker.stop());
     await worker.next('ready');
-    const lock = await prisma.$lock(key);
+    // Its next renewal would find it out before.
+    const lock = await prisma.$lock(key, { leaseTime: 60_000 });
     await sellOne(lock, id);
     worker.send({ type: 'resume', state: journey(lock) });
     expect(await worker.next('resumed')).toMatchObject({ token: String(lock.token), keys: [key] });
@@ -66,7 +67,7 @@ describeWithShop('a handle that is handed on', () => {
     const own = shop.redis();
     const { id, key } = await shop.product(10);
     const holder = shop.client({ redis: own }).prisma;
-    const lock = await holder.$lock(key);
+    const lock = await holder.$lock(key, { leaseTime: 60_000 });
     const behind = holder.$withLock(key, (_, { token }) => token);
     const resuming = elsewhere.$resumeLock(journey(lock));
     await eventually('the old one is refused', () => lock.$transaction(() => {}).catch((error) => error.code));

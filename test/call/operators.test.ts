@@ -220,7 +220,7 @@ describeWithShop('$locks.forceRelease', () => {
 
   test('makes the next write of a handle stale, and lets who waits for it go on', async () => {
     const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
+    const lock = await prisma.$lock(key, { leaseTime: LEASE });
     await lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
     const waiting = shop.client().prisma.$withLock(key, (_, { token }) => token);
     const redis = shop.redis();
@@ -236,7 +236,7 @@ describeWithShop('$locks.forceRelease', () => {
 
   test('makes a handle stale before anybody else has come', async () => {
     const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
+    const lock = await prisma.$lock(key, { leaseTime: LEASE });
     expect(await operator.forceRelease(key)).toBe(true);
     const late = lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
     await expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });

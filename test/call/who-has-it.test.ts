@@ -106,6 +106,16 @@ describeWithShop('who waited in vain is told who has the key', () => {
     await next;
   });
 
+  test('work that overruns its timeout is told which option to raise', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const late = prisma.$withLock(key, () => new Promise((resolve) => setTimeout(resolve, 300)), { timeout: 50 });
+    await expect(late).rejects.toMatchObject({
+      code: 'TRANSACTION_ABORTED',
+      message: expect.stringContaining('it had not ended within 50 ms. Make the work shorter, or raise `timeout`.'),
+    });
+  });
+
   test('a handle that is resumed elsewhere has the name of that process', async () => {
     const { key } = await shop.product(10);
     const lock = await shop.client({ name: 'first' }).prisma.$lock(key);

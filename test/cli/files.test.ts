@@ -68,7 +68,7 @@ describe('all or nothing', () => {
     const { code, out } = await fresh.run('add-fence', 'Stock', '--dry-run');
     expect(code).toBe(0);
     expect(out).toContain('@@ -4,4 +4,5 @@\n \n model Stock {\n   id Int @id\n+  fence BigInt @default(0)\n }');
-    expect(out).toContain('+ALTER TABLE "Stock" ADD COLUMN "fence" BIGINT NOT NULL DEFAULT 0;');
+    expect(out).toContain('+ALTER TABLE "Stock" ADD COLUMN IF NOT EXISTS "fence" BIGINT NOT NULL DEFAULT 0;');
     expect(out).toContain('omit: { stock: { fence: true } }');
     expect(fresh.files()).toEqual(before);
   });

@@ -124,6 +124,8 @@ export async function schemaEngine(url: string, schema: SchemasContainer, option
       (await engine.applyMigrations({ migrationsList, filters: NO_FILTER })).appliedMigrationNames,
     /** `prisma migrate reset`, before it deploys: drops the schemas that Prisma knows, and no other. */
     reset: () => engine.reset({ filter: NO_FILTER }),
+    /** `prisma db push`. Returns how many steps that took. */
+    push: async () => (await engine.schemaPush({ force: false, schema, filters: NO_FILTER })).executedSteps,
     /** `prisma migrate status`. */
     diagnose: (migrationsList: MigrationList) =>
       engine.diagnoseMigrationHistory({ migrationsList, optInToShadowDatabase: true, filters: NO_FILTER }),

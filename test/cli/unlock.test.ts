@@ -78,7 +78,8 @@ describeWithShop('unlock', () => {
     const operator = new Operator(shop);
     const { id, key } = await shop.product(10);
     const [holder, contender] = [operator.client(), operator.client()];
-    const handle = await holder.$lock(key);
+    // Its next renewal would find it out before.
+    const handle = await holder.$lock(key, { leaseTime: 60_000 });
     const { holder: name } = await holder.$locks.inspect(key);
     const next = contender.$withLock(key, (_, { token }) => token);
     await expect.poll(async () => (await holder.$locks.inspect(key)).waiting).toBe(1);

@@ -96,7 +96,7 @@ export class PackedProject {
 }
 
 /** Packs what `npm run build` has made: built here, it would be taken away under other tests. @returns the tarball's path. */
-async function pack(folder: string): Promise<string> {
+export async function pack(folder: string): Promise<string> {
   const built = statSync(join(ROOT, 'dist/cjs/package.json'), { throwIfNoEntry: false });
   if (built === undefined || newest('src') > built.mtimeMs) {
     throw new Error('dist/ is older than src/: run `npm run build`');

@@ -1,12 +1,16 @@
 import type { Context } from '../context.js';
+import { familyOf } from '../doctor/guards.js';
 import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
+import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
 import type { Guarded, History } from '../project/history.js';
+import { PUSHED } from '../project/remedies.js';
 import { choose, omitLine } from '../schema/choose.js';
 import { fenceOf, withFence } from '../schema/fence-field.js';
 import { readModels, type SchemaModel } from '../schema/models.js';
+import { connectPostgres } from '../servers/postgres.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 import { migrationName } from './names.js';
 
@@ -21,9 +25,10 @@ export async function addFence(context: Context, names: readonly string[], optio
   const { project, history } = await open(context, options);
   const models = choose(readModels(project.schema), names);
   const guards = history.guards();
-  const planned = models.map((model) => ({ model, fence: fenceFor(model, guards, options) }));
-  const wanted = planned.filter(({ fence }) => fence.add || fence.guard !== undefined);
+  const planned = models.map((model) => ({ model, ...fenceFor(model, guards, options) }));
+  const wanted = planned.filter(({ isNew, fence }) => isNew || fence.guard !== undefined);
   if (wanted.length === 0) {
+    if (options.databaseUrl !== undefined) await refuseWithoutGuard(context, options.databaseUrl, planned);
     nothingToDo(context, 'add-fence', `${names.join(', ')}: the fence and the guard are there already.`);
     return;
   }
@@ -34,7 +39,7 @@ export async function addFence(context: Context, names: readonly string[], optio
     command: 'add-fence',
     schema: edited(
       project.schema,
-      planned.filter(({ fence }) => fence.add).map(({ model }) => model),
+      planned.filter(({ isNew }) => isNew).map(({ model }) => model),
       options.field,
     ),
     migration: {
@@ -55,14 +60,22 @@ export async function addFence(context: Context, names: readonly string[], optio
   });
 }
 
-function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, guard }: AddFenceOptions): FencedTable {
+interface PlannedFence {
+  readonly fence: FencedTable;
+  /** Whether the schema lacks the field. */
+  readonly isNew: boolean;
+}
+
+function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, guard }: AddFenceOptions): PlannedFence {
   const table = { name: model.table, schema: model.schema };
   const existing = fenceOf(model, field);
   const column = existing?.map ?? field;
   const inForce = guards.get(tableName(table));
   const policy = guard ?? inForce?.policy ?? 'allow';
   const same = inForce === undefined ? policy === 'none' : inForce.policy === policy && inForce.column === column;
-  return { table, column, add: existing === undefined, guard: same ? undefined : (policy as Policy) };
+  const isNew = existing === undefined;
+  // A guard whose column is missing would fail every write, and a field that stands in the schema may have no column yet.
+  return { isNew, fence: { table, column, add: isNew || !inForce, guard: same ? undefined : (policy as Policy) } };
 }
 
 /** Running clients know the guards from before, and add no conditions to writes of tables that had a guard. */
@@ -77,9 +90,38 @@ function restartAround(models: string): string[] {
 
 function refuseWithoutObjects(history: History): void {
   if (history.initial !== undefined) return;
+  if (history.isEmpty) {
+    throw new Problem(
+      'The guard needs the objects of fenced_lock, and this project has no migrations. To begin with migrations, run npx ' +
+        'fenced-lock init first. With prisma db push: write `fence BigInt @default(0)` into the model, then npx prisma db ' +
+        `push, then ${PUSHED}.`,
+    );
+  }
   throw new Problem(
     'The guard needs the objects of fenced_lock, and no migration makes them: run npx fenced-lock init first.',
   );
+}
+
+/** Nothing is left to write, and yet the database may lack the guard: its migration was not applied, or it was pushed. */
+async function refuseWithoutGuard(
+  context: Context,
+  url: string,
+  planned: ReadonlyArray<{ readonly model: SchemaModel; readonly fence: FencedTable }>,
+): Promise<void> {
+  const database = await connectPostgres(context, url);
+  try {
+    for (const { model, fence } of planned) {
+      const table = tableName({ ...fence.table, schema: fence.table.schema ?? database.schema });
+      const [own] = await familyOf(database.query, table);
+      if (own?.triggers.some(({ name }) => name === GUARD)) continue;
+      throw new Problem(
+        `${model.name}: schema and migrations have the fence, and ${database.shown} has no guard on ${table}. Run npx ` +
+          `prisma migrate deploy; if the tables come from prisma db push: ${PUSHED}.`,
+      );
+    }
+  } finally {
+    await database.close();
+  }
 }
 
 /**

@@ -62,6 +62,7 @@ async function postgres(context: Context, options: DoctorOptions): Promise<Repor
         fix: options.fix === true,
         upTo: options.upTo ?? 0n,
         fences: project instanceof Problem ? project : expectedFences(project, options.field, database.schema),
+        migrates: project instanceof Problem || !project.history.isEmpty,
         objects: {
           version,
           names: objectsIn(sql),

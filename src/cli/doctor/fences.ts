@@ -1,4 +1,5 @@
 import { Problem } from '../problem.js';
+import { deploy } from '../project/remedies.js';
 import { type Check, type Finding, fault, ok } from './check.js';
 import { familyOf, guardFinding } from './guards.js';
 import type { ExpectedFence, PostgresSubject } from './subject.js';
@@ -10,11 +11,9 @@ interface Column {
   readonly initial: string | null;
 }
 
-const DEPLOY = 'npx prisma migrate deploy';
-
 const columns: Check<PostgresSubject> = {
   name: 'fences',
-  look: ({ ask, fences }) =>
+  look: ({ ask, fences, migrates }) =>
     forEach(fences, 'No model has a fence.', async (fence) => {
       const [is] = await ask<Column>(
         `SELECT to_regclass($1) IS NOT NULL AS found, a.atttypid::regtype::text AS type, a.attnotnull AS required,
@@ -24,14 +23,14 @@ const columns: Check<PostgresSubject> = {
          LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum`,
         [fence.table, fence.column],
       );
-      return columnFinding(fence, is);
+      return columnFinding(fence, is, deploy(migrates));
     }),
 };
 
-function columnFinding({ model, table, column }: ExpectedFence, is: Column | undefined): Finding {
-  if (is === undefined || !is.found) return fault(`${model}: the table ${table} is missing.`, DEPLOY);
+function columnFinding({ model, table, column }: ExpectedFence, is: Column | undefined, remedy: string): Finding {
+  if (is === undefined || !is.found) return fault(`${model}: the table ${table} is missing.`, remedy);
   const alter = `ALTER TABLE ${table} ALTER COLUMN "${column}"`;
-  if (is.type === null) return fault(`${model}: the column "${column}" is missing in ${table}.`, DEPLOY);
+  if (is.type === null) return fault(`${model}: the column "${column}" is missing in ${table}.`, remedy);
   if (is.type !== 'bigint') return fault(`${model}: "${column}" is ${is.type}, not bigint.`, `${alter} TYPE bigint`);
   if (!is.required)
     return fault(`${model}: "${column}" may be NULL.`, `set the NULLs to 0, then ${alter} SET NOT NULL`);
@@ -46,8 +45,10 @@ function columnFinding({ model, table, column }: ExpectedFence, is: Column | und
 
 const guards: Check<PostgresSubject> = {
   name: 'guards',
-  look: ({ ask, fences }) =>
-    forEach(fences, 'No model has a fence.', async (fence) => guardFinding(fence, await familyOf(ask, fence.table))),
+  look: ({ ask, fences, migrates }) =>
+    forEach(fences, 'No model has a fence.', async (fence) =>
+      guardFinding(fence, await familyOf(ask, fence.table), migrates),
+    ),
 };
 
 async function forEach(

@@ -1,5 +1,6 @@
 import { GUARD, GUARD_TRUNCATE, type Guard, rowTrigger, truncateTrigger } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
+import { deploy, PUSHED } from '../project/remedies.js';
 import { type Finding, fault, ok, warning } from './check.js';
 import type { ExpectedFence, PostgresSubject } from './subject.js';
 
@@ -25,8 +26,6 @@ interface GuardRow extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'a
   readonly name: string | null;
   readonly args: Buffer;
 }
-
-const DEPLOY = 'npx prisma migrate deploy';
 
 /** The table first, then its partitions and children. */
 export async function familyOf(ask: PostgresSubject['ask'], table: string): Promise<Relation[]> {
@@ -58,26 +57,27 @@ export async function familyOf(ask: PostgresSubject['ask'], table: string): Prom
   return [...family].map(([table, rest]) => ({ table, ...rest }));
 }
 
-export function guardFinding(fence: ExpectedFence, family: readonly Relation[]): Finding {
+export function guardFinding(fence: ExpectedFence, family: readonly Relation[], migrates: boolean): Finding {
   const { model, column, guard } = fence;
   const own = family[0]?.triggers ?? [];
   const row = triggerOf(own, GUARD);
   if (guard === undefined && row === undefined && triggerOf(own, GUARD_TRUNCATE) === undefined) {
-    return ok(`${model}: no guard, as in the migrations.`);
+    if (migrates) return ok(`${model}: no guard, as in the migrations.`);
+    return warning(`${model}: no guard, so only direct writes by Prisma are held to the fence.`, PUSHED);
   }
   const expected = { column, policy: guard?.policy ?? row?.args[1] ?? 'allow' };
   // A missing table is reported by another check.
   const relations: readonly Relation[] =
     family.length > 0 ? family : [{ table: fence.table, kind: 'table', triggers: [] }];
   for (const relation of relations) {
-    const found = defectOf(relation, expected);
+    const found = defectOf(relation, expected, migrates);
     if (found !== undefined) return { ...found, message: `${model}: ${found.message}` };
   }
   const below = relations.length - 1;
   return ok(`${model}: guarded (${expected.policy})${below > 0 ? `, with ${below} below it` : ''}.`);
 }
 
-function defectOf({ table, kind, triggers }: Relation, expected: Guard): Finding | undefined {
+function defectOf({ table, kind, triggers }: Relation, expected: Guard, migrates: boolean): Finding | undefined {
   const where = kind === 'table' ? table : `the ${kind} ${table}`;
   const makeRow = oneLine(rowTrigger(table, expected));
   const makeTruncate = oneLine(truncateTrigger(table, expected));
@@ -87,7 +87,10 @@ function defectOf({ table, kind, triggers }: Relation, expected: Guard): Finding
   // A foreign table needs no TRUNCATE trigger: its rows are on another server, where they can be truncated in any case.
   const complete = row !== undefined && (truncate !== undefined || kind === 'foreign table');
   if (row === undefined && truncate === undefined) {
-    return fault(`the guard is missing on ${where}.`, `${DEPLOY}. If nothing is left to deploy: ${again}`);
+    return fault(
+      `the guard is missing on ${where}.`,
+      migrates ? `${deploy(true)}. If nothing is left to deploy: ${again}` : PUSHED,
+    );
   }
   if (!complete) {
     const [missing, remedy] = row === undefined ? [GUARD, makeRow] : [GUARD_TRUNCATE, makeTruncate];

@@ -1,30 +1,34 @@
 import { grantExecute, grantUsage } from '../migrations/grants.js';
 import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
+import { PUSHED } from '../project/remedies.js';
 import { type Check, type Finding, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
 
 /** The script may be applied again, even if Prisma's history says that it was applied, for example after a restore. */
-const install = ({ migration }: PostgresSubject['objects']) =>
-  migration === undefined
+const install = ({ migrates, objects: { migration } }: PostgresSubject) => {
+  if (!migrates) return PUSHED;
+  return migration === undefined
     ? 'npx fenced-lock init, then npx prisma migrate deploy'
     : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${migration}`;
+};
 
 const objects: Check<PostgresSubject> = {
   name: 'objects',
   essential: true,
-  async look({ ask, objects }) {
+  async look(subject) {
+    const { ask, objects } = subject;
     const rows = await ask<{ name: string }>(
       `SELECT CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || c.relname AS name FROM pg_class AS c
          WHERE c.relnamespace = to_regnamespace('fenced_lock')
        UNION ALL
        SELECT 'function ' || p.proname FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('fenced_lock')`,
     );
-    if (rows.length === 0) return fault('The schema fenced_lock is not in this database.', install(objects));
+    if (rows.length === 0) return fault('The schema fenced_lock is not in this database.', install(subject));
     const there = new Set(rows.map(({ name }) => name));
     const missing = objects.names.filter((name) => !there.has(name));
     if (missing.length > 0) {
-      return fault(`Missing in the schema fenced_lock: ${missing.join(', ')}.`, install(objects));
+      return fault(`Missing in the schema fenced_lock: ${missing.join(', ')}.`, install(subject));
     }
     return ok(`All ${objects.names.length} are there.`);
   },
@@ -32,7 +36,7 @@ const objects: Check<PostgresSubject> = {
 
 const version: Check<PostgresSubject> = {
   name: 'objects version',
-  async look({ ask, objects }) {
+  async look({ ask, migrates, objects }) {
     const [row] = await ask<{ comment: string | null }>(
       `SELECT obj_description(to_regnamespace('fenced_lock'), 'pg_namespace') AS comment`,
     );
@@ -43,7 +47,7 @@ const version: Check<PostgresSubject> = {
     }
     return fault(
       `Version ${installed ?? 'unknown'} is not this package's ${objects.version}.`,
-      'npx fenced-lock upgrade, then npx prisma migrate deploy',
+      migrates ? 'npx fenced-lock upgrade, then npx prisma migrate deploy' : PUSHED,
     );
   },
 };

@@ -73,8 +73,9 @@ const writable: Check<PostgresSubject> = {
 
 const migrations: Check<PostgresSubject> = {
   name: 'migrations',
-  async look({ database }) {
+  async look({ database, migrates }) {
     const failed = await failedMigrations(database);
+    if (failed === undefined && !migrates) return ok('This project has none, and uses prisma db push.');
     if (failed === undefined) return warning('Prisma Migrate has no history here.', 'npx prisma migrate deploy');
     if (failed.length === 0) return ok('No migration has failed.');
     return fault(`Failed and not resolved: ${failed.join(', ')}.`, RESOLVE);

@@ -22,6 +22,8 @@ export interface PostgresSubject {
   readonly upTo: bigint;
   /** Or the reason why there is no schema to compare with. */
   readonly fences: readonly ExpectedFence[] | Problem;
+  /** Whether the project has migrations; otherwise its tables come from `prisma db push`. */
+  readonly migrates: boolean;
   /** The objects of this package, their version, and the functions that an application needs. */
   readonly objects: {
     readonly version: number;

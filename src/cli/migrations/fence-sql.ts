@@ -8,7 +8,7 @@ export type Policy = (typeof POLICIES)[number];
 /** A table that gets a fence. */
 export interface FencedTable {
   readonly table: Table;
-  /** The fence's column; created if `add` is true. */
+  /** The fence's column. `add`: it is made where it is not there, as it is after `prisma db push`. */
   readonly column: string;
   readonly add: boolean;
   /** `undefined`: the guard is not changed. `none`: it is removed. */
@@ -34,7 +34,7 @@ export function addFences(fences: readonly FencedTable[]): string {
     .filter(({ add }) => add)
     .map(
       ({ table, column }) =>
-        `ALTER TABLE ${tableName(table)} ADD COLUMN ${identifier(column)} BIGINT NOT NULL DEFAULT 0;`,
+        `ALTER TABLE ${tableName(table)} ADD COLUMN IF NOT EXISTS ${identifier(column)} BIGINT NOT NULL DEFAULT 0;`,
     );
   const guarded = fences.flatMap(({ table, column, guard }) =>
     guard === undefined || guard === 'none' ? [] : { table, column, policy: guard },

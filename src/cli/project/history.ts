@@ -65,6 +65,11 @@ export class History {
     return new History(context, folder, await Promise.all(names.sort().map(read)), lockfile);
   }
 
+  /** Whether there is none at all: the tables come from `prisma db push`, or from nowhere yet. */
+  get isEmpty(): boolean {
+    return this.#migrations.length === 0;
+  }
+
   /** The migration that creates the database objects. */
   get initial(): string | undefined {
     return this.#migrations.find(({ sql }) => makesObjects(sql))?.name;

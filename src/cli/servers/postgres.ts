@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
+import { PUSHED } from '../project/remedies.js';
 
 /** What the commands need of a database. */
 export interface PostgresServer {
@@ -78,7 +79,9 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
 }
 
 export function notInstalled({ shown }: PostgresServer): Problem {
-  return new Problem(`${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy.`);
+  return new Problem(
+    `${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy, or with prisma db push ${PUSHED}.`,
+  );
 }
 
 /** Loaded only by commands that connect to Postgres: the package works without pg. */

@@ -1,0 +1,49 @@
+import type { Context } from '../context.js';
+import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
+import { restrictTo } from '../migrations/grants.js';
+import { tableName } from '../migrations/identifiers.js';
+import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
+import { History } from '../project/history.js';
+import { locate, type ProjectOptions } from '../project/locate.js';
+import { fenceNameOf, fenceOf } from '../schema/fence-field.js';
+import { readModels } from '../schema/models.js';
+
+export interface SqlOptions extends ProjectOptions {
+  /** Default: what the guard of each model looks at. */
+  readonly field?: string;
+  /** Default: what the migrations say of the table, else `allow`. */
+  readonly guard?: Policy;
+  /** The roles that may lock, beside those of the migrations. */
+  readonly role?: readonly string[];
+}
+
+/**
+ * Writes all that the database needs to stdout: the objects, and the column and the guard of each model with a fence. For
+ * projects without migrations, whose tables come from `prisma db push`. It may be applied again and again.
+ */
+export async function sql(context: Context, options: SqlOptions): Promise<void> {
+  const aside = context.aside();
+  const project = await locate(aside, options);
+  const history = await History.read(aside, project.migrations);
+  const guards = history.guards();
+  const fenced = readModels(project.schema).flatMap((model) => {
+    const table = { name: model.table, schema: model.schema };
+    const inForce = guards.get(tableName(table));
+    const field = model.kind === 'model' ? fenceOf(model, fenceNameOf(model, options.field, inForce)) : undefined;
+    if (field === undefined) return [];
+    const guard = options.guard ?? (inForce?.policy as Policy | undefined) ?? 'allow';
+    const fence: FencedTable = { table, column: field.map ?? field.name, add: true, guard };
+    return [{ model: model.name, fence }];
+  });
+  const packaged = await packagedScript();
+  const roles = [...new Set([...history.roles, ...(options.role ?? [])])];
+  const script = [
+    packaged.sql,
+    ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(packaged.sql))] : []),
+    ...(fenced.length > 0 ? [addFences(fenced.map(({ fence }) => fence))] : []),
+  ].join('\n');
+  const models = fenced.map(({ model }) => model);
+  context.say(script);
+  aside.complain(`fenced-lock: The objects, and the fence of ${models.length > 0 ? models.join(', ') : 'no model'}.`);
+  context.document({ command: 'sql', ok: true, version: packaged.version, models, sql: script });
+}

@@ -1,0 +1,7 @@
+/** What a project without migrations runs: all of ours in one script, which may be applied again. */
+export const PUSHED = 'npx fenced-lock sql | npx prisma db execute --stdin';
+
+/** What brings a database to what the project says. `migrates`: whether the project has migrations. */
+export function deploy(migrates: boolean): string {
+  return migrates ? 'npx prisma migrate deploy' : `npx prisma db push, then ${PUSHED}`;
+}

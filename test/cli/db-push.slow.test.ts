@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { createDatabase, type OwnDatabase } from './database.js';
+import { findings, notOk } from './patient.js';
+import { type Project, project } from './project.js';
+import { readSchema, schemaEngine } from './schema-engine.js';
+
+const SCHEMA = (fence = '') => `datasource db {
+  provider = "postgresql"
+}
+
+model Stock {
+  id       Int @id
+  quantity Int
+${fence}}
+
+model Order {
+  id Int @id
+}
+`;
+const FENCE = '  fence    BigInt @default(0)\n';
+const PIPE = 'npx fenced-lock sql | npx prisma db execute --stdin';
+
+const shop = (fence = FENCE) => project({ 'prisma/schema.prisma': SCHEMA(fence) });
+
+/** `prisma db push`. */
+async function push(here: Project, { url }: OwnDatabase): Promise<number> {
+  const engine = await schemaEngine(url, readSchema(here.path('prisma')));
+  try {
+    return await engine.push();
+  } finally {
+    await engine.close();
+  }
+}
+
+/** `fenced-lock sql | prisma db execute --stdin`: the engine sends what it is given as it is. */
+async function pipe(here: Project, { pool }: OwnDatabase, ...args: string[]): Promise<void> {
+  const { code, out } = await here.run('sql', ...args);
+  expect(code).toBe(0);
+  await pool.query(out);
+}
+
+const doctor = (here: Project, { url }: OwnDatabase) => here.run('doctor', '--json', '--database-url', url);
+
+async function guards({ pool }: OwnDatabase): Promise<unknown[]> {
+  const { rows } = await pool.query(
+    `SELECT tgrelid::regclass::text AS table, split_part(encode(tgargs, 'escape'), '\\000', 2) AS policy
+     FROM pg_trigger WHERE tgname = 'zzz_fenced_lock_guard' ORDER BY 1`,
+  );
+  return rows;
+}
+
+describe('a project that uses `prisma db push`', () => {
+  test('pushes, applies what `fenced-lock sql` writes, and is healthy; a second round changes nothing', async () => {
+    await using database = await createDatabase();
+    const here = shop();
+    expect(await push(here, database)).toBeGreaterThan(0);
+    await pipe(here, database);
+    expect(notOk(await doctor(here, database))).toEqual([]);
+    expect(await guards(database)).toEqual([{ table: '"Stock"', policy: 'allow' }]);
+    expect(await push(here, database)).toBe(0);
+    await pipe(here, database);
+    expect(notOk(await doctor(here, database))).toEqual([]);
+    expect(here.files()).toEqual({ 'prisma/schema.prisma': SCHEMA(FENCE) });
+  });
+
+  test('with rows in the table and in the other order: the column is made first, and the push finds it', async () => {
+    await using database = await createDatabase();
+    await push(shop(''), database);
+    await database.pool.query('INSERT INTO "Stock" (id, quantity) VALUES (1, 10)');
+    const here = shop();
+    await pipe(here, database, '--guard', 'require');
+    expect(await push(here, database)).toBe(0);
+    expect((await database.pool.query('SELECT fence::int FROM "Stock"')).rows).toEqual([{ fence: 0 }]);
+    expect(await guards(database)).toEqual([{ table: '"Stock"', policy: 'require' }]);
+    await expect(database.pool.query('UPDATE "Stock" SET quantity = 9')).rejects.toMatchObject({ code: 'FL002' });
+  });
+
+  test('a column that was pushed is no obstacle to the migrations of init and add-fence', async () => {
+    await using database = await createDatabase();
+    const here = shop();
+    await push(here, database);
+    here.write('prisma/schema.prisma', SCHEMA());
+    for (const args of [['init'], ['add-fence', 'Stock']]) {
+      expect(await here.run(...args)).toMatchObject({ code: 0 });
+      await database.pool.query(here.migration().sql);
+    }
+    expect(here.read('prisma/schema.prisma')).toMatch(/fence +BigInt/);
+    expect(await guards(database)).toEqual([{ table: '"Stock"', policy: 'allow' }]);
+    expect(findings(await doctor(here, database)).filter(({ status }) => status === 'fault')).toEqual([]);
+  });
+
+  test('doctor says what is missing, and sends nobody to migrations that there are not', async () => {
+    await using database = await createDatabase();
+    const here = shop();
+    const nothing = await doctor(here, database);
+    expect(nothing.out).not.toContain('migrate');
+    expect(notOk(nothing)).toMatchObject([{ check: 'objects', status: 'fault', remedy: PIPE }]);
+    await pipe(shop(''), database);
+    await push(here, database);
+    const half = await doctor(here, database);
+    expect(half.out).not.toContain('migrate');
+    expect(notOk(half)).toMatchObject([
+      { check: 'guards', status: 'warning', message: expect.stringContaining('Stock: no guard'), remedy: PIPE },
+    ]);
+    await database.pool.query('ALTER TABLE "Stock" DROP COLUMN fence');
+    expect(notOk(await doctor(here, database))).toContainEqual(
+      expect.objectContaining({ check: 'fences', status: 'fault', remedy: `npx prisma db push, then ${PIPE}` }),
+    );
+  });
+
+  test('add-fence without migrations says both ways, and with a database that the guard is missing there', async () => {
+    await using database = await createDatabase();
+    const here = shop();
+    const alone = await here.run('add-fence', 'Stock');
+    expect(alone).toMatchObject({ code: 1, err: expect.stringContaining(PIPE) });
+    expect(alone.err).toContain('npx fenced-lock init');
+    await push(here, database);
+    await here.run('init');
+    await here.run('add-fence', 'Stock');
+    const again = ['add-fence', 'Stock', '--database-url', database.url];
+    expect(await here.run(...again)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/Stock: .* has no guard on "public"\."Stock"\. .*migrate deploy; .* fenced-lock sql/),
+    });
+    await pipe(here, database);
+    expect(await here.run(...again)).toMatchObject({ code: 0, out: expect.stringContaining('Nothing to do') });
+  });
+});
+
+describe('fenced-lock sql', () => {
+  test('writes SQL to stdout and nothing else; what it found goes to stderr', async () => {
+    const { out, err } = await shop().run('sql');
+    expect(out.split('\n')[0]).toMatch(/^-- /);
+    expect(out).not.toContain('schema.prisma\n');
+    expect(err).toContain('prisma/schema.prisma');
+    expect(err).toContain('the fence of Stock.');
+  });
+
+  test('goes by the guards and the roles of the migrations, where there are some', async () => {
+    const here = shop('');
+    await here.run('init', '--role', 'web');
+    await here.run('add-fence', 'Stock', '--field', 'token', '--guard', 'prove');
+    const { json } = await here.run('sql', '--json', '--role', 'worker');
+    expect(json).toMatchObject({ command: 'sql', ok: true, models: ['Stock'] });
+    expect(json['sql']).toContain(`fenced_lock.guard('token', 'prove')`);
+    expect(json['sql']).toContain('GRANT USAGE ON SCHEMA fenced_lock TO "web", "worker";');
+  });
+});
