@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
+import { RunningHooks } from './call/hooks.js';
 import { OpenHandles } from './call/open-handles.js';
 import type { Parts } from './call/parts.js';
 import type { Database } from './database/database.js';
@@ -31,8 +32,9 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
   const handles = new OpenHandles();
+  const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
-  const parts: Parts = { room, roomId: roomIdOf(options), handles, fencing, outage: new Outage(), emit };
+  const parts: Parts = { room, roomId: roomIdOf(options), handles, hooks, fencing, outage: new Outage(), emit };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const databases = new WeakMap<PrismaInternals, Database<object>>();
   return {
@@ -45,7 +47,10 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       return database;
     },
     async close(): Promise<void> {
-      await Promise.all([room.close(), handles.closeAll()]);
+      const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
+      await givenBack();
+      // Hooks may have taken locks since.
+      if (await hooks.idle()) await givenBack();
       renewal.close();
       await store.close();
       rescue.close();

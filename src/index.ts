@@ -3,6 +3,7 @@ export {
   CommitUnknownError,
   FencedLockError,
   type FencedLockErrorCode,
+  HookFailedError,
   InsideTransactionError,
   InvalidOptionError,
   LockLostError,

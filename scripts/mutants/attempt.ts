@@ -93,7 +93,11 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'unknown means rolled back',
     file,
     change: [
-      ["if (outcome === 'unknown') return { error: new CommitUnknownError(leases.key, admission.xid, error) };", ''],
+      [
+        "if (outcome === 'unknown') {\n" +
+          '      return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };\n    }',
+        '',
+      ],
     ],
     tests: ['test/promises/g3-outcome'],
     why: 'Who is told so does the work again.',

@@ -2,6 +2,7 @@ import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
 import { CALLS } from './calls.js';
 import { CONNECTION } from './connection.js';
+import { HOOKS } from './hooks.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
 import { MEMORY } from './memory.js';
@@ -24,4 +25,5 @@ export const MUTANTS: readonly Mutant[] = [
   NODES,
   QUORUM,
   CALLS,
+  HOOKS,
 ].flat();

@@ -2,7 +2,7 @@ import { offAbort, onAbort } from './abort-listeners.js';
 
 // Taken once, at import: users run fake timers, and a wall clock can be set back. Every deadline here is
 // monotonic; none is ever compared with another machine's.
-const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
 const monotonic = performance.now.bind(performance);
 
 /** The longest delay that a Node timer takes (2^31 - 1 ms, 24.8 days); a longer one would fire at once. */
@@ -88,6 +88,13 @@ export class Deadline {
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => {
     after(ms, resolve);
+  });
+}
+
+/** Resolves when everything has run that this turn of the event loop still has to do. */
+export function turnOfLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    soon(resolve);
   });
 }
 

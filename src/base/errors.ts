@@ -9,6 +9,7 @@ export type FencedLockErrorCode =
   | 'LOCK_UNAVAILABLE'
   | 'COMMIT_UNKNOWN'
   | 'TRANSACTION_ABORTED'
+  | 'HOOK_FAILED'
   | 'INSIDE_TRANSACTION'
   | 'REENTRY'
   | 'NESTED'
@@ -193,6 +194,29 @@ export class TransactionAbortedError extends FencedLockError {
   }
 }
 
+/**
+ * The transaction has committed, and hooks of it failed. Only with `hookErrors: 'throw'`; the commit stands, so the work must
+ * not run again.
+ */
+export class HookFailedError extends FencedLockError {
+  /** What the function of the call returned. */
+  readonly value: unknown;
+  /** What the hooks threw, in the order in which they ran. `cause` is the first. */
+  readonly errors: readonly unknown[];
+
+  constructor(key: string, value: unknown, errors: readonly unknown[]) {
+    super(
+      'HOOK_FAILED',
+      `The transaction under the lock ${quoted(key)} has committed, but ${errors.length === 1 ? 'a hook' : `${errors.length} hooks`} ` +
+        `of it failed${reason(errors[0])}. The commit stands: do not run the work again. Its result is in \`value\`, what ` +
+        'the hooks threw in `errors`.',
+      { key, cause: errors[0] },
+    );
+    this.value = value;
+    this.errors = errors;
+  }
+}
+
 /** The call would leave the transaction that it stands in. */
 export class InsideTransactionError extends FencedLockError {
   constructor(what: string, details: ErrorDetails = {}) {
@@ -265,6 +289,7 @@ const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
   [LockUnavailableError, 'LOCK_UNAVAILABLE'],
   [CommitUnknownError, 'COMMIT_UNKNOWN'],
   [TransactionAbortedError, 'TRANSACTION_ABORTED'],
+  [HookFailedError, 'HOOK_FAILED'],
   [InsideTransactionError, 'INSIDE_TRANSACTION'],
   [ReentryError, 'REENTRY'],
   [NestedError, 'NESTED'],

@@ -1,3 +1,5 @@
+import { quoted } from './errors.js';
+
 /**
  * What happens beside the caller's way and would otherwise go unseen. None of it changes a result: a failed
  * release, for one, costs the next holder the rest of the lease and nothing else.
@@ -23,7 +25,14 @@ export type FencedLockEvent =
   /** A backend of Postgres was ended, because it stood in the way or its transaction had to be decided. */
   | { readonly type: 'backend-ended'; readonly key: string; readonly pid: number }
   /** COMMIT was not answered, and its outcome was found out by other means. */
-  | { readonly type: 'commit-resolved'; readonly key: string; readonly outcome: 'committed' | 'aborted' | 'unknown' };
+  | { readonly type: 'commit-resolved'; readonly key: string; readonly outcome: 'committed' | 'aborted' | 'unknown' }
+  /** A hook of a lock threw. The transaction's outcome, and the call's result, are what they are. */
+  | {
+      readonly type: 'hook-failed';
+      readonly key: string;
+      readonly hook: 'afterCommit' | 'afterRollback' | 'onUnknown';
+      readonly error: unknown;
+    };
 
 export type Emit = (event: FencedLockEvent) => void;
 
@@ -34,7 +43,7 @@ export function emitOf(node: number, emit: Emit): Emit {
 
 /** A listener that throws must not decide the fate of a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
-  if (listener === undefined) return () => {};
+  if (listener === undefined) return warnOfHook;
   const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
   return (event) => {
     try {
@@ -44,4 +53,13 @@ export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined)
       warn(error);
     }
   };
+}
+
+/** Where nobody listens: the error of a hook is the application's, and would be seen by nobody at all. */
+function warnOfHook(event: FencedLockEvent): void {
+  if (event.type !== 'hook-failed') return;
+  const { hook, key, error } = event;
+  process.emitWarning(
+    `A hook (${hook}) of the lock ${quoted(key)} threw, and \`onEvent\` is not set: ${String(error)}`,
+  );
 }

@@ -11,6 +11,8 @@ interface Inside {
   readonly write: unknown;
   /** An operation of the fence's own, on its way. */
   readonly own: unknown;
+  /** The hooks of a call that run. */
+  readonly hook: unknown;
 }
 
 /** One async context, and the one around it. */

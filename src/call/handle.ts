@@ -9,9 +9,10 @@ import type { Turn } from '../lease/queue/turn.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork } from '../options/validate-arguments.js';
 import { resolveTransactionOptions } from '../options/validate-options.js';
-import type { Registered } from '../transaction/call.js';
+import type { Outcome, Registered } from '../transaction/call.js';
 import { refuseUnsent } from '../transaction/unsent.js';
-import { HeldLock, type Lock, type Work } from './lock.js';
+import { CallHooks } from './hooks.js';
+import { HeldLock, type HookName, type Lock, type Work } from './lock.js';
 import type { LockCall } from './lock-request.js';
 import type { Parts } from './parts.js';
 import { runUnderLeases, type TransactionRequest } from './run-under-leases.js';
@@ -24,14 +25,14 @@ const TRANSFER_PAUSE = 50;
  * A lock that is held until it is released, for work that is more than one transaction. Its token was registered in
  * Postgres, for good, before anybody saw it, so other systems may be given it, to refuse lower ones.
  */
-export interface LockHandle<Tx> extends Omit<Lock, 'toJSON'>, AsyncDisposable {
+export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDisposable {
   /** Aborts when the lease is lost. */
   readonly signal: AbortSignal;
   /** Milliseconds for which the lease still stands, renewals aside; 0 once it is lost or released. */
   remaining(): number;
   /**
    * Runs `fn` in a transaction that Postgres admits under this handle's token. Those of one handle run one after the
-   * other.
+   * other. Hooks of the lock that `fn` gets run when its transaction has ended, while the handle still has the lock.
    *
    * @throws StaleTokenError, with reason `superseded`, if somebody else has been admitted since; `forgotten`, if Postgres has
    *   no row of the key any more.
@@ -178,10 +179,13 @@ class Handle<Tx> implements LockHandle<Tx> {
     if (this.#released) throw this.#closed();
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
-    const run = this.#run(before, fn, options);
-    // Not what it resolves to: each would hold the result of the one before it.
+    const { hooks: running, emit } = this.#parts;
+    const hooks = new CallHooks({ running, emit, key: this.key, hookErrors: options.hookErrors });
+    const run = this.#run(before, fn, options, hooks);
+    // Not what it resolves to: each would hold the result of the one before it. And not its hooks, which may begin the
+    // next transaction, or release the handle.
     this.#last = run.then(nothing, nothing).then(() => before);
-    return await run;
+    return await hooks.follow(run);
   }
 
   release(): Promise<void> {
@@ -205,7 +209,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
-  async #run<R>(before: Promise<void>, fn: Work<Tx, R>, options: ResolvedLockOptions): Promise<R> {
+  async #run<R>(before: Promise<void>, fn: Work<Tx, R>, options: ResolvedLockOptions, hooks: CallHooks): Promise<R> {
     const { waitTime, signal } = options;
     const deadline = new Deadline(waitTime);
     if ((await within(unlessAborted(before, signal), waitTime)) === OVERDUE) {
@@ -213,18 +217,24 @@ class Handle<Tx> implements LockHandle<Tx> {
     }
     if (this.#leases.loss) throw this.#leases.loss;
     const abort = new LazyAbort();
-    const held = new HeldLock(this.keys, this.token, abort);
     const request = {
       database: this.#database,
       leases: this.#leases,
       options,
       deadline,
       registered: { tokens: this.#tokens },
+      settled: (outcome: Outcome) => hooks.settle(outcome),
     };
     const work = async (tx: Tx) => {
-      const value = await holding(this.keys, undefined, () => fn(tx, held));
-      refuseUnsent(this.#database, tx, this.key);
-      return value;
+      const held = new HeldLock(this.keys, this.token, abort);
+      hooks.begin(held);
+      try {
+        const value = await holding(this.keys, undefined, () => fn(tx, held));
+        refuseUnsent(this.#database, tx, this.key);
+        return value;
+      } finally {
+        held.end();
+      }
     };
     try {
       return await runUnderLeases(this.#parts, request, abort, work);

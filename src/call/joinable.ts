@@ -2,7 +2,7 @@ import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { after } from '../base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import type { LockOptions } from '../options/options.js';
+import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import type { Lock, Work } from './lock.js';
 
 /**
@@ -14,25 +14,34 @@ export class JoinableTransaction {
   readonly #tx: unknown;
   readonly #lock: Lock;
   readonly #abort: LazyAbort;
-  readonly #isolationLevel: string | undefined;
+  readonly #options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>;
   /** Of those that run when the outer function ends: what they had done is rolled back. */
   readonly #over = new LazyAbort();
   #running = 0;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(client: object, tx: unknown, lock: Lock, abort: LazyAbort, isolationLevel: string | undefined) {
+  constructor(
+    client: object,
+    tx: unknown,
+    lock: Lock,
+    abort: LazyAbort,
+    options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>,
+  ) {
     this.client = client;
     this.#tx = tx;
     this.#lock = lock;
     this.#abort = abort;
-    this.#isolationLevel = isolationLevel;
+    this.#options = options;
   }
 
   /** @throws InvalidOptionError for an option that the transaction cannot follow any more. */
   async join<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R> {
-    const { isolationLevel, retries, timeout, signal } = options;
-    if (isolationLevel !== undefined && isolationLevel !== this.#isolationLevel) {
+    const { isolationLevel, hookErrors, retries, timeout, signal } = options;
+    if (isolationLevel !== undefined && isolationLevel !== this.#options.isolationLevel) {
       throw new InvalidOptionError('isolationLevel', 'is that of the outer call, whose transaction this one joins.');
+    }
+    if (hookErrors !== undefined && hookErrors !== this.#options.hookErrors) {
+      throw new InvalidOptionError('hookErrors', 'is that of the outer call, with which the hooks of this one run.');
     }
     if (retries) {
       throw new InvalidOptionError('retries', 'belong to the outer call, whose transaction this one joins.');

@@ -5,7 +5,7 @@ import type { Database } from '../database/database.js';
 import type { LeaseUser } from '../lease/lease.js';
 import type { ResolvedLockOptions } from '../options/options.js';
 import type { Admission } from '../transaction/admission.js';
-import type { Call, Registered, Successor } from '../transaction/call.js';
+import type { Call, Outcome, Registered, Successor } from '../transaction/call.js';
 import type { Entry } from '../transaction/entry.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Parts } from './parts.js';
@@ -23,6 +23,8 @@ export interface TransactionRequest<Tx, R> {
   readonly successor?: () => Successor | undefined;
   /** Called when COMMIT has been sent, and nobody's turn begins with it. */
   readonly committing?: () => void;
+  /** Called once for each run of the work, when its outcome is known. */
+  readonly settled?: (outcome: Outcome) => void;
   /** Whether whoever is in the way is ended, of whichever waiting room. */
   readonly endsAnyBlocker?: boolean;
   /** Whether it goes on while the client is being closed. */
@@ -58,6 +60,7 @@ export async function runUnderLeases<Tx, R>(
       registered: request.registered,
       successor: request.successor,
       committing: request.committing,
+      settled: request.settled,
       work(tx, admission) {
         admitted();
         return work(tx, admission);

@@ -3,7 +3,9 @@ import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
 import type { Admission } from '../transaction/admission.js';
+import type { Outcome } from '../transaction/call.js';
 import { refuseUnsent } from '../transaction/unsent.js';
+import { CallHooks } from './hooks.js';
 import { JoinableTransaction } from './joinable.js';
 import { HeldLock, type Work } from './lock.js';
 import { type LockCall, LockRequest } from './lock-request.js';
@@ -14,8 +16,8 @@ import { runUnderLeases } from './run-under-leases.js';
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
 
 /**
- * One call, from start to end: the lease, then the transaction that Postgres admits, then the release. The lease
- * keeps the others waiting in Redis; that no update is lost is decided by the admission alone.
+ * One call, from start to end: the lease, then the transaction that Postgres admits, then the release, then the hooks.
+ * The lease keeps the others waiting in Redis; that no update is lost is decided by the admission alone.
  */
 export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
@@ -24,7 +26,11 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
   // The one place where a call waits long: whatever hangs on it is there for every caller that waits.
   const first = await parts.room.enter(call.keys[0] as string, lockRequest);
   const leases = withOthers(first, parts.room, call.keys, lockRequest);
-  return await hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases);
+  const { hooks: running, emit } = parts;
+  const hooks = new CallHooks({ running, emit, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
+  return await hooks.follow(
+    hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases, hooks),
+  );
 }
 
 /** From the leases to their release. */
@@ -34,11 +40,13 @@ async function hold<Tx, R>(
   work: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
+  hooks: CallHooks,
 ): Promise<R> {
   const abort = new LazyAbort();
   const run = async (tx: Tx, { token }: Admission) => {
     const lock = new HeldLock(keys, token, abort);
-    const own = new JoinableTransaction(client, tx, lock, abort, options.isolationLevel);
+    hooks.begin(lock);
+    const own = new JoinableTransaction(client, tx, lock, abort, options);
     try {
       const value = await holding(keys, own, () => work(tx, lock));
       own.check();
@@ -47,6 +55,8 @@ async function hold<Tx, R>(
     } catch (error) {
       own.end(error);
       throw error;
+    } finally {
+      lock.end();
     }
   };
   const successor = () =>
@@ -61,6 +71,7 @@ async function hold<Tx, R>(
       deadline: lockRequest.deadline,
       successor,
       committing,
+      settled: (outcome: Outcome) => hooks.settle(outcome),
     };
     return await runUnderLeases(parts, request, abort, run);
   } finally {

@@ -100,6 +100,12 @@ export interface LockOptions {
    * `lock` each time. `timeout` is for each run. 0 to 100. Default: 0.
    */
   readonly retries?: number | undefined;
+  /**
+   * What becomes of an error in a hook of a call that has committed: `event` gives it to `onEvent` as `hook-failed`, and the
+   * call resolves; `throw` has the call reject with `HookFailedError`, which has the result. Of a call that has not
+   * committed it is always an event, and the call rejects with its own error. Default: `event`.
+   */
+  readonly hookErrors?: 'event' | 'throw' | undefined;
   /** Isolation level of the transaction. Default: the database's, READ COMMITTED if nobody changed it. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
   /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
@@ -109,7 +115,7 @@ export interface LockOptions {
 /** What one transaction of a handle takes. `waitTime`: how long to wait for another one of the same handle. */
 export type TransactionOptions = Pick<
   LockOptions,
-  'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'isolationLevel' | 'maxWait'
+  'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'hookErrors' | 'isolationLevel' | 'maxWait'
 >;
 
 /** A handle on its way to another process. */
@@ -131,6 +137,7 @@ export interface ResolvedLockOptions {
   readonly reentry: 'join' | 'throw';
   readonly nested: 'throw' | 'allow';
   readonly retries: number;
+  readonly hookErrors: 'event' | 'throw';
   readonly isolationLevel: string | undefined;
   readonly maxWait: number | undefined;
 }
@@ -171,4 +178,5 @@ export const DEFAULTS = {
   reentry: 'join',
   nested: 'throw',
   retries: 0,
+  hookErrors: 'event',
 } as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;

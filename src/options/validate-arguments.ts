@@ -61,10 +61,20 @@ export function checkWork(work: unknown): void {
   if (typeof work !== 'function') {
     throw new InvalidOptionError('fn', 'must be a function that is given the client of the transaction.');
   }
-  // It would run nothing, and look like a success.
-  if (/Generator/.test(Object.prototype.toString.call(work))) {
-    throw new InvalidOptionError('fn', 'must be a plain or an async function, and is a generator.');
-  }
+  refuseGenerator(work);
+}
+
+/** A hook of a lock. @throws InvalidOptionError */
+export function checkHook(hook: unknown): void {
+  if (typeof hook !== 'function')
+    throw new InvalidOptionError('fn', 'must be a function that runs when the outcome is known.');
+  refuseGenerator(hook);
+}
+
+/** It would run nothing, and look like a success. */
+function refuseGenerator(fn: unknown): void {
+  if (!/Generator/.test(Object.prototype.toString.call(fn))) return;
+  throw new InvalidOptionError('fn', 'must be a plain or an async function, and is a generator.');
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

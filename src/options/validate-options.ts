@@ -45,6 +45,7 @@ const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
   'reentry',
   'nested',
   'retries',
+  'hookErrors',
   'isolationLevel',
   'maxWait',
 ];
@@ -55,6 +56,7 @@ const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
   'signal',
   'nested',
   'retries',
+  'hookErrors',
   'isolationLevel',
   'maxWait',
 ];
@@ -133,7 +135,8 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   const reentry = choice('reentry', options.reentry ?? defaults.reentry, ['join', 'throw']);
   const nested = choice('nested', options.nested ?? defaults.nested, ['throw', 'allow']);
   const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
-  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, isolationLevel, maxWait };
+  const hookErrors = choice('hookErrors', options.hookErrors ?? defaults.hookErrors, ['event', 'throw']);
+  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
 }
 
 const BUILT_IN: ResolvedLockOptions = {
@@ -144,6 +147,7 @@ const BUILT_IN: ResolvedLockOptions = {
   reentry: DEFAULTS.reentry,
   nested: DEFAULTS.nested,
   retries: DEFAULTS.retries,
+  hookErrors: DEFAULTS.hookErrors,
   signal: undefined,
   isolationLevel: undefined,
   maxWait: undefined,

@@ -14,7 +14,7 @@ import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission, AdmissionRequest } from './admission.js';
 import { endBackend, endBlockers } from './backends.js';
-import type { Call } from './call.js';
+import type { Call, Outcome } from './call.js';
 import { Entry, type EntryOptions } from './entry.js';
 import { FencedOperations, refuseControl } from './fenced-operations.js';
 import { Gate } from './gate.js';
@@ -53,6 +53,9 @@ export interface Before {
   /** The row that refused an earlier run, if it is known. */
   readonly refusedBy: ReturnType<Fencing['rowOf']>;
 }
+
+/** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
+type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
 
 /** What an admission is asked for with. */
 interface AdmissionInput {
@@ -97,7 +100,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** Whether COMMIT had no answer, and its outcome is being looked for. */
   #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
-  #settle: (end: { readonly value: R } | { readonly error: unknown }) => void = () => {};
+  #settle: (end: End<R>) => void = () => {};
 
   /** `entry`: one that was begun ahead. */
   constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: Before) {
@@ -127,6 +130,7 @@ export class Attempt<Tx, R> implements Conductor {
         this.#alarm.stop();
         forget();
         this.#gate.shut(() => this.#closed());
+        if (this.admitted) this.#call.settled?.(this.#outcomeOf(end));
         if ('value' in end) resolve(end.value);
         else reject(end.error);
       };
@@ -162,6 +166,8 @@ export class Attempt<Tx, R> implements Conductor {
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       this.#refused = { error };
+      // Something of the work's own has ended it, so what it threw then does not say what became of it.
+      if (this.admitted && connection.isOver) this.#ended ??= await this.#howEnded();
       throw error;
     } finally {
       close();
@@ -413,13 +419,15 @@ export class Attempt<Tx, R> implements Conductor {
     });
   }
 
-  async #findOutcome(error: unknown): Promise<{ readonly value: R } | { readonly error: unknown }> {
+  async #findOutcome(error: unknown): Promise<End<R>> {
     const { database, emit, leases } = this.#call;
     const admission = this.#admission as Admission;
     const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
     emit({ type: 'commit-resolved', key: leases.key, outcome });
     if (outcome === 'committed') return { value: this.#value as R };
-    if (outcome === 'unknown') return { error: new CommitUnknownError(leases.key, admission.xid, error) };
+    if (outcome === 'unknown') {
+      return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
+    }
     const aborted = new TransactionAbortedError(
       leases.key,
       'the connection failed at COMMIT, which did not hold.',
@@ -451,6 +459,14 @@ export class Attempt<Tx, R> implements Conductor {
 
   #fail(error: unknown): void {
     this.#settle({ error });
+  }
+
+  /** By what has happened and not by the error: the function may have thrown one of the same class, of another call. */
+  #outcomeOf(end: End<R>): Outcome {
+    if ('value' in end) return { type: 'committed' };
+    // What its own SQL has committed stays, whatever became of the rest.
+    const isUnknown = end.isUnknown || (this.#ended !== undefined && this.#ended !== 'ROLLBACK');
+    return { type: isUnknown ? 'unknown' : 'rolled-back', error: end.error };
   }
 
   #abortAfter(ms: number, why: string): void {

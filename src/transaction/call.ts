@@ -53,6 +53,14 @@ export interface Successor {
   begin(connection: Connection): void;
 }
 
+/**
+ * What became of one run of the work. `unknown`: nobody can say any more whether it has committed, or its own SQL has
+ * committed a part of it.
+ */
+export type Outcome =
+  | { readonly type: 'committed' }
+  | { readonly type: 'rolled-back' | 'unknown'; readonly error: unknown };
+
 /** Everything that one call's transactions are made of. */
 export interface Call<Tx, R> {
   readonly database: Database<Tx>;
@@ -71,6 +79,8 @@ export interface Call<Tx, R> {
   readonly successor?: (() => Successor | undefined) | undefined;
   /** Called when COMMIT has been sent, and nobody's turn begins with it. */
   readonly committing?: (() => void) | undefined;
+  /** Called once for each run of the work, as soon as its outcome is known, or it is known that nobody will know it. */
+  readonly settled?: ((outcome: Outcome) => void) | undefined;
   /** Has `beat` called now and then while the lease is held. */
   onBeat(beat: () => void): void;
   readonly emit: Emit;

@@ -1,6 +1,4 @@
-/** Captured at import: users run fake timers. */
-const { setImmediate: soon } = globalThis;
-const turnOfLoop = () => new Promise<void>((resolve) => soon(resolve));
+import { turnOfLoop } from '../base/clock.js';
 
 /**
  * The one gate that all operations of a transaction pass: it counts what is in flight, remembers what failed, and

@@ -9,6 +9,7 @@ const MADE: ReadonlyArray<[errors.FencedLockErrorCode, errors.FencedLockError]> 
   ['LOCK_UNAVAILABLE', new errors.LockUnavailableError('stock:1', cause)],
   ['COMMIT_UNKNOWN', new errors.CommitUnknownError('stock:1', '42', cause)],
   ['TRANSACTION_ABORTED', new errors.TransactionAbortedError('stock:1', 'it failed', cause)],
+  ['HOOK_FAILED', new errors.HookFailedError('stock:1', 'sold', [cause])],
   ['INSIDE_TRANSACTION', new errors.InsideTransactionError('it would leave', { key: 'stock:1', cause })],
   ['NOT_INSTALLED', new errors.NotInstalledError(cause)],
   ['INVALID_OPTION', new errors.InvalidOptionError('key', 'must not be empty.')],

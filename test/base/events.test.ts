@@ -12,6 +12,13 @@ test('a listener hears every event, and without one nothing happens', () => {
   toEmit(undefined)(EVENT);
 });
 
+test('the error of a hook is warned of where nobody listens', () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const error = new Error('no mail');
+  toEmit(undefined)({ type: 'hook-failed', key: 'stock:1', hook: 'afterCommit', error });
+  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/afterCommit.*"stock:1".*no mail/));
+});
+
 test('a listener that throws is warned of, and whoever emits does not notice', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   toEmit(() => {

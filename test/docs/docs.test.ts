@@ -158,6 +158,7 @@ describe('the documents', () => {
       new everything.StaleTokenError('k', 1n, 'Stock'),
       new everything.TransactionAbortedError('k', 'it was.'),
       new everything.CommitUnknownError('k', '1', undefined),
+      new everything.HookFailedError('k', undefined, []),
       new everything.InsideTransactionError('it was.'),
       new everything.ReentryError('k'),
       new everything.NestedError('k', 'l'),

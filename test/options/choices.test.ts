@@ -70,6 +70,7 @@ describe("a handle's transaction", () => {
       timeout: 2,
       retries: 3,
       nested: 'allow',
+      hookErrors: 'throw',
       isolationLevel: 'Serializable',
       maxWait: 4,
     };

@@ -33,6 +33,7 @@ const lockOptions = some({
   reentry: mostly(fc.constantFrom('join', 'throw')),
   nested: mostly(fc.constantFrom('throw', 'allow')),
   retries: mostly(fc.nat(100)),
+  hookErrors: mostly(fc.constantFrom('event', 'throw')),
   signal: mostly(fc.constant(new AbortController().signal)),
   isolationLevel: mostly(fc.constantFrom('ReadCommitted', 'Serializable')),
 });

@@ -1,6 +1,8 @@
 import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
+import type { FencedLockEvent } from '../../base/events.js';
 import { findJoinable } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
+import { CallHooks, RunningHooks } from '../../call/hooks.js';
 import { JoinableTransaction } from '../../call/joinable.js';
 import type { Lock, Work } from '../../call/lock.js';
 import type { LockState } from '../../call/operators.js';
@@ -44,6 +46,8 @@ export interface FakeLocks<Client> {
   readonly prisma: Client;
   /** All calls, in the order in which they came. */
   readonly calls: readonly FakeCall[];
+  /** What `onEvent` would have heard: hooks that failed. */
+  readonly events: readonly FencedLockEvent[];
   /** Says what becomes of the next call, or of the next one of this key. */
   next(key?: string): Next;
   /** Takes a key as another process would; resolves when it has it. Give it back by `release()`. */
@@ -78,6 +82,8 @@ export function fakeLocks<Client extends object = AnyClient>(
 class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   readonly prisma: object;
   calls: CallRecord[] = [];
+  events: FencedLockEvent[] = [];
+  readonly #running = new RunningHooks();
   readonly #base: object;
   readonly #defaults: ResolvedLockOptions;
   readonly #checksParts: boolean;
@@ -124,6 +130,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
 
   reset(): void {
     this.calls = [];
+    this.events = [];
     this.#script.clear();
   }
 
@@ -170,13 +177,10 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const plan = this.#script.take(keys, 'both');
     const turn = await this.#turn(record, plan, method === '$tryWithLock' ? { ...options, waitTime: 0 } : options);
     begun();
-    try {
-      const token = () => this.#admit(keys);
-      const request = { joinedBy: this.prisma, client: this.#base, turn, plan, options, record, token };
-      return await fakeTransaction(request, work);
-    } finally {
-      turn.release();
-    }
+    const hooks = this.#hooksOf(keys, options);
+    const token = () => this.#admit(keys);
+    const request = { joinedBy: this.prisma, client: this.#base, turn, plan, options, record, hooks, token };
+    return await hooks.follow(fakeTransaction(request, work).finally(() => turn.release()));
   }
 
   async #tryWithLock<R>(key: unknown, work: Work<object, R>, options: LockOptions): Promise<TryResult<R>> {
@@ -224,16 +228,23 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const handle = new FakeHandle(turn, {
       options,
       token,
-      run: (_, of, work) => {
+      run: (of, work) => {
         const plan = this.#script.take(turn.keys, 'work');
         const own = this.#record('$transaction', turn.keys);
-        const request = { client: this.#base, turn, plan, options: of, record: own, token: () => token };
-        return fakeTransaction(request, work);
+        const hooks = this.#hooksOf(turn.keys, of);
+        const request = { client: this.#base, turn, plan, options: of, record: own, hooks, token: () => token };
+        const transaction = fakeTransaction(request, work);
+        return { transaction, result: hooks.follow(transaction) };
       },
       released: (one) => void this.#handles.delete(one),
     });
     this.#handles.add(handle);
     return handle;
+  }
+
+  #hooksOf(keys: readonly string[], { hookErrors }: ResolvedLockOptions): CallHooks {
+    const emit = (event: FencedLockEvent) => void this.events.push(event);
+    return new CallHooks({ running: this.#running, emit, key: keys[0] as string, hookErrors });
   }
 
   /** @throws what the script says, LockTimeoutError, or the signal's reason. */

@@ -1,0 +1,101 @@
+import { turnOfLoop } from '../base/clock.js';
+import { HookFailedError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import { runInside, scopeWith } from '../base/scope.js';
+import type { Outcome } from '../transaction/call.js';
+import type { DueHook, HeldLock } from './lock.js';
+
+/** The hooks of one client that run now: closing it waits for them. */
+export class RunningHooks {
+  readonly #running = new Set<Promise<unknown>>();
+
+  /** Runs `hooks` in a scope of their own, by which a hook that closes the client is known. */
+  run<R>(hooks: () => Promise<R>): Promise<R> {
+    const running = runInside({ hook: this }, hooks);
+    this.#running.add(running);
+    const over = () => this.#running.delete(running);
+    running.then(over, over);
+    return running;
+  }
+
+  /** Resolves to whether there were some, when none run any more. A hook does not wait for itself. */
+  async idle(): Promise<boolean> {
+    if (this.#running.size === 0 || scopeWith('hook')?.inside.hook === this) return false;
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    return true;
+  }
+}
+
+interface CallHooksOptions {
+  readonly running: RunningHooks;
+  readonly emit: Emit;
+  readonly key: string;
+  readonly hookErrors: 'event' | 'throw';
+}
+
+/**
+ * The hooks of one call. Each belongs to the run of the function that registered it, and runs by what became of that
+ * one. With `retries` those of the runs that were rolled back come first.
+ */
+export class CallHooks {
+  readonly #options: CallHooksOptions;
+  #lock: HeldLock | undefined;
+  #due: DueHook[] | undefined;
+
+  constructor(options: CallHooksOptions) {
+    this.#options = options;
+  }
+
+  /** The function begins to run, with this lock. */
+  begin(lock: HeldLock): void {
+    this.#lock = lock;
+  }
+
+  /** That run of the function has its outcome. */
+  settle(outcome: Outcome): void {
+    const due = this.#lock?.settle(outcome);
+    if (due === undefined || due.length === 0) return;
+    this.#due = this.#due === undefined ? due : [...this.#due, ...due];
+  }
+
+  /**
+   * The result of the call, when its hooks have run behind it. In the async context of the caller, outside of the
+   * transaction.
+   *
+   * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
+   */
+  async follow<R>(call: Promise<R>): Promise<R> {
+    let value: R;
+    try {
+      value = await call;
+    } catch (error) {
+      // It tells what became of the transaction, which no error of a hook may hide.
+      if (this.#due) await this.#run(this.#due, false);
+      throw error;
+    }
+    if (this.#due === undefined) return value;
+    const { key, hookErrors } = this.#options;
+    const errors = await this.#run(this.#due, hookErrors === 'throw');
+    if (errors.length > 0) throw new HookFailedError(key, value, errors);
+    return value;
+  }
+
+  /** Resolves to the errors that are to be thrown. Each hook runs, also behind one that failed. */
+  async #run(due: readonly DueHook[], throws: boolean): Promise<readonly unknown[]> {
+    const { running, emit, key } = this.#options;
+    const errors: unknown[] = [];
+    await running.run(async () => {
+      // The release leaves at the end of this turn, and the next caller's work begins: a hook may block the event loop.
+      await turnOfLoop();
+      for (const hook of due) {
+        try {
+          await hook.run();
+        } catch (error) {
+          if (throws) errors.push(error);
+          else emit({ type: 'hook-failed', key, hook: hook.name, error });
+        }
+      }
+    });
+    return errors;
+  }
+}

@@ -1,0 +1,541 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import {
+  ClosedError,
+  CommitUnknownError,
+  fencedLock,
+  HookFailedError,
+  InvalidOptionError,
+  type Lock,
+} from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { proxied } from '../support/proxied.js';
+import { withDatabase } from '../support/servers/index.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { setUpShop } from '../support/shop-database.js';
+import { slowCommit } from './slow-commit.js';
+
+/** Registers a hook of each kind, which notes that it ran. */
+function noting(ran: string[], lock: Lock): void {
+  lock.onUnknown(() => ran.push('onUnknown'));
+  lock.afterRollback(() => ran.push('afterRollback'));
+  lock.afterCommit(() => ran.push('afterCommit'));
+}
+
+describeWithShop('hooks of a lock', () => {
+  const shop = new Shop();
+
+  test('afterCommit runs when the work can be seen and the lock is free, and the call resolves after it', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const contender = shop.client().prisma;
+    const seen: unknown[] = [];
+    const value = await prisma.$withLock(key, async (tx, lock) => {
+      lock.afterCommit(async () => {
+        seen.push(await contender.$withLock(key, (tx) => tx.stock.findUnique({ where: { id } }), { waitTime: 5_000 }));
+      });
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      return 'sold';
+    });
+    expect(value).toBe('sold');
+    expect(seen).toMatchObject([{ quantity: 9 }]);
+  });
+
+  test('run one after the other, in the order in which they were registered, and none of another kind', async () => {
+    const { key } = await shop.product(1);
+    const ran: string[] = [];
+    const slow = gate();
+    await shop.client().prisma.$withLock(key, (_, lock) => {
+      noting(ran, lock);
+      lock.afterCommit(async () => {
+        setImmediate(() => slow.open());
+        await slow.opened;
+        ran.push('slow');
+      });
+      lock.afterCommit(() => ran.push('last'));
+    });
+    expect(ran).toEqual(['afterCommit', 'slow', 'last']);
+  });
+
+  test('hold nothing: they take the same lock, another one, and write past any lock', async () => {
+    const { id, key } = await shop.product(10);
+    const other = await shop.product(10);
+    const { prisma, events } = shop.client();
+    const tokens: bigint[] = [];
+    await prisma.$withLock(key, (_, lock) => {
+      tokens.push(lock.token);
+      lock.afterCommit(() => prisma.$withLock(key, (_, again) => tokens.push(again.token), { reentry: 'throw' }));
+      lock.afterCommit(() => prisma.$withLock(other.key, () => tokens.push(0n)));
+      lock.afterCommit(() => prisma.order.create({ data: { stockId: id, buyer: 'hook', quantity: 1 } }));
+    });
+    expect(events).toEqual([]);
+    expect(tokens).toHaveLength(3);
+    expect(tokens[1]).toBeGreaterThan(tokens[0] as bigint);
+    expect(await prisma.order.count({ where: { stockId: id } })).toBe(1);
+  });
+
+  test("run in the caller's async context", async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const request = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    await request.run('request 7', () =>
+      prisma.$withLock(key, (_, lock) => lock.afterCommit(() => seen.push(request.getStore()))),
+    );
+    expect(seen).toEqual(['request 7']);
+  });
+
+  test('a function that throws: afterRollback, with its error, when the lock is free', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const ran: string[] = [];
+    const seen: unknown[] = [];
+    const held = prisma.$withLock(key, (_, lock) => {
+      noting(ran, lock);
+      lock.afterRollback(async (error) => seen.push(error, await prisma.$withLock(key, () => 'free')));
+      throw new Error('no sale');
+    });
+    await expect(held).rejects.toThrow('no sale');
+    expect(ran).toEqual(['afterRollback']);
+    expect(seen).toEqual([new Error('no sale'), 'free']);
+  });
+
+  test('a deferred constraint that is refused at COMMIT: afterRollback', async () => {
+    const { key } = await shop.product(1);
+    const slow = await slowCommit(shop);
+    await slow.goOn();
+    const ran: string[] = [];
+    const held = shop.client().prisma.$withLock(key, async (tx, lock) => {
+      noting(ran, lock);
+      await tx.$executeRawUnsafe(slow.insert(true));
+    });
+    await expect(held).rejects.toMatchObject({ cause: { originalCode: '23514' } });
+    expect(ran).toEqual(['afterRollback']);
+  });
+
+  test('a swallowed error that has aborted the transaction in Postgres: afterRollback', async () => {
+    const { key } = await shop.product(1);
+    const ran: string[] = [];
+    const held = shop.client().prisma.$withLock(key, async (tx, lock) => {
+      noting(ran, lock);
+      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
+    });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect(ran).toEqual(['afterRollback']);
+  });
+
+  test('a COMMIT that did not reach Postgres: afterRollback', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const ran: string[] = [];
+    void proxy.cutBeforeCommit();
+    const held = prisma.$withLock(key, async (tx, lock) => {
+      noting(ran, lock);
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect(ran).toEqual(['afterRollback']);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('a COMMIT whose answer was lost: afterCommit, once, when it is found out', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy, events } = await proxied(shop, inject('postgres').app);
+    const ran: string[] = [];
+    void proxy.cutAfterCommit();
+    await prisma.$withLock(key, async (tx, lock) => {
+      noting(ran, lock);
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect(ran).toEqual(['afterCommit']);
+    expect(events).toEqual([{ type: 'commit-resolved', key, outcome: 'committed' }]);
+  });
+
+  test('no hook runs while the answer to COMMIT is on its way', async () => {
+    const { key } = await shop.product(1);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const ran: string[] = [];
+    const onItsWay = proxy.holdCommitReply();
+    const held = prisma.$withLock(key, (_, lock) => noting(ran, lock));
+    await onItsWay;
+    // As long as another turn takes.
+    await shop.client().prisma.$withLock((await shop.product(1)).key, () => {});
+    expect(ran).toEqual([]);
+    proxy.resume();
+    await held;
+    expect(ran).toEqual(['afterCommit']);
+  });
+
+  test('a timeout: afterRollback; what the function registers when that is over is refused', async () => {
+    const { key } = await shop.product(1);
+    const goOn = gate();
+    const late = gate<unknown>();
+    const ran: string[] = [];
+    const held = shop.client().prisma.$withLock(
+      key,
+      async (_, lock) => {
+        noting(ran, lock);
+        await goOn.opened;
+        try {
+          lock.afterRollback(() => ran.push('late'));
+          late.open(undefined);
+        } catch (error) {
+          late.open(error);
+        }
+      },
+      { timeout: 50 },
+    );
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    goOn.open();
+    expect(await late.opened).toBeInstanceOf(ClosedError);
+    expect(ran).toEqual(['afterRollback']);
+  });
+
+  test('an error of another call that says "unknown" does not make this one unknown', async () => {
+    const { key } = await shop.product(1);
+    const ran: string[] = [];
+    const held = shop.client().prisma.$withLock(key, (_, lock) => {
+      noting(ran, lock);
+      throw new CommitUnknownError('another key', '42', undefined);
+    });
+    await expect(held).rejects.toBeInstanceOf(CommitUnknownError);
+    expect(ran).toEqual(['afterRollback']);
+  });
+
+  test.each([
+    ['returns', undefined],
+    ['throws', new Error('and then')],
+  ])('a part of it was committed past the lock, and the function %s: onUnknown', async (_, failure) => {
+    const connectionString = inject('postgres').app;
+    const pool = new pg.Pool({ connectionString, max: 1 });
+    let connection: pg.PoolClient | undefined;
+    pool.on('acquire', (client) => {
+      connection = client;
+    });
+    shop.closeLater(() => pool.end());
+    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
+    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
+    const { id, key } = await shop.product(10);
+    const ran: string[] = [];
+    const held = prisma.$withLock(key, async (tx, lock) => {
+      noting(ran, lock);
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      await connection?.query('COMMIT');
+      if (failure) throw failure;
+    });
+    await expect(held).rejects.toMatchObject(failure ?? { code: 'INSIDE_TRANSACTION' });
+    expect(ran).toEqual(['onUnknown']);
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('are refused when the function has ended, and if they are no functions', async () => {
+    const { key } = await shop.product(1);
+    let kept: Lock | undefined;
+    await shop.client().prisma.$withLock(key, (_, lock) => {
+      kept = lock;
+      for (const wrong of [undefined, 'mail', function* () {}]) {
+        expect(() => lock.afterCommit(wrong as never)).toThrow(InvalidOptionError);
+      }
+    });
+    for (const name of ['afterCommit', 'afterRollback', 'onUnknown'] as const) {
+      const late = () => kept?.[name](() => {});
+      expect(late).toThrow(expect.objectContaining({ constructor: ClosedError, key }));
+      expect(late).toThrow(name);
+    }
+  });
+
+  test('of one turn do not delay the next one, whose work has begun with its COMMIT', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const [begun, goOn, nextWorked] = [gate(), gate(), gate()];
+    const ran: string[] = [];
+    const first = prisma.$withLock(key, async (tx, lock) => {
+      begun.open();
+      await goOn.opened;
+      lock.afterCommit(async () => {
+        await nextWorked.opened;
+        ran.push('first hook');
+      });
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    await begun.opened;
+    const next = prisma.$withLock(key, async (tx, lock) => {
+      lock.afterCommit(() => ran.push('next hook'));
+      await tx.stock.update({ where: { id }, data: { quantity: 8 } });
+    });
+    goOn.open();
+    await next;
+    nextWorked.open();
+    await first;
+    expect(ran).toEqual(['next hook', 'first hook']);
+  });
+
+  test('one that blocks the event loop does not keep the lock from another process', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const redis = shop.redis();
+    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    let leases: Promise<string[]> | undefined;
+    await redis.ping();
+    await prisma.$withLock(key, () => {});
+    // Right behind another turn, so that the lease would be kept to the end of the event loop's turn.
+    await prisma.$withLock(key, (_, lock) => {
+      lock.afterCommit(() => {
+        block(100);
+        leases = redis.keys(`*${key}*:lease`);
+        block(100);
+      });
+    });
+    expect(await leases).toEqual([]);
+  });
+
+  test('of each run that was rolled back and repeated run, too; afterCommit only of the one that committed', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const ran: string[] = [];
+    let runs = 0;
+    await prisma.$withLock(
+      key,
+      async (tx, lock) => {
+        const run = ++runs;
+        lock.afterCommit(() => ran.push(`commit ${run}`));
+        lock.afterRollback((error) => ran.push(`rollback ${run}: ${(error as { code?: string }).code}`));
+        await tx.stock.findUniqueOrThrow({ where: { id } });
+        if (run < 3) await shop.admin.query('UPDATE "Stock" SET quantity = quantity + 1 WHERE id = $1', [id]);
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      },
+      { retries: 5, isolationLevel: 'RepeatableRead' },
+    );
+    expect(ran).toEqual(['rollback 1: P2034', 'rollback 2: P2034', 'commit 3']);
+  });
+
+  test('of calls that joined run with the outermost one, in their order', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const ran: string[] = [];
+    await prisma.$withLock(key, async (_, outer) => {
+      outer.afterCommit(() => ran.push('outer, before'));
+      await prisma.$withLock(key, (_, inner) => inner.afterCommit(() => ran.push('inner')));
+      ran.push('the inner one has ended');
+      outer.afterCommit(() => ran.push('outer, after'));
+    });
+    expect(ran).toEqual(['the inner one has ended', 'outer, before', 'inner', 'outer, after']);
+  });
+
+  test('of a call that joined: it resolved, and the outermost one fails: afterRollback', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const ran: string[] = [];
+    const held = prisma.$withLock(key, async () => {
+      await prisma.$withLock(key, (_, inner) => noting(ran, inner));
+      throw new Error('no sale');
+    });
+    await expect(held).rejects.toThrow('no sale');
+    expect(ran).toEqual(['afterRollback']);
+  });
+
+  test('are refused another `hookErrors` than that of the outer call', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const join = (hookErrors: 'event' | 'throw') =>
+      prisma.$withLock(key, () => prisma.$withLock(key, () => 'joined', { hookErrors }));
+    expect(await join('event')).toBe('joined');
+    await expect(join('throw')).rejects.toMatchObject({ option: 'hookErrors' });
+  });
+});
+
+describeWithShop('an error in a hook', () => {
+  const shop = new Shop();
+
+  const failing = (lock: Lock, ran: string[]) => {
+    lock.afterCommit(() => {
+      throw new Error('no mail');
+    });
+    lock.afterCommit(() => Promise.reject(new Error('no message')));
+    lock.afterCommit(() => ran.push('last'));
+  };
+
+  test('is an event, the others run, and the call resolves', async () => {
+    const { key } = await shop.product(1);
+    const { prisma, events } = shop.client();
+    const ran: string[] = [];
+    const value = await prisma.$withLock(key, (_, lock) => {
+      failing(lock, ran);
+      return 'sold';
+    });
+    expect(value).toBe('sold');
+    expect(ran).toEqual(['last']);
+    const failed = { type: 'hook-failed', key, hook: 'afterCommit' };
+    expect(events).toEqual([
+      { ...failed, error: new Error('no mail') },
+      { ...failed, error: new Error('no message') },
+    ]);
+  });
+
+  test.each([
+    ['of the call', {}, { hookErrors: 'throw' }],
+    ['of the client', { defaults: { hookErrors: 'throw' } }, {}],
+  ] as const)(
+    "with `hookErrors: 'throw'` %s it rejects, has the value, and says that the commit stands",
+    async (_, defaults, options) => {
+      const { id, key } = await shop.product(10);
+      const { prisma, events } = shop.client(defaults);
+      const ran: string[] = [];
+      const call = (take: '$withLock' | '$tryWithLock') =>
+        prisma[take](
+          key,
+          async (tx, lock) => {
+            failing(lock, ran);
+            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+            return 'sold';
+          },
+          options,
+        ).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+      for (const take of ['$withLock', '$tryWithLock'] as const) {
+        const error = await call(take);
+        expect(error).toBeInstanceOf(HookFailedError);
+        const errors = [new Error('no mail'), new Error('no message')];
+        expect(error).toMatchObject({ code: 'HOOK_FAILED', key, value: 'sold', errors, cause: errors[0] });
+        expect((error as Error).message).toContain('has committed');
+      }
+      expect(ran).toEqual(['last', 'last']);
+      expect(events).toEqual([]);
+      expect((await shop.row(id))?.quantity).toBe(8);
+    },
+  );
+
+  test('of a call that was rolled back is an event in any case: that call rejects with its own error', async () => {
+    const { key } = await shop.product(1);
+    const { prisma, events } = shop.client();
+    const held = prisma.$withLock(
+      key,
+      (_, lock) => {
+        lock.afterRollback(() => Promise.reject(new Error('no mail')));
+        throw new Error('no sale');
+      },
+      { hookErrors: 'throw' },
+    );
+    await expect(held).rejects.toThrow('no sale');
+    expect(events).toEqual([{ type: 'hook-failed', key, hook: 'afterRollback', error: new Error('no mail') }]);
+  });
+});
+
+describeWithShop('hooks where nobody can say what became of the COMMIT', () => {
+  const shop = new Shop();
+
+  test('onUnknown, with the error that the call rejects with', async () => {
+    const name = `unknown_${randomUUID().replaceAll('-', '')}`;
+    const url = withDatabase(inject('postgres').admin, name);
+    const own = new Shop(() => ({ postgres: url, admin: url, redis: inject('redis').url as string }));
+    await shop.admin.query(`CREATE DATABASE ${name}`);
+    shop.closeLater(async () => {
+      await own.close();
+      await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    });
+    await setUpShop({ url, urlFor: () => url });
+    const { id, key } = await own.product(10);
+    const { prisma, proxy } = await proxied(own, url);
+    const ran: string[] = [];
+    const seen: unknown[] = [];
+    await prisma.$withLock(key, () => {});
+    const cut = proxy.cutAfterCommit();
+    const held = prisma.$withLock(key, async (tx, lock) => {
+      noting(ran, lock);
+      lock.onUnknown((error) => seen.push(error));
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      // As behind a crash, and the key has been cleared since.
+      await own.admin.query('UPDATE fenced_lock.epoch SET id = gen_random_uuid()');
+      await tx.$executeRaw`DELETE FROM fenced_lock.admission WHERE key = ${key}`;
+    });
+    await cut;
+    const error = await held.catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(CommitUnknownError);
+    expect(ran).toEqual(['onUnknown']);
+    expect(seen).toEqual([error]);
+  });
+});
+
+describeWithShop('hooks of a handle', () => {
+  const shop = new Shop();
+
+  test('belong to one of its transactions; they may begin the next one, and release it', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, events } = shop.client();
+    const handle = await prisma.$lock(key);
+    const ran: unknown[] = [];
+    await handle.$transaction(async (tx, lock) => {
+      lock.afterCommit(async () => {
+        ran.push('first', handle.remaining() > 0);
+        const { quantity } = await handle.$transaction((tx, next) => {
+          next.afterCommit(() => ran.push('second'));
+          return tx.stock.findUniqueOrThrow({ where: { id } });
+        });
+        ran.push(quantity);
+        await handle.release();
+      });
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect(ran).toEqual(['first', true, 'second', 9]);
+    expect(handle.remaining()).toBe(0);
+    expect(events).toEqual([]);
+  });
+
+  test("follow `hookErrors` of the transaction, and the transaction's outcome", async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    await using handle = await prisma.$lock(key);
+    const ran: string[] = [];
+    const aborted = handle.$transaction((_, lock) => {
+      noting(ran, lock);
+      throw new Error('no sale');
+    });
+    await expect(aborted).rejects.toThrow('no sale');
+    expect(ran).toEqual(['afterRollback']);
+    const failed = handle.$transaction(
+      (_, lock) => {
+        lock.afterCommit(() => Promise.reject(new Error('no mail')));
+        return 1;
+      },
+      { hookErrors: 'throw' },
+    );
+    await expect(failed).rejects.toMatchObject({ constructor: HookFailedError, value: 1 });
+  });
+});
+
+describeWithShop('hooks while the client is closed', () => {
+  const shop = new Shop();
+
+  test('are waited for', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const [inside, goOn] = [gate(), gate()];
+    const steps: string[] = [];
+    const held = prisma.$withLock(key, (_, lock) => {
+      lock.afterCommit(async () => {
+        inside.open();
+        await goOn.opened;
+        steps.push('hook');
+      });
+    });
+    await inside.opened;
+    const closed = prisma.$locks.close().then(() => steps.push('closed'));
+    // It would have closed by then.
+    await shop.client().prisma.$withLock(key, () => {});
+    goOn.open();
+    await Promise.all([closed, held]);
+    expect(steps).toEqual(['hook', 'closed']);
+  });
+
+  test('one that closes it does not wait for itself', async () => {
+    const { key } = await shop.product(1);
+    const { prisma, events } = shop.client();
+    await prisma.$withLock(key, (_, lock) => lock.afterCommit(() => prisma.$disconnect()));
+    expect(events).toEqual([]);
+  });
+});
