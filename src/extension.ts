@@ -5,11 +5,12 @@ import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import type { Lock, Work } from './call/lock.js';
 import type { LockCall } from './call/lock-request.js';
+import { type OnceResult, oncePer } from './call/once-per.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
-import type { FencedLockOptions, HandleState, LockOptions, ResolvedOptions } from './options/options.js';
+import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, ResolvedOptions } from './options/options.js';
 import { checkKey, checkKeys, checkParts, checkState, checkWork } from './options/validate-arguments.js';
-import { resolveLockOptions, resolveOptions } from './options/validate-options.js';
+import { resolveLockOptions, resolveOptions, resolveSchedule } from './options/validate-options.js';
 import { isTransactionClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { noticingWrites } from './prisma/outside.js';
@@ -37,7 +38,7 @@ type WithFence<Model extends string, Field extends string> = string extends Mode
   : { [M in Model as Uncapitalize<M>]: { fields: { [F in Field]: unknown } } };
 
 /**
- * The Prisma client extension: adds `$withLock`, `$tryWithLock`, `$lock`, `$resumeLock` and `$locks`.
+ * The Prisma client extension: adds `$withLock`, `$tryWithLock`, `$oncePer`, `$lock`, `$resumeLock` and `$locks`.
  *
  * @throws InvalidOptionError for an option that cannot be used, when it is made and when it is applied.
  */
@@ -121,6 +122,30 @@ function extensionOf(resolved: ResolvedOptions) {
             throw new InvalidOptionError('waitTime', 'has no place in $tryWithLock, which does not wait.');
           }
           return await tryWithLock(parts, call, fn as Work<object, R>);
+        },
+
+        /**
+         * Runs `fn` as `$withLock` does, if no run of this key has been committed in the present interval. For jobs that
+         * a timer starts on many machines: whoever comes first runs. Does not wait.
+         *
+         * @param interval milliseconds, 100 to 2^31 - 1. Intervals begin at its multiples since the Unix epoch (UTC), by the
+         *   clock of Postgres.
+         * @returns `{ ran: true, value }`, and only if its transaction has committed. `{ ran: false, next }` if a run of this
+         *   interval has been committed, or somebody has the key right now (`busy`).
+         * @throws as `$tryWithLock`; ReentryError inside a lock of the same key.
+         */
+        async $oncePer<T, R>(
+          this: T,
+          key: string,
+          interval: number,
+          fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
+          options: OnceOptions = NONE,
+        ): Promise<OnceResult<R>> {
+          const keys = keysOf(checkKey(key));
+          checkWork(fn);
+          const { schedule, rest } = resolveSchedule(interval, options);
+          const call = check(this, '$oncePer', keys, { ...rest, reentry: 'throw' });
+          return await oncePer(parts, call, schedule, fn as Work<object, R>);
         },
 
         /**

@@ -21,6 +21,7 @@ export {
 export type { FencedLockEvent } from './base/events.js';
 export type { LockHandle } from './call/handle.js';
 export type { Lock } from './call/lock.js';
+export type { OnceResult } from './call/once-per.js';
 export type { LockState } from './call/operators.js';
 export type { TryResult } from './call/with-lock.js';
 export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
@@ -30,6 +31,7 @@ export type {
   FencedLockOptions,
   HandleState,
   LockOptions,
+  OnceOptions,
   RedisLike,
   TransactionOptions,
 } from './options/options.js';

@@ -8,6 +8,7 @@ import { LUA } from './lua.js';
 import { MEMORY } from './memory.js';
 import type { Mutant } from './mutant.js';
 import { NODES } from './nodes.js';
+import { ONCE } from './once.js';
 import { OUTCOME } from './outcome.js';
 
 import { QUORUM } from './quorum.js';
@@ -26,4 +27,5 @@ export const MUTANTS: readonly Mutant[] = [
   QUORUM,
   CALLS,
   HOOKS,
+  ONCE,
 ].flat();

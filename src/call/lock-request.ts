@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { after, Deadline, type Timer } from '../base/clock.js';
-import type { Connection, Database } from '../database/database.js';
+import type { Connection, Database, Query } from '../database/database.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
@@ -19,6 +19,8 @@ export interface LockCall<Tx> {
   readonly options: ResolvedLockOptions;
   /** The options as they were given. */
   readonly given: LockOptions;
+  /** Comes before the function in each of its transactions, which ends with what it throws. */
+  readonly first?: (ask: Query) => Promise<void>;
 }
 
 /**

@@ -4,7 +4,6 @@ import type { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 import type { LeaseUser } from '../lease/lease.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import type { Admission } from '../transaction/admission.js';
 import type { Call, Outcome, Registered, Successor } from '../transaction/call.js';
 import type { Entry } from '../transaction/entry.js';
 import { fencedTransaction } from '../transaction/transaction.js';
@@ -36,7 +35,7 @@ export async function runUnderLeases<Tx, R>(
   { room, roomId, fencing, outage, emit }: Parts,
   request: TransactionRequest<Tx, R>,
   abort: LazyAbort,
-  work: (tx: Tx, admission: Admission) => Promise<R>,
+  work: Call<Tx, R>['work'],
 ): Promise<R> {
   const { leases, options, deadline } = request;
   const { signal, waitTime, timeout, retries, maxWait, isolationLevel } = options;
@@ -61,9 +60,9 @@ export async function runUnderLeases<Tx, R>(
       successor: request.successor,
       committing: request.committing,
       settled: request.settled,
-      work(tx, admission) {
+      work(tx, admission, ask) {
         admitted();
-        return work(tx, admission);
+        return work(tx, admission, ask);
       },
       onBeat(listener) {
         beat = listener;

@@ -1,6 +1,7 @@
 import { LockTimeoutError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import type { Query } from '../database/database.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
 import type { Admission } from '../transaction/admission.js';
 import type { Outcome } from '../transaction/call.js';
@@ -36,14 +37,15 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
 /** From the leases to their release. */
 async function hold<Tx, R>(
   parts: Parts,
-  { client, database, keys, options }: LockCall<Tx>,
+  { client, database, keys, options, first }: LockCall<Tx>,
   work: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
   hooks: CallHooks,
 ): Promise<R> {
   const abort = new LazyAbort();
-  const run = async (tx: Tx, { token }: Admission) => {
+  const run = async (tx: Tx, { token }: Admission, ask: Query) => {
+    if (first) await first(ask);
     const lock = new HeldLock(keys, token, abort);
     hooks.begin(lock);
     const own = new JoinableTransaction(client, tx, lock, abort, options);

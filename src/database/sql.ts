@@ -86,3 +86,11 @@ FROM pg_catalog.jsonb_array_elements_text($1::pg_catalog.text::pg_catalog.jsonb)
 CROSS JOIN LATERAL fenced_lock.last_admission(k.key) AS l
 LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.backend_xid OPERATOR(pg_catalog.=) l.writer
 ORDER BY k.place`;
+
+/** When a run of the key $1, once in each $2 milliseconds that begin $3 later, is due. */
+export const NEXT_RUN = `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
+FROM fenced_lock.next_run($1::pg_catalog.text, $2::integer, $3::integer) AS n`;
+
+/** The same, and if it is due, it begins; $4: the next one comes so much later at the earliest. */
+export const MARK_RUN = `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
+FROM fenced_lock.mark_run($1::pg_catalog.text, $2::integer, $3::integer, $4::integer) AS n`;

@@ -118,6 +118,27 @@ export type TransactionOptions = Pick<
   'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'hookErrors' | 'isolationLevel' | 'maxWait'
 >;
 
+/** What `$oncePer` takes. It does not wait, and joins nothing. */
+export interface OnceOptions extends Omit<LockOptions, 'waitTime' | 'reentry'> {
+  /**
+   * The next run begins so much later than this one began at the earliest, also where the next interval has begun before;
+   * ms, 0 to the interval. Default: 0.
+   */
+  readonly atLeast?: number | undefined;
+  /**
+   * How much later than the multiples of the interval since the Unix epoch (UTC) the intervals begin; ms, less than the
+   * interval. Default: 0.
+   */
+  readonly offset?: number | undefined;
+}
+
+/** When a job runs; milliseconds. */
+export interface Schedule {
+  readonly interval: number;
+  readonly offset: number;
+  readonly atLeast: number;
+}
+
 /** A handle on its way to another process. */
 export interface HandleState {
   readonly keys: readonly string[];

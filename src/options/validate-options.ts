@@ -5,14 +5,18 @@ import {
   DEFAULTS,
   type FencedLockOptions,
   type LockOptions,
+  type OnceOptions,
   type RedisLike,
   type ResolvedLockOptions,
   type ResolvedOptions,
+  type Schedule,
   type TransactionOptions,
 } from './options.js';
 
 /** The shortest lease that a renewal at a third of its time can hold over a network. */
 const SHORTEST_LEASE = 100;
+/** A shorter one is over before its callers have been answered. */
+const SHORTEST_INTERVAL = 100;
 const MOST_RETRIES = 100;
 const MOST_HANDOVERS = 1_000_000;
 /** A queue whose first takes longer than this to come would hold up all others. */
@@ -59,6 +63,12 @@ const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
   'hookErrors',
   'isolationLevel',
   'maxWait',
+];
+
+const ONCE_OPTION_NAMES: readonly (keyof OnceOptions)[] = [
+  'atLeast',
+  'offset',
+  ...LOCK_OPTION_NAMES.filter((name) => name !== 'waitTime' && name !== 'reentry'),
 ];
 
 /** Checks the options of the extension. @throws InvalidOptionError */
@@ -111,6 +121,15 @@ export function resolveTransactionOptions(
 ): ResolvedLockOptions {
   checkNames('options', options, TRANSACTION_OPTION_NAMES);
   return resolveLockOptions(options, defaults);
+}
+
+/** Takes what says when a job runs from the options of `$oncePer`. @throws InvalidOptionError */
+export function resolveSchedule(given: unknown, options: OnceOptions): { schedule: Schedule; rest: LockOptions } {
+  const interval = time('interval', given, SHORTEST_INTERVAL);
+  checkNames('options', options, ONCE_OPTION_NAMES);
+  const { atLeast = 0, offset = 0, ...rest } = options;
+  const within = { atLeast: time('atLeast', atLeast, 0, interval), offset: time('offset', offset, 0, interval - 1) };
+  return { schedule: { interval, ...within }, rest };
 }
 
 /** Checks the options of a call. @throws InvalidOptionError */

@@ -10,6 +10,7 @@ export const NOT_ON_TX = [
   '$transaction',
   '$withLock',
   '$tryWithLock',
+  '$oncePer',
   '$lock',
   '$resumeLock',
   '$locks',

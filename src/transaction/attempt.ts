@@ -9,7 +9,7 @@ import {
   TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
-import type { Conductor, Connection, Statement, StatementResult } from '../database/database.js';
+import type { Conductor, Connection, Query, Row, Statement, StatementResult } from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission, AdmissionRequest } from './admission.js';
@@ -235,7 +235,7 @@ export class Attempt<Tx, R> implements Conductor {
   async #work(tx: Tx, close: () => void, connection: Connection, admission: Admission): Promise<void> {
     const { abort, work } = this.#call;
     try {
-      this.#value = await abort.race(work(tx, admission));
+      this.#value = await abort.race(work(tx, admission, (text, values) => this.#ask(connection, text, values)));
       close();
       // What was not awaited is waited for, whole: cut off, half of an operation would be committed.
       if (this.#gate.busy) await abort.race(this.#gate.quiet());
@@ -247,6 +247,18 @@ export class Attempt<Tx, R> implements Conductor {
       if (this.#gate.busy || this.#gate.failure !== undefined) await this.#drain(connection, admission);
     }
     this.#mayCommit();
+  }
+
+  async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
+    this.#gate.enter();
+    try {
+      return await connection.query(...statement);
+    } catch (error) {
+      this.#gate.fail(error);
+      throw error;
+    } finally {
+      this.#gate.leave();
+    }
   }
 
   enter(text: string): void {

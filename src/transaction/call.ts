@@ -2,7 +2,7 @@ import type { Deadline } from '../base/clock.js';
 import type { LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import type { BeginOptions, Connection, Database } from '../database/database.js';
+import type { BeginOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission } from './admission.js';
 import type { AskedFor, Entry } from './entry.js';
@@ -73,7 +73,8 @@ export interface Call<Tx, R> {
   readonly room: number | undefined;
   readonly limits: Limits;
   readonly abort: LazyAbort;
-  readonly work: (tx: Tx, admission: Admission) => Promise<R>;
+  /** `ask` sends a statement of ours, between those of the work. */
+  readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
   readonly registered?: Registered | undefined;
   /** Called when COMMIT is about to be sent: whose turn it is next. */
   readonly successor?: (() => Successor | undefined) | undefined;

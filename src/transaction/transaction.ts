@@ -16,7 +16,7 @@ const LONGEST_PAUSE = 50;
 /** Before the next try of an admission that Postgres has cancelled, which may have been at once; ms. */
 const CANCELED_PAUSE = 50;
 /** No such schema, function or table, or no right to use it. */
-const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
+export const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
 
 /** What an admission may be stopped by, and begin again while there is wait time. */
 const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);

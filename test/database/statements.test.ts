@@ -20,6 +20,8 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   AWAIT_ROW: ['public', 'stock', '{"id": 1}'],
   TOUCH: ['["stock:1"]', `["${ID}"]`, '["1"]'],
   LAST_ADMISSIONS: ['["stock:1"]'],
+  NEXT_RUN: ['stock:1', 60_000, 0],
+  MARK_RUN: ['stock:1', 60_000, 0, 0],
 };
 
 describe.each([
@@ -65,6 +67,8 @@ describe.each([
   test.for(Object.entries(texts))('catches nothing of %s', async ([name, text]) => {
     expect(await caught(text)).toEqual([]);
     await victim.query('BEGIN');
+    // It comes behind the admission of its key.
+    if (name === 'MARK_RUN') await victim.query(texts.ADMIT, [...VALUES.ADMIT]);
     await victim.query(text, [...VALUES[name as keyof typeof texts]]);
     await victim.query('COMMIT');
     expect((await stage.admin.query(victims('public'))).rows).toEqual([]);

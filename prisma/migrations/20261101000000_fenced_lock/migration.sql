@@ -26,6 +26,8 @@ DECLARE
         fenced_lock.is_admitted(bigint),
         fenced_lock.is_overridden(),
         fenced_lock.last_admission(text),
+        fenced_lock.mark_run(text, integer, integer, integer),
+        fenced_lock.next_run(text, integer, integer),
         fenced_lock.refuse_stale(regclass, bigint, bigint, jsonb),
         fenced_lock.start_epoch(),
         fenced_lock.touch(jsonb, jsonb, jsonb)';
@@ -64,7 +66,7 @@ END LOOP;
 
 -- A newer version has been applied: what it has made stays.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
-    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 2;
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 3;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted.
 -- CACHE 1: a session that kept numbers back would hand them out after higher ones had been used.
@@ -95,6 +97,15 @@ CREATE TABLE IF NOT EXISTS fenced_lock.admission (
 CREATE UNLOGGED TABLE IF NOT EXISTS fenced_lock.epoch (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     id       uuid NOT NULL
+);
+
+-- The last committed run of each key that runs once in each interval. Written in the transaction of that run.
+CREATE TABLE IF NOT EXISTS fenced_lock.last_run (
+    key        text PRIMARY KEY,
+    -- When its work began, by the clock of this server.
+    ran_at     timestamptz NOT NULL,
+    -- No other run begins before.
+    held_until timestamptz NOT NULL
 );
 
 -- Starts an epoch where crash recovery has ended one. To be called in a transaction of its own.
@@ -291,6 +302,66 @@ AS $$
     )
     UPDATE fenced_lock.admission AS a SET admitted_at = clock_timestamp()
     FROM ours WHERE a.key = ours.key AND a.token = ours.token
+$$;
+
+-- When the next run of a key is due, of those that run once in each interval. The intervals begin at the multiples of
+-- `every` since the Unix epoch, and `shift` later; times are milliseconds since then, by the clock of this server.
+--   now_ms    what the clock shows
+--   due_ms    when it is due: behind the interval of the last run, which lies ahead if the clock was set back since;
+--             NULL: now
+--   after_ms  when the next interval begins
+CREATE OR REPLACE FUNCTION fenced_lock.next_run(
+    of_key text, every integer, shift integer,
+    OUT now_ms bigint, OUT due_ms bigint, OUT after_ms bigint
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (octet_length(of_key) BETWEEN 1 AND 512 AND every >= 1 AND shift >= 0 AND shift < every) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a run has a key of 1 to 512 bytes, an interval of at least 1 ms, and a shift that is shorter'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    after_ms := ((now_ms - shift) / every + 1) * every + shift;
+    SELECT greatest(
+        ((floor(extract(epoch FROM r.ran_at) * 1000)::bigint - shift) / every + 1) * every + shift,
+        ceil(extract(epoch FROM r.held_until) * 1000)::bigint
+    ) INTO due_ms FROM fenced_lock.last_run AS r WHERE r.key = of_key;
+    IF due_ms <= now_ms THEN
+        due_ms := NULL;
+    END IF;
+END
+$$;
+
+-- Begins a run of a key if it is due, as next_run says: due_ms is NULL then. In the transaction of its work, behind the
+-- admission of the same key, whose row keeps all other runs of it away to the end of the transaction: what is read here
+-- is what the last of them has committed.
+--   at_least  the next run begins so much later at the earliest; ms
+CREATE OR REPLACE FUNCTION fenced_lock.mark_run(
+    of_key text, every integer, shift integer, at_least integer,
+    OUT now_ms bigint, OUT due_ms bigint, OUT after_ms bigint
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (at_least BETWEEN 0 AND every) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the least time between two runs is from 0 to the interval'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT EXISTS (
+        SELECT FROM fenced_lock.admission AS a WHERE a.key = of_key AND a.xid = pg_current_xact_id_if_assigned()
+    ) THEN
+        RAISE EXCEPTION 'a run begins in a transaction that was admitted for its key'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = of_key;
+    END IF;
+    SELECT n.now_ms, n.due_ms, n.after_ms INTO now_ms, due_ms, after_ms
+    FROM fenced_lock.next_run(of_key, every, shift) AS n;
+    IF due_ms IS NULL THEN
+        INSERT INTO fenced_lock.last_run AS r (key, ran_at, held_until)
+        VALUES (of_key, to_timestamp(now_ms / 1000.0), to_timestamp((now_ms + at_least) / 1000.0))
+        ON CONFLICT (key) DO UPDATE SET ran_at = excluded.ran_at, held_until = excluded.held_until;
+    END IF;
+END
 $$;
 
 -- What is known of a transaction whose COMMIT was not answered.
@@ -628,7 +699,7 @@ LOOP
 END LOOP;
 DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 2';
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 3';
 END install;
 
 PERFORM set_config('search_path', own_path, true);

@@ -1,0 +1,110 @@
+import { now } from '../base/clock.js';
+import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
+import { findJoinable } from '../base/held-keys.js';
+import type { Database, Query } from '../database/database.js';
+import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
+import type { Schedule } from '../options/options.js';
+import { NOT_INSTALLED } from '../transaction/transaction.js';
+import type { Work } from './lock.js';
+import type { LockCall } from './lock-request.js';
+import type { Parts } from './parts.js';
+import { tryWithLock } from './with-lock.js';
+
+/** What `$oncePer` resolves to. */
+export type OnceResult<R> =
+  | { readonly ran: true; readonly value: R }
+  | {
+      readonly ran: false;
+      /**
+       * When to call again, by the clock of Postgres. It has run in this interval: when the next run is due. `busy`: when
+       * its holder, if that has crashed, has lost the lease; the begin of the next interval, if that is earlier.
+       */
+      readonly next: Date;
+      /** Milliseconds until then, for a timer: no matter what the clock of this machine shows. */
+      readonly nextIn: number;
+      /** Whether somebody else has the key right now, and the run of this interval has not been committed. */
+      readonly busy: boolean;
+    };
+
+/** What Postgres says of a run: milliseconds since the Unix epoch, by its clock. */
+interface State {
+  readonly now: number;
+  /** When it is due; `undefined`: now. */
+  readonly due: number | undefined;
+  /** When the next interval begins. */
+  readonly after: number;
+  /** When that was heard, by our own clock. */
+  readonly heardAt: number;
+}
+
+/** Somebody else's run was committed since we looked. */
+class NotDue extends Error {
+  readonly state: State;
+
+  constructor(state: State) {
+    super('the run of this interval has been committed');
+    this.state = state;
+  }
+}
+
+/**
+ * At most one committed run in each interval. The mark of a run is written in the transaction of its work, behind the
+ * admission of its key: both are committed, or neither is. What comes before that only saves the way there.
+ */
+export async function oncePer<Tx, R>(
+  parts: Parts,
+  call: LockCall<Tx>,
+  { interval, offset, atLeast }: Schedule,
+  work: Work<Tx, R>,
+): Promise<OnceResult<R>> {
+  const { database, keys, options } = call;
+  const key = keys[0] as string;
+  findJoinable(keys, options.nested, () => false);
+  const seen = await look(database, key, [key, interval, offset]);
+  if (seen.due !== undefined) return notNow(seen, seen.due, false);
+  const first = async (ask: Query) => {
+    const state = await installed(database, ask(MARK_RUN, [key, interval, offset, atLeast])).then(stateOf);
+    if (state.due !== undefined) throw new NotDue(state);
+  };
+  try {
+    const result = await tryWithLock(parts, { ...call, first }, work);
+    if (result.acquired) return { ran: true, value: result.value };
+    return notNow(seen, Math.min(seen.after, seen.now + options.leaseTime), true);
+  } catch (error) {
+    if (error instanceof NotDue) return notNow(error.state, error.state.due ?? error.state.after, false);
+    throw error;
+  }
+}
+
+/** Beside the pool, which may be full: who finds it done already leaves at once. */
+async function look(database: Database<unknown>, key: string, values: readonly unknown[]): Promise<State> {
+  try {
+    return stateOf(await installed(database, database.rescue(NEXT_RUN, values)));
+  } catch (error) {
+    if (error instanceof NotInstalledError) throw error;
+    throw new LockUnavailableError(key, error, 'Postgres');
+  }
+}
+
+async function installed<T>({ sqlState }: Pick<Database<unknown>, 'sqlState'>, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw NOT_INSTALLED.has(sqlState(error) ?? '') ? new NotInstalledError(error) : error;
+  }
+}
+
+function stateOf([row]: Awaited<ReturnType<Query>>): State {
+  const { now_ms, due_ms, after_ms } = row as Record<string, string | null>;
+  return {
+    now: Number(now_ms),
+    due: due_ms == null ? undefined : Number(due_ms),
+    after: Number(after_ms),
+    heardAt: now(),
+  };
+}
+
+function notNow(state: State, next: number, busy: boolean): OnceResult<never> {
+  const passed = now() - state.heardAt;
+  return { ran: false, next: new Date(next), nextIn: Math.ceil(Math.max(0, next - state.now - passed)), busy };
+}

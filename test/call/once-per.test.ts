@@ -1,0 +1,326 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { HookFailedError, InvalidOptionError, NestedError, NotInstalledError, ReentryError } from '../../src/index.js';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
+import { withDatabase } from '../support/servers/index.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { setUpShop } from '../support/shop-database.js';
+import { startWorker } from '../support/worker.js';
+
+const HOUR = 3_600_000;
+/** An interval of an hour that has just begun, so that none ends during a test. */
+const fresh = () => ({ offset: (Date.now() - 60_000) % HOUR });
+/** An interval that ends so many milliseconds from now. */
+const ending = (ms: number) => ({ offset: (Date.now() + ms) % HOUR });
+
+describeWithShop('$oncePer', () => {
+  const shop = new Shop();
+
+  const LEVELS = [undefined, 'RepeatableRead', 'Serializable'] as const;
+
+  test.each(LEVELS)('of many that come at once one runs; later ones learn when the next is due (%s)', async (level) => {
+    const { id, key } = await shop.product(10);
+    const options = { ...fresh(), ...(level && { isolationLevel: level }) };
+    const clients = Array.from({ length: 5 }, () => shop.client().prisma);
+    const run = (client: (typeof clients)[number]) =>
+      client.$oncePer(
+        key,
+        HOUR,
+        async (tx, lock) => {
+          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+          return lock.token;
+        },
+        options,
+      );
+    const results = await Promise.all([...clients, ...clients].map(run));
+    const [ran, ...others] = results.filter((result) => result.ran);
+    expect(others).toEqual([]);
+    expect(await shop.row(id)).toEqual({ quantity: 9, fence: ran?.value });
+    const before = Date.now();
+    const later = await run(shop.client().prisma);
+    if (later.ran) throw new Error('it ran again');
+    expect(later).toMatchObject({ ran: false, busy: false });
+    expect((later.next.getTime() - options.offset) % HOUR).toBe(0);
+    expect(later.next.getTime() - before).toBeGreaterThan(HOUR - 120_000);
+    expect(later.next.getTime() - before).toBeLessThan(HOUR);
+    expect(Math.abs(later.next.getTime() - before - later.nextIn)).toBeLessThan(5_000);
+  });
+
+  test('it runs again in the next interval, when `nextIn` is over', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const intervals: number[] = [];
+    while (intervals.length < 3) {
+      const result = await prisma.$oncePer(key, 300, async (tx) => {
+        const [row] = await tx.$queryRaw<[{ ms: number }]>`SELECT extract(epoch FROM now())::float8 * 1000 AS ms`;
+        return row.ms;
+      });
+      if (result.ran) intervals.push(Math.floor(result.value / 300));
+      else await new Promise((resolve) => setTimeout(resolve, result.nextIn));
+    }
+    expect(new Set(intervals).size).toBe(3);
+  });
+
+  test('a run that was rolled back does not count: another one runs in the same interval', async () => {
+    const { id, key } = await shop.product(10);
+    const [one, other] = [shop.client().prisma, shop.client().prisma];
+    const options = fresh();
+    const failed = one.$oncePer(
+      key,
+      HOUR,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        throw new Error('no run');
+      },
+      options,
+    );
+    await expect(failed).rejects.toThrow('no run');
+    const second = await other.$oncePer(key, HOUR, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), options);
+    expect(second).toMatchObject({ ran: true, value: { quantity: 10 } });
+  });
+
+  test('a process that is killed in it has not run: another one does, when its lease is over', async () => {
+    const { key } = await shop.product(1);
+    const { app } = inject('postgres');
+    const args = [app, app, inject('redis').url as string, key, String(HOUR), '1000', 'hang'];
+    const worker = startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
+    onTestFinished(async () => {
+      await worker.stop();
+    });
+    await worker.next('inside');
+    const { prisma } = shop.client();
+    // The hour may end in between: whoever is at work has the key in any case.
+    const run = () => prisma.$oncePer(key, HOUR, () => 'repeated', { leaseTime: 1_000 });
+    expect(await run()).toMatchObject({ ran: false, busy: true });
+    await worker.kill();
+    await eventually('somebody else runs', async () => (await run()).ran);
+    expect(await shop.admin.query('SELECT FROM "Ledger" WHERE key = $1', [key])).toMatchObject({ rowCount: 0 });
+  });
+
+  test('a commit whose answer was lost counts; one that did not arrive does not', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
+    const options = fresh();
+    const run = (quantity: number) =>
+      prisma.$oncePer(key, HOUR, (tx) => tx.stock.update({ where: { id }, data: { quantity } }), options);
+    void proxy.cutBeforeCommit();
+    await expect(run(9)).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    void proxy.cutAfterCommit();
+    expect(await run(8)).toMatchObject({ ran: true, value: { quantity: 8 } });
+    expect(await run(7)).toMatchObject({ ran: false, busy: false });
+    expect((await shop.row(id))?.quantity).toBe(8);
+  });
+
+  test('while somebody else runs it, and behind a lock of the same key: busy, at once, to be tried again soon', async () => {
+    const { key } = await shop.product(1);
+    const [one, other] = [shop.client().prisma, shop.client().prisma];
+    const [inside, goOn] = [gate(), gate()];
+    const options = fresh();
+    const running = one.$oncePer(
+      key,
+      HOUR,
+      async () => {
+        inside.open();
+        await goOn.opened;
+      },
+      options,
+    );
+    await inside.opened;
+    const result = await other.$oncePer(key, HOUR, () => 'ran', { ...options, leaseTime: 5_000 });
+    expect(result).toMatchObject({ ran: false, busy: true });
+    if (!result.ran) expect(result.nextIn).toBeLessThanOrEqual(5_000);
+    const short = await other.$oncePer(key, 200, () => 'ran');
+    expect(short).toMatchObject({ ran: false, busy: true });
+    if (!short.ran) expect(short.nextIn).toBeLessThanOrEqual(200);
+    goOn.open();
+    expect(await running).toMatchObject({ ran: true });
+    expect(await other.$oncePer(key, HOUR, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
+  });
+
+  test('a run that was committed while this caller was on its way to the lock counts', async () => {
+    const { key } = await shop.product(1);
+    const { hostname: host, port } = new URL(inject('redis').url as string);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const redis = new Redis(proxy.url(inject('redis').url as string));
+    shop.closeLater(() => {
+      redis.disconnect();
+      return proxy.close();
+    });
+    await redis.ping();
+    const late = shop.client({ redis, commandTimeout: 20_000 }).prisma;
+    const options = fresh();
+    let ran = false;
+    const asked = gate();
+    proxy.onData('toServer', () => {
+      asked.open();
+      return 'forward';
+    });
+    proxy.silence('toClient');
+    const second = late.$oncePer(
+      key,
+      HOUR,
+      () => {
+        ran = true;
+      },
+      options,
+    );
+    // It has seen that the run is due, and asks for the lock.
+    await asked.opened;
+    await shop.redis().del(`fenced-lock:{${key}}:lease`);
+    const first = await eventually('the first one runs', async () => {
+      const result = await shop.client().prisma.$oncePer(key, HOUR, () => 'first', options);
+      await shop.redis().del(`fenced-lock:{${key}}:lease`);
+      return result.ran;
+    });
+    expect(first).toBe(true);
+    proxy.resume();
+    expect(await second).toMatchObject({ ran: false, busy: false });
+    expect(ran).toBe(false);
+  });
+
+  test('who finds it done needs neither Redis nor a connection of the pool', async () => {
+    const { key } = await shop.product(1);
+    const options = fresh();
+    await shop.client().prisma.$oncePer(key, HOUR, () => {}, options);
+    const redis = new Redis('redis://127.0.0.1:1', { lazyConnect: true, retryStrategy: () => null });
+    redis.on('error', () => {});
+    const { prisma, plain } = shop.client({ redis, pool: { max: 1 } });
+    const [inside, goOn] = [gate(), gate()];
+    const full = plain.$transaction(async (tx) => {
+      await tx.$queryRaw`SELECT 1`;
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    expect(await prisma.$oncePer(key, HOUR, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
+    goOn.open();
+    await full;
+  });
+
+  test('a clock of Postgres that was set back does not repeat an interval', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const options = fresh();
+    await prisma.$oncePer(key, HOUR, () => {}, options);
+    // As if it had run when the clock was a day ahead.
+    const { rows } = await shop.admin.query(
+      `UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '1 day', held_until = held_until + interval '1 day'
+       WHERE key = $1 RETURNING extract(epoch FROM ran_at)::float8 * 1000 AS ran_at`,
+      [key],
+    );
+    const ranAt = (rows[0] as { ran_at: number }).ran_at;
+    const result = await prisma.$oncePer(key, HOUR, () => 'ran', options);
+    if (result.ran) throw new Error('it ran again');
+    expect(result.next.getTime()).toBeGreaterThan(ranAt);
+    expect(result.next.getTime()).toBeLessThanOrEqual(ranAt + HOUR);
+    expect((result.next.getTime() - options.offset) % HOUR).toBe(0);
+  });
+
+  test('`atLeast` keeps the next run away although the next interval has begun; without it, that one runs', async () => {
+    const { prisma } = shop.client();
+    const [kept, free] = [(await shop.product(1)).key, (await shop.product(1)).key];
+    const options = ending(700);
+    const ran = await prisma.$oncePer(kept, HOUR, () => 'ran', { ...options, atLeast: 60_000 });
+    const other = await prisma.$oncePer(free, HOUR, () => 'ran', options);
+    expect([ran.ran, other.ran]).toEqual([true, true]);
+    const again = await eventually('the next interval has begun', async () => {
+      const result = await prisma.$oncePer(free, HOUR, () => 'again', options);
+      return result.ran && result;
+    });
+    expect(again).toMatchObject({ value: 'again' });
+    const result = await prisma.$oncePer(kept, HOUR, () => 'again', options);
+    if (result.ran) throw new Error('it ran again');
+    expect(result.nextIn).toBeGreaterThan(30_000);
+    expect(result.nextIn).toBeLessThanOrEqual(60_000);
+  });
+
+  test('its lock has hooks, which run when the run has committed', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const ran: string[] = [];
+    const options = { ...fresh(), hookErrors: 'throw' as const };
+    const failing = prisma.$oncePer(
+      key,
+      HOUR,
+      (_, lock) => {
+        lock.afterCommit(() => ran.push('afterCommit'));
+        lock.afterCommit(() => Promise.reject(new Error('no mail')));
+        return 'ran';
+      },
+      options,
+    );
+    await expect(failing).rejects.toMatchObject({ constructor: HookFailedError, value: 'ran' });
+    expect(ran).toEqual(['afterCommit']);
+    expect(await prisma.$oncePer(key, HOUR, () => 'ran', options)).toMatchObject({ ran: false });
+  });
+
+  test('is refused inside a lock, whatever its key, inside a transaction, and on their clients', async () => {
+    const [{ key }, other] = [await shop.product(1), await shop.product(1)];
+    const { prisma } = shop.client();
+    const once = () => prisma.$oncePer(key, HOUR, () => 'ran');
+    await expect(prisma.$withLock(key, once)).rejects.toBeInstanceOf(ReentryError);
+    await expect(prisma.$withLock(other.key, once)).rejects.toBeInstanceOf(NestedError);
+    await expect(prisma.$transaction(async () => await once())).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
+    const onTx = prisma.$withLock(key, (tx) => (tx as unknown as typeof prisma).$oncePer(key, HOUR, () => 'ran'));
+    await expect(onTx).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
+    expect(await once()).toMatchObject({ ran: true });
+  });
+
+  test('a lock of the same key inside it joins it', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const result = await prisma.$oncePer(key, HOUR, (_, lock) =>
+      prisma.$withLock(key, (_, inner) => inner.token === lock.token),
+    );
+    expect(result).toEqual({ ran: true, value: true });
+  });
+
+  test.each([
+    ['interval', 99, {}],
+    ['interval', 2 ** 31, {}],
+    ['interval', Number.NaN, {}],
+    ['interval', '1h', {}],
+    ['interval', undefined, {}],
+    ['atLeast', 1_000, { atLeast: 1_001 }],
+    ['atLeast', 1_000, { atLeast: -1 }],
+    ['offset', 1_000, { offset: 1_000 }],
+    ['offset', 1_000, { offset: '1' }],
+    ['waitTime', 1_000, { waitTime: 1 }],
+    ['reentry', 1_000, { reentry: 'join' }],
+    ['every', 1_000, { every: 1 }],
+    ['leaseTime', 1_000, { leaseTime: 1 }],
+  ])('refuses %s (%s, %o)', async (option, interval, options) => {
+    const { prisma } = shop.client();
+    const refused = prisma.$oncePer('job', interval as number, () => 'ran', options as never);
+    await expect(refused).rejects.toMatchObject({ constructor: InvalidOptionError, option });
+  });
+
+  test('takes one key, as every lock does, and a function', async () => {
+    const { prisma } = shop.client();
+    for (const key of [['job'], '', 'job:undefined', 'x'.repeat(513)]) {
+      await expect(prisma.$oncePer(key as string, HOUR, () => 'ran')).rejects.toMatchObject({ option: 'key' });
+    }
+    await expect(prisma.$oncePer('job', HOUR, 'work' as never)).rejects.toMatchObject({ option: 'fn' });
+  });
+
+  test.each(['next_run(text, integer, integer)', 'mark_run(text, integer, integer, integer)'])(
+    'where the objects are of an older version, without %s: NOT_INSTALLED',
+    async (missing) => {
+      const name = `once_${randomUUID().replaceAll('-', '')}`;
+      const url = withDatabase(inject('postgres').admin, name);
+      const own = new Shop(() => ({ postgres: url, admin: url, redis: inject('redis').url as string }));
+      await shop.admin.query(`CREATE DATABASE ${name}`);
+      shop.closeLater(async () => {
+        await own.close();
+        await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      });
+      await setUpShop({ url, urlFor: () => url });
+      await own.admin.query(`DROP FUNCTION fenced_lock.${missing}`);
+      const once = own.client().prisma.$oncePer(randomUUID(), HOUR, () => 'ran');
+      await expect(once).rejects.toBeInstanceOf(NotInstalledError);
+    },
+  );
+});

@@ -1,0 +1,119 @@
+import type pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { MARK_RUN, NEXT_RUN } from '../../src/database/sql.js';
+import { admitByHand } from '../support/admit-by-hand.js';
+import { outcome, Stage } from './stage.js';
+
+const HOUR = 3_600_000;
+const MINUTE = 60_000;
+
+interface Run {
+  readonly now: number;
+  /** `undefined`: now. */
+  readonly due: number | undefined;
+  readonly after: number;
+}
+
+describe('runs of a key, once in each interval', () => {
+  let app: pg.Client;
+  const stage = new Stage('security_runs', async () => {
+    await stage.install();
+    app = await stage.session('sec_app');
+  });
+
+  const read = ({ rows: [row] }: pg.QueryResult<Record<string, string | null>>): Run => ({
+    now: Number(row?.['now_ms']),
+    due: row?.['due_ms'] == null ? undefined : Number(row['due_ms']),
+    after: Number(row?.['after_ms']),
+  });
+  const next = async (key: string, every: number, shift = 0) => read(await app.query(NEXT_RUN, [key, every, shift]));
+
+  /** A run that is committed, or what there is instead of it. */
+  async function mark(key: string, every: number, atLeast = 0, end = 'COMMIT'): Promise<Run> {
+    await app.query(`BEGIN; ${admitByHand({ keys: [key] })}`);
+    const run = read(await app.query(MARK_RUN, [key, every, 0, atLeast]));
+    await app.query(end);
+    return run;
+  }
+  const setBack = (key: string, ms: number) =>
+    stage.admin.query(
+      `UPDATE fenced_lock.last_run SET ran_at = ran_at - make_interval(secs => $2), held_until = held_until - make_interval(secs => $2)
+       WHERE key = $1`,
+      [key, ms / 1_000],
+    );
+
+  test('begin at the multiples of the interval since 1970, and so much later as is asked for', async () => {
+    for (const every of [1, 100, 7_919, HOUR, 2 ** 31 - 1]) {
+      for (const shift of [0, Math.floor(every / 3), every - 1]) {
+        const { now, due, after } = await next('aligned', every, shift);
+        expect(due).toBeUndefined();
+        expect((after - shift) % every).toBe(0);
+        expect(after).toBeGreaterThan(now);
+        expect(after).toBeLessThanOrEqual(now + every);
+      }
+    }
+  });
+
+  test('one that was committed makes the next one due in the next interval; one that was rolled back does not', async () => {
+    expect((await mark('job', HOUR, 0, 'ROLLBACK')).due).toBeUndefined();
+    const first = await mark('job', HOUR);
+    expect(first.due).toBeUndefined();
+    const second = await mark('job', HOUR);
+    expect(second.due).toBe(first.after);
+    expect((await next('job', HOUR)).due).toBe(first.after);
+    expect((await next('another job', HOUR)).due).toBeUndefined();
+  });
+
+  test('the last one counts, in every interval anew', async () => {
+    await mark('again', HOUR);
+    for (let interval = 0; interval < 3; interval++) {
+      await setBack('again', HOUR);
+      const run = await mark('again', HOUR);
+      expect(run.due).toBeUndefined();
+      expect((await mark('again', HOUR)).due).toBe(run.after);
+    }
+  });
+
+  test('another length of the interval is measured from when it ran', async () => {
+    await mark('other length', HOUR);
+    await setBack('other length', 2 * MINUTE);
+    expect((await next('other length', MINUTE)).due).toBeUndefined();
+    const weekly = await next('other length', 7 * 24 * HOUR);
+    expect([undefined, weekly.after]).toContain(weekly.due);
+  });
+
+  test('one may keep the next one away for longer', async () => {
+    const { now } = await mark('kept', MINUTE, MINUTE);
+    expect((await next('kept', MINUTE)).due).toBe(now + MINUTE);
+    expect((await next('kept', 100)).due).toBe(now + MINUTE);
+  });
+
+  test('are marked only behind an admission of their key, in the same transaction', async () => {
+    const marking = `SELECT fenced_lock.mark_run('alone', 1000, 0, 0)`;
+    expect(await outcome(app, marking)).toBe('55000');
+    expect(await outcome(app, admitByHand({ keys: ['another'] }), marking)).toBe('55000');
+    expect(await outcome(app, admitByHand({ keys: ['alone'] }))).toBe('ok');
+    expect(await outcome(app, marking)).toBe('55000');
+    expect(await outcome(app, admitByHand({ keys: ['alone'] }), marking)).toBe('ok');
+  });
+
+  test.each([
+    `next_run('', 1000, 0)`,
+    `next_run(repeat('x', 513), 1000, 0)`,
+    `next_run('job', 0, 0)`,
+    `next_run('job', 1000, 1000)`,
+    `next_run('job', 1000, -1)`,
+    `next_run(NULL, 1000, 0)`,
+    `next_run('job', NULL, 0)`,
+    `next_run('job', 1000, NULL)`,
+    `mark_run('job', 1000, 0, -1)`,
+    `mark_run('job', 1000, 0, 1001)`,
+    `mark_run('job', 1000, 0, NULL)`,
+  ])('refuse %s', async (call) => {
+    expect(await outcome(app, admitByHand({ keys: ['job'] }), `SELECT fenced_lock.${call}`)).toBe('22023');
+  });
+
+  test.each(['SELECT FROM', 'DELETE FROM', 'TRUNCATE'])('their table is the owner’s alone: %s', async (verb) => {
+    expect(await outcome(app, `${verb} fenced_lock.last_run`)).toBe('42501');
+  });
+});
