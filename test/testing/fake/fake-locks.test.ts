@@ -280,6 +280,28 @@ describe('hooks', () => {
   });
 });
 
+describe('once in each interval', () => {
+  const DAY = 86_400_000;
+
+  test('it runs, by a clock that fake timers move; a run that was rolled back does not count', async () => {
+    vi.useFakeTimers({ now: 10 * DAY + 1_000 });
+    const { prisma } = fakeLocks();
+    await expect(prisma.$oncePer('nightly', DAY, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(await prisma.$oncePer('nightly', DAY, () => 7)).toEqual({ ran: true, value: 7 });
+    const next = { ran: false, next: new Date(11 * DAY), nextIn: DAY - 1_000, busy: false };
+    expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual(next);
+    vi.setSystemTime(11 * DAY);
+    expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
+  });
+
+  test('of many that come at once one runs, and the others are told', async () => {
+    const { prisma } = fakeLocks();
+    const ran = await Promise.all(Array.from({ length: 10 }, () => prisma.$oncePer('nightly', DAY, () => 'done')));
+    expect(ran.filter((result) => result.ran)).toHaveLength(1);
+    expect(ran.filter((result) => !result.ran && result.busy)).toHaveLength(9);
+  });
+});
+
 describe('what a test sees', () => {
   test('is which keys were asked for, in which order, what was waited for, and what became of it', async () => {
     const locks = fakeLocks();
