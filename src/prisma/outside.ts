@@ -9,7 +9,9 @@ import { WRITE_NAMES } from './transactions.js';
  * A query extension for what writes, and for nothing else: passes it on, and has it refused if it stands in a lock's
  * function and does not arrive in its transaction.
  */
-export function noticingWrites() {
+export function noticingWrites({ oneSession }: { readonly oneSession: boolean }) {
+  // A read waits for the lock's transaction there, which waits for it.
+  if (oneSession) return { $allOperations: notice } as unknown as Record<string, never>;
   const models = Object.fromEntries(WRITE_NAMES.map((name) => [name, notice]));
   return {
     $allModels: models,
@@ -33,7 +35,7 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
   const refuse = () => {
     refusal = new InsideTransactionError(
       `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-        'whose writes do not belong to its transaction: they would stay if it is rolled back, and wait for what it holds. ' +
+        'whose operations do not belong to its transaction: a write would stay if it is rolled back, and wait for what it holds. ' +
         'Use the client that the function is given; for what has to stay whatever happens, one without this extension.',
       { key },
     );
