@@ -13,8 +13,8 @@ import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, ResolvedOptions } from './options/options.js';
 import { checkKey, checkKeys, checkParts, checkState, checkWork } from './options/validate-arguments.js';
 import { resolveLockOptions, resolveOptions, resolveSchedule } from './options/validate-options.js';
-import { isTransactionClient } from './prisma/client.js';
-import type { PrismaInternals } from './prisma/internals.js';
+import { hasOneSession, isTransactionClient } from './prisma/client.js';
+import type { AdapterFactory, PrismaInternals } from './prisma/internals.js';
 import { detectOutsideWrites } from './prisma/outside.js';
 import { isInsideTransaction } from './prisma/plain-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
@@ -84,7 +84,7 @@ function extensionOf(resolved: ResolvedOptions) {
     };
     const extended = client.$extends({
       name: 'fenced-lock',
-      query: detectOutsideWrites(),
+      query: detectOutsideWrites({ oneSession: hasOneSession(base._engineConfig.adapter as AdapterFactory) }),
       client: {
         /**
          * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are all taken or

@@ -64,7 +64,8 @@ interface SharedStorage {
   idle: Timer | undefined;
 }
 const slots = globalThis as { [SLOT]?: SharedStorage };
-slots[SLOT] ??= { storage: new AsyncLocalStorage<Scope>(), active: 0, idle: undefined };
+// Sealed: Jest takes apart what a test file leaves on `globalThis`, and our timer may still come behind that.
+slots[SLOT] ??= Object.seal({ storage: new AsyncLocalStorage<Scope>(), active: 0, idle: undefined });
 const shared = slots[SLOT];
 
 /** Runs `action` in a scope that ends when its promise settles. */

@@ -21,6 +21,13 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
   if (client._runtimeDataModel === undefined) {
     throw new InvalidOptionError('client', 'must be a client of Prisma 7. Other versions have other internals.');
   }
+  if (hasOneSession(adapter) && process.env['NODE_ENV'] === 'production') {
+    throw new InvalidOptionError(
+      'adapter',
+      'is one of PGlite, which has a single session: for tests and for trying out, and refused where NODE_ENV is ' +
+        'production. Use PrismaPg on a PostgreSQL server.',
+    );
+  }
   const { config } = adapter as { config?: { query_timeout?: unknown; connectionString?: unknown } };
   if (config?.query_timeout || /[?&]query_timeout=/.test(String(config?.connectionString))) {
     throw new InvalidOptionError(
@@ -30,6 +37,11 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
     );
   }
   return adapter;
+}
+
+/** Whether all connections of this adapter are one and the same session, as those of PGlite are. */
+export function hasOneSession(adapter: Pick<AdapterFactory, 'adapterName'>): boolean {
+  return /pglite/i.test(adapter.adapterName);
 }
 
 /** The fields of each model. */

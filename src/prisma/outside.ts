@@ -9,7 +9,9 @@ import { WRITE_NAMES } from './transactions.js';
  * A query extension for writes. It passes them on, but a write inside a lock's function is refused if it does not
  * arrive in the lock's transaction.
  */
-export function detectOutsideWrites() {
+export function detectOutsideWrites({ oneSession }: { readonly oneSession: boolean }) {
+  // With one session, a read waits for the lock's transaction, which waits for the read.
+  if (oneSession) return { $allOperations: notice } as unknown as Record<string, never>;
   const models = Object.fromEntries(WRITE_NAMES.map((name) => [name, notice]));
   return {
     $allModels: models,
@@ -33,7 +35,7 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
   const refuse = () => {
     refusal = new InsideTransactionError(
       `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-        "whose writes do not belong to the lock's transaction: they would stay if it is rolled back, and wait for its " +
+        "whose operations do not belong to the lock's transaction: a write would stay if it is rolled back, and wait for its " +
         'row locks. Use the `tx` of the function; for writes that must stay in any case, use a client without this extension.',
       { key },
     );

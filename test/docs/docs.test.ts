@@ -60,21 +60,6 @@ declare module 'express' {
   }
   export default function express(): Application;
 }
-declare module 'ioredis-mock' {
-  import { Redis } from 'ioredis';
-  export default class RedisMock extends Redis {}
-}
-declare module '@electric-sql/pglite' {
-  export class PGlite {
-    exec(sql: string): Promise<unknown>;
-    close(): Promise<void>;
-  }
-}
-declare module 'pglite-prisma-adapter' {
-  import type { PGlite } from '@electric-sql/pglite';
-  import type { SqlDriverAdapterFactory } from '@prisma/client/runtime/client';
-  export const PrismaPGlite: new (client: PGlite) => SqlDriverAdapterFactory;
-}
 `;
 
 /** Its reader's compiler resolves as bundlers do, without the endings of files. */
@@ -97,6 +82,7 @@ function compile(text: string, file?: string): string[] {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
     'prisma-extension-fenced-lock/*': [join(ROOT, 'src/*/index.ts')],
     'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/otel/index.ts')],
+    'prisma-extension-fenced-lock/testing': [join(ROOT, 'src/testing/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
   const decorated = { experimentalDecorators: true, emitDecoratorMetadata: true };

@@ -3,7 +3,7 @@ export type FakeOutcome = 'waiting' | 'working' | 'held' | 'committed' | 'rolled
 
 /** One call, as a test looks at it. */
 export interface FakeCall {
-  readonly method: '$withLock' | '$tryWithLock' | '$lock' | '$resumeLock' | '$transaction';
+  readonly method: '$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock' | '$transaction';
   /** In the order in which they are taken. */
   readonly keys: readonly string[];
   /** Those that somebody else had when the call came to them. */

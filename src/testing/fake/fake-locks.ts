@@ -1,16 +1,20 @@
 import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
+import type { FencedLockEvent } from '../../base/events.js';
 import { findJoinable } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
+import { CallHooks, RunningHooks } from '../../call/hooks.js';
 import { JoinableTransaction } from '../../call/joinable.js';
 import type { Lock, Work } from '../../call/lock.js';
+import type { OnceResult } from '../../call/once-per.js';
 import type { LockState } from '../../call/operators.js';
 import type { TryResult } from '../../call/with-lock.js';
 import { memoryStore } from '../../lease/stores/memory.js';
-import type { LockOptions, ResolvedLockOptions } from '../../options/options.js';
+import type { LockOptions, OnceOptions, ResolvedLockOptions } from '../../options/options.js';
 import { checkKey, checkKeys, checkParts, checkState, checkWork } from '../../options/validate-arguments.js';
-import { resolveLockOptions, resolveOptions } from '../../options/validate-options.js';
+import { resolveLockOptions, resolveOptions, resolveSchedule } from '../../options/validate-options.js';
 import { CallRecord, type FakeCall } from './calls.js';
 import { FakeHandle } from './handle.js';
+import { nextInterval, notNow, Runs } from './runs.js';
 import { type Next, type Plan, Script } from './script.js';
 import { noClient } from './statements.js';
 import { fakeTransaction } from './transaction.js';
@@ -34,6 +38,12 @@ export interface AnyClient {
     fn: (tx: Record<string, Anything>, lock: Lock) => R | Promise<R>,
     options?: Omit<LockOptions, 'waitTime'>,
   ): Promise<TryResult<R>>;
+  $oncePer<R>(
+    key: string,
+    interval: number,
+    fn: (tx: Record<string, Anything>, lock: Lock) => R | Promise<R>,
+    options?: OnceOptions,
+  ): Promise<OnceResult<R>>;
   $lock(key: Keys, options?: LockOptions): Promise<LockHandle<Record<string, Anything>>>;
   readonly [name: string]: Anything;
 }
@@ -44,6 +54,8 @@ export interface FakeLocks<Client> {
   readonly prisma: Client;
   /** All calls, in the order in which they came. */
   readonly calls: readonly FakeCall[];
+  /** What `onEvent` would have heard: hooks that failed. */
+  readonly events: readonly FencedLockEvent[];
   /** Says what becomes of the next call, or of the next one of this key. */
   next(key?: string): Next;
   /** Takes a key as another process would; resolves when it has it. Give it back by `release()`. */
@@ -78,11 +90,14 @@ export function fakeLocks<Client extends object = AnyClient>(
 class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   readonly prisma: object;
   calls: CallRecord[] = [];
+  events: FencedLockEvent[] = [];
+  readonly #running = new RunningHooks();
   readonly #base: object;
   readonly #defaults: ResolvedLockOptions;
   readonly #checksParts: boolean;
   readonly #turns = new Turns();
   readonly #script = new Script();
+  readonly #runs = new Runs();
   readonly #handles = new Set<FakeHandle>();
   readonly #tokens = new Map<string, { token: bigint; turns: bigint; admittedAt: Date }>();
   #token = 0n;
@@ -124,6 +139,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
 
   reset(): void {
     this.calls = [];
+    this.events = [];
     this.#script.clear();
   }
 
@@ -137,7 +153,10 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
         if ('waitTime' in options) {
           throw new InvalidOptionError('waitTime', 'has no place in $tryWithLock, which does not wait.');
         }
-        return await locks.#tryWithLock(key, fn, options);
+        return await locks.#tryWithLock('$tryWithLock', key, fn, options);
+      },
+      async $oncePer(key: unknown, interval: unknown, fn: Work<object, unknown>, options: OnceOptions = {}) {
+        return await locks.#oncePer(checkKey(key), interval, fn, options);
       },
       $lock: (key: unknown, options: LockOptions = {}) => locks.#lock('$lock', key, options),
       $resumeLock: (state: unknown, options: LockOptions = {}) => locks.#resume(state, options),
@@ -157,7 +176,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     key: unknown,
     work: Work<object, R>,
     given: LockOptions,
-    begun = () => {},
+    { begun = () => {}, committed = () => {} }: { readonly begun?: () => void; readonly committed?: () => void } = {},
   ): Promise<R> {
     const keys = this.#keysOf(key);
     checkWork(work);
@@ -168,28 +187,55 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     if (joinable) return await joinable.join(work, given);
     const record = this.#record(method, keys);
     const plan = this.#script.take(keys, 'both');
-    const turn = await this.#turn(record, plan, method === '$tryWithLock' ? { ...options, waitTime: 0 } : options);
+    const turn = await this.#turn(record, plan, method === '$withLock' ? options : { ...options, waitTime: 0 });
     begun();
+    const hooks = this.#hooksOf(keys, options);
+    const token = () => this.#admit(keys);
+    const request = { joinedBy: this.prisma, client: this.#base, turn, plan, options, record, hooks, token };
+    const transaction = async () => {
+      try {
+        const value = await fakeTransaction(request, work);
+        committed();
+        return value;
+      } finally {
+        turn.release();
+      }
+    };
+    return await hooks.follow(transaction());
+  }
+
+  async #tryWithLock<R>(
+    method: '$tryWithLock' | '$oncePer',
+    key: unknown,
+    work: Work<object, R>,
+    options: LockOptions,
+    committed?: () => void,
+  ): Promise<TryResult<R>> {
+    let isBegun = false;
+    const begun = () => {
+      isBegun = true;
+    };
     try {
-      const token = () => this.#admit(keys);
-      const request = { joinedBy: this.prisma, client: this.#base, turn, plan, options, record, token };
-      return await fakeTransaction(request, work);
-    } finally {
-      turn.release();
+      const value = await this.#withLock(method, key, work, options, { begun, ...(committed && { committed }) });
+      return { acquired: true, value };
+    } catch (error) {
+      if (!isBegun && error instanceof LockTimeoutError) return { acquired: false };
+      throw error;
     }
   }
 
-  async #tryWithLock<R>(key: unknown, work: Work<object, R>, options: LockOptions): Promise<TryResult<R>> {
-    let begun = false;
-    try {
-      const value = await this.#withLock('$tryWithLock', key, work, options, () => {
-        begun = true;
-      });
-      return { acquired: true, value };
-    } catch (error) {
-      if (!begun && error instanceof LockTimeoutError) return { acquired: false };
-      throw error;
-    }
+  /** By the clock of this process, which fake timers may move. */
+  async #oncePer<R>(key: string, interval: unknown, work: Work<object, R>, given: OnceOptions): Promise<OnceResult<R>> {
+    checkWork(work);
+    const { schedule, rest } = resolveSchedule(interval, given);
+    const due = this.#runs.due(key, schedule);
+    if (due !== undefined) return notNow(due, false);
+    const begunAt = Date.now();
+    const committed = () => this.#runs.mark(key, begunAt, schedule);
+    const result = await this.#tryWithLock('$oncePer', key, work, { ...rest, reentry: 'throw' }, committed);
+    if (result.acquired) return { ran: true, value: result.value };
+    const { leaseTime } = resolveLockOptions(rest, this.#defaults);
+    return notNow(Math.min(nextInterval(begunAt, schedule), begunAt + leaseTime), true);
   }
 
   async #lock(method: FakeCall['method'], key: unknown, given: LockOptions): Promise<FakeHandle> {
@@ -224,16 +270,23 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const handle = new FakeHandle(turn, {
       options,
       token,
-      run: (_, of, work) => {
+      run: (of, work) => {
         const plan = this.#script.take(turn.keys, 'work');
         const own = this.#record('$transaction', turn.keys);
-        const request = { client: this.#base, turn, plan, options: of, record: own, token: () => token };
-        return fakeTransaction(request, work);
+        const hooks = this.#hooksOf(turn.keys, of);
+        const request = { client: this.#base, turn, plan, options: of, record: own, hooks, token: () => token };
+        const transaction = fakeTransaction(request, work);
+        return { transaction, result: hooks.follow(transaction) };
       },
       released: (one) => void this.#handles.delete(one),
     });
     this.#handles.add(handle);
     return handle;
+  }
+
+  #hooksOf(keys: readonly string[], { hookErrors }: ResolvedLockOptions): CallHooks {
+    const emit = (event: FencedLockEvent) => void this.events.push(event);
+    return new CallHooks({ running: this.#running, emit, key: keys[0] as string, hookErrors });
   }
 
   /** @throws what the script says, LockTimeoutError, or the signal's reason. */

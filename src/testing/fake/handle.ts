@@ -11,7 +11,8 @@ import type { FakeTurn } from './turns.js';
 export interface HandleMeans {
   readonly options: ResolvedLockOptions;
   readonly token: bigint;
-  run<R>(handle: FakeHandle, options: ResolvedLockOptions, work: Work<object, R>): Promise<R>;
+  /** `result`: with the hooks behind it, which may begin the next transaction. */
+  run<R>(options: ResolvedLockOptions, work: Work<object, R>): { transaction: Promise<R>; result: Promise<R> };
   released(handle: FakeHandle): void;
 }
 
@@ -55,10 +56,10 @@ export class FakeHandle implements LockHandle<object> {
     this.turn.lost.throwIfAborted();
     const run = this.#last.then(() => {
       this.turn.lost.throwIfAborted();
-      return this.#means.run(this, options, fn);
+      return this.#means.run(options, fn);
     });
-    this.#last = run.catch(() => {});
-    return await run;
+    this.#last = run.then(({ transaction }) => transaction).catch(() => {});
+    return await (await run).result;
   }
 
   release(): Promise<void> {

@@ -2,6 +2,7 @@ import { offAbort, onAbort } from '../../base/abort-listeners.js';
 import { FencedLockError, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
 import { holding } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
+import type { CallHooks } from '../../call/hooks.js';
 import { JoinableTransaction } from '../../call/joinable.js';
 import { HeldLock, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
@@ -21,6 +22,7 @@ export interface FakeRequest {
   readonly plan: Plan | undefined;
   readonly options: ResolvedLockOptions;
   readonly record: CallRecord;
+  readonly hooks: CallHooks;
   /** The token of this run: a retry has another one. */
   token(): bigint;
 }
@@ -40,7 +42,7 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
 }
 
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
-  const { client, turn, plan, options, record, joinedBy } = request;
+  const { client, turn, plan, options, record, hooks, joinedBy } = request;
   const { signal, timeout } = options;
   const [key, token] = [turn.keys[0] as string, request.token()];
   record.begin(token);
@@ -55,10 +57,13 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const statements = new Statements(plan, abort, { key, token, lose });
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
+  hooks.begin(lock);
   const own = joinedBy && new JoinableTransaction(joinedBy, tx, lock, abort, options);
   try {
     abort.throwIfAborted();
-    const value = await abort.race(holding(turn.keys, own, { client, tx, lock }, () => work(tx, lock)));
+    const value = await abort.race(
+      holding(turn.keys, own, { client, tx, lock }, () => work(tx, lock)).finally(() => lock.end()),
+    );
     own?.check();
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
@@ -67,6 +72,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     if (plan?.refused) throw plan.refused.error(key, token);
     if (plan?.atCommit) throw plan.atCommit.error(key);
     record.end('committed');
+    hooks.settle({ type: 'committed' });
     return value;
   } catch (error) {
     // What it threw came of that, or came after it.
@@ -74,6 +80,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     own?.end(cause);
     const isUnknown = cause instanceof FencedLockError && cause.code === 'COMMIT_UNKNOWN';
     record.end(isUnknown ? 'unknown' : 'rolled back', cause);
+    hooks.settle({ type: isUnknown ? 'unknown' : 'rolled-back', error: cause });
     throw cause;
   } finally {
     close();

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import * as errors from '../../../src/index.js';
-import { type AnyClient, fakeLocks } from '../../../src/testing/index.js';
+import { type AnyClient, type FakeLocks, fakeLocks } from '../../../src/testing/index.js';
 import { gate } from '../../support/shop.js';
 
 /** A row that is read and written in two steps, as by a database that takes its time. */
@@ -217,6 +217,88 @@ describe('the script', () => {
     const error = new Error('mine');
     locks.next().rejects(error);
     await expect(locks.prisma.$withLock('k', () => {})).rejects.toBe(error);
+  });
+});
+
+describe('hooks', () => {
+  /** Which of the hooks run, and whether the key is free then. */
+  const hooked = async (locks: FakeLocks<AnyClient>, work = () => {}) => {
+    const ran: unknown[] = [];
+    const look = (name: string) => async () => {
+      const { acquired } = await locks.prisma.$tryWithLock('k', () => {});
+      ran.push([name, acquired]);
+    };
+    const call = locks.prisma.$withLock('k', (_, lock) => {
+      lock.afterCommit(look('afterCommit'));
+      lock.afterRollback(look('afterRollback'));
+      lock.onUnknown(look('onUnknown'));
+      work();
+    });
+    await call.catch(() => {});
+    return ran;
+  };
+
+  test('run behind the release, by what became of the transaction', async () => {
+    const locks = fakeLocks();
+    expect(await hooked(locks)).toEqual([['afterCommit', true]]);
+    const fails = () => {
+      throw new Error('no');
+    };
+    expect(await hooked(locks, fails)).toEqual([['afterRollback', true]]);
+    locks.next('k').hasUnknownOutcome();
+    expect(await hooked(locks)).toEqual([['onUnknown', true]]);
+    locks.next('k').isLost();
+    expect(await hooked(locks)).toEqual([['afterRollback', true]]);
+  });
+
+  test('that fail are events, or reject the call where it wants that', async () => {
+    const locks = fakeLocks();
+    const failing = (_: unknown, lock: errors.Lock) => lock.afterCommit(() => Promise.reject(new Error('no mail')));
+    await locks.prisma.$withLock('k', failing);
+    expect(locks.events).toMatchObject([{ type: 'hook-failed', key: 'k', hook: 'afterCommit' }]);
+    const rejected = locks.prisma.$withLock('k', failing, { hookErrors: 'throw' });
+    await expect(rejected).rejects.toMatchObject({ code: 'HOOK_FAILED' });
+  });
+
+  test('of a transaction of a handle may begin the next one', async () => {
+    const handle = await fakeLocks().prisma.$lock('k');
+    const done: string[] = [];
+    await handle.$transaction((_, lock) => {
+      lock.afterCommit(() => handle.$transaction(() => void done.push('second')));
+      done.push('first');
+    });
+    expect(done).toEqual(['first', 'second']);
+    await handle.release();
+  });
+
+  test('cannot be registered when the function has ended', async () => {
+    let kept: errors.Lock | undefined;
+    await fakeLocks().prisma.$withLock('k', (_, lock) => {
+      kept = lock;
+    });
+    expect(() => kept?.afterCommit(() => {})).toThrow(errors.ClosedError);
+  });
+});
+
+describe('once in each interval', () => {
+  const DAY = 86_400_000;
+
+  test('it runs, by a clock that fake timers move; a run that was rolled back does not count', async () => {
+    vi.useFakeTimers({ now: 10 * DAY + 1_000 });
+    const { prisma } = fakeLocks();
+    await expect(prisma.$oncePer('nightly', DAY, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(await prisma.$oncePer('nightly', DAY, () => 7)).toEqual({ ran: true, value: 7 });
+    const next = { ran: false, next: new Date(11 * DAY), nextIn: DAY - 1_000, busy: false };
+    expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual(next);
+    vi.setSystemTime(11 * DAY);
+    expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
+  });
+
+  test('of many that come at once one runs, and the others are told', async () => {
+    const { prisma } = fakeLocks();
+    const ran = await Promise.all(Array.from({ length: 10 }, () => prisma.$oncePer('nightly', DAY, () => 'done')));
+    expect(ran.filter((result) => result.ran)).toHaveLength(1);
+    expect(ran.filter((result) => !result.ran && result.busy)).toHaveLength(9);
   });
 });
 

@@ -1,0 +1,28 @@
+import type { OnceResult } from '../../call/once-per.js';
+import type { Schedule } from '../../options/options.js';
+
+/** When the interval ends that this moment is in; milliseconds since the Unix epoch. */
+export function nextInterval(at: number, { interval, offset }: Schedule): number {
+  return (Math.floor((at - offset) / interval) + 1) * interval + offset;
+}
+
+export function notNow(next: number, busy: boolean): OnceResult<never> {
+  return { ran: false, next: new Date(next), nextIn: Math.max(0, next - Date.now()), busy };
+}
+
+/** The last committed run of each key of `$oncePer`. */
+export class Runs {
+  readonly #last = new Map<string, { readonly ranAt: number; readonly heldUntil: number }>();
+
+  mark(key: string, ranAt: number, { atLeast }: Schedule): void {
+    this.#last.set(key, { ranAt, heldUntil: ranAt + atLeast });
+  }
+
+  /** When the next one is due; `undefined`: now. */
+  due(key: string, schedule: Schedule): number | undefined {
+    const last = this.#last.get(key);
+    if (last === undefined) return undefined;
+    const due = Math.max(nextInterval(last.ranAt, schedule), last.heldUntil);
+    return due <= Date.now() ? undefined : due;
+  }
+}
