@@ -541,6 +541,10 @@ svg text {
   font-size: 13px;
 }
 
+svg + .quiet {
+  margin-top: 8px;
+}
+
 .feed li.quiet {
   display: block;
 }
