@@ -13,7 +13,7 @@ import { startPostgres, startRedis } from '../test/support/servers/index.js';
 import { setUpShop } from '../test/support/shop-database.js';
 
 const OUT = new URL('../docs/pictures/board.png', import.meta.url);
-const SIZE = { width: 1120, height: 760 };
+const SIZE = { width: 1280, height: 800 };
 const BUSY_FOR = 90_000;
 /** Keys, how long one turn takes and how long nobody comes after it; milliseconds. */
 const KEYS: ReadonlyArray<readonly [key: string, work: number, rest: number]> = [

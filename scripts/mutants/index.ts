@@ -1,5 +1,6 @@
 import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
+import { BOARD } from './board.js';
 import { CALLS } from './calls.js';
 import { CONNECTION } from './connection.js';
 import { LEASE } from './lease.js';
@@ -22,4 +23,5 @@ export const MUTANTS: readonly Mutant[] = [
   NODES,
   QUORUM,
   CALLS,
+  BOARD,
 ].flat();
