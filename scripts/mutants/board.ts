@@ -50,12 +50,12 @@ export const BOARD: readonly Mutant[] = [
     why: 'The servers are asked only while somebody looks.',
   },
   {
-    name: 'board: a poller for each viewer',
+    name: 'board: begins anew for each viewer',
     file: 'src/board/poller.ts',
     change: [['    if (this.running) return;\n', '']],
     tests: ['test/board/live'],
     only: 'asks nothing before',
-    why: 'Many viewers cost what one does.',
+    why: 'What it hears of the process for the viewer before is never given back.',
   },
   {
     name: 'board: listens to others without the flag',

@@ -343,6 +343,7 @@ th {
   font-weight: 500;
   padding: 6px 8px;
   text-align: left;
+  white-space: nowrap;
 }
 
 td {

@@ -222,6 +222,7 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     const after = (await monitor.about(keyPrefix)).slice(left);
     expect(after.filter(([verb]) => verb === 'scan')).toEqual([]);
     expect(one.told).toHaveLength(told);
+    expect(channel('fenced-lock:lease-lost').hasSubscribers).toBe(false);
     monitor.stop();
   });
 
