@@ -2,6 +2,7 @@ import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
 import { BOARD } from './board.js';
 import { CALLS } from './calls.js';
+import { CHANNELS } from './channels.js';
 import { CONNECTION } from './connection.js';
 import { LEASE } from './lease.js';
 import { LUA } from './lua.js';
@@ -24,4 +25,5 @@ export const MUTANTS: readonly Mutant[] = [
   QUORUM,
   CALLS,
   BOARD,
+  CHANNELS,
 ].flat();

@@ -97,6 +97,29 @@ describeWithShop('the tracing channels', () => {
     ]);
   });
 
+  test('a handle that cannot register its token holds until it has given up', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    await prisma.$withLock(key, () => {});
+    const before = heard.order(key).length;
+    // Of another role, which ours may not end.
+    const other = await shop.admin.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query('SELECT FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
+      await expect(prisma.$lock(key, { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
+    } finally {
+      await other.query('ROLLBACK');
+      other.release();
+    }
+    const since = heard.order(key).slice(before);
+    expect(since).toEqual(expect.arrayContaining(['hold:start', 'admission:error', 'hold:asyncEnd', 'lock:error']));
+    expect(heard.messages(key, 'fenced-lock:lock').at(-1)).toMatchObject({
+      operation: '$lock',
+      outcome: 'not-admitted',
+    });
+  });
+
   test('each turn says how it came by the lease: alone, with COMMIT, with the lease, and from another process', async () => {
     const { key } = await shop.product(1);
     const [one, other] = [shop.client().prisma, shop.client().prisma];

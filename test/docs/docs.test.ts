@@ -94,6 +94,7 @@ function compile(text: string, file?: string): string[] {
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
     'prisma-extension-fenced-lock/board': [join(ROOT, 'src/board/index.ts')],
+    'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/otel/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
   const withPaths = { ...options, ...lax, ...(file === BUNDLED && bundled), paths };

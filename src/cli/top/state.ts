@@ -1,7 +1,7 @@
 import type { TopRow } from './sample.js';
 
-export const SORTS = ['heat', 'waiting', 'transaction', 'key'] as const;
-export type Sort = (typeof SORTS)[number];
+const SORTS = ['heat', 'waiting', 'transaction', 'key'] as const;
+type Sort = (typeof SORTS)[number];
 
 /** What is shown, and what the person at the keyboard is about to do. */
 export interface TopState {

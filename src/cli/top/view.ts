@@ -3,14 +3,14 @@ import type { TopRow } from './sample.js';
 import { shown, type TopState } from './state.js';
 
 /** How a line is to stand out. */
-export type Emphasis = 'plain' | 'bold' | 'inverse' | 'dim';
+type Emphasis = 'plain' | 'bold' | 'inverse' | 'dim';
 
 export interface Line {
   readonly text: string;
   readonly emphasis: Emphasis;
 }
 
-export const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER'];
+const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER'];
 const HELP = 'up/down select   s sort   / filter   x force release   q quit';
 /** The widest that a key is shown. */
 const WIDEST_KEY = 40;

@@ -155,7 +155,7 @@ export class AcquireLoop {
           this.#trouble = lease.loss;
           nextLook = 0;
         } else {
-          isElsewhere = true;
+          isElsewhere ||= answer.split !== true;
           if (answer.holder) this.#means.releaseAgain(answer.holder);
           // One more, because the store rounds down: looking a moment early would only repeat the look.
           nextLook = (answer.lookIn ?? answer.expiresIn) + 1;

@@ -23,9 +23,9 @@ const text = (sequence: string): KeyPress => ({ name: undefined, sequence });
 
 /** What comes of pressing these, one after the other. */
 function after(presses: readonly KeyPress[], state: TopState = START, rows: readonly TopRow[] = ROWS) {
-  return presses.reduce((before, press) => ({ ...before, ...pressed(before.state, rows, press) }), {
-    state,
-  } as ReturnType<typeof pressed>);
+  let result: ReturnType<typeof pressed> = { state };
+  for (const press of presses) result = pressed(result.state, rows, press);
+  return result;
 }
 const keys = (state: TopState) => shown(ROWS, state).map(({ key }) => key);
 
