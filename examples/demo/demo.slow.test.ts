@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../../test/support/eventually.js';
 import { describeWithShop } from '../../test/support/shop.js';
 import { startWorker } from '../../test/support/worker.js';
 import { parseOptions, UsageError } from './options.js';
@@ -36,6 +37,32 @@ describeWithShop('the demo', () => {
     expect(output).toMatch(/no lock +│ +\d+ │ +\d+ │ +[1-9]\d* │/);
     expect(output).not.toContain(ESCAPE);
     expect(code).toBe(0);
+  });
+});
+
+describeWithShop('the demo with a board', () => {
+  test('shows each shop by its name while they sell, the frozen one too', { timeout: 90_000 }, async () => {
+    const args = ['--board', '--units', '60', '--buyers', '120'];
+    const child = startWorker(new URL('main.ts', import.meta.url), args, { CI: '1' });
+    try {
+      const url = await eventually('the URL', async () => /http:\S+\//.exec(child.output)?.[0], { within: 60_000 });
+      const gone = new AbortController();
+      const { body } = await fetch(new URL('events', url), { signal: gone.signal });
+      const decoder = new TextDecoder();
+      let text = '';
+      const told = (async () => {
+        for await (const chunk of body ?? []) text += decoder.decode(chunk, { stream: true });
+      })().catch(() => {});
+      await eventually('it was sold', async () => child.output.includes('stays until Ctrl-C'), { within: 60_000 });
+      gone.abort();
+      await told;
+      const shops = new Set([...text.matchAll(/"process":"(worker \d)"/g)].map((match) => match[1]));
+      const frozen = /(worker \d): has read the quantity, is frozen/.exec(child.output)?.[1];
+      expect(shops.size).toBeGreaterThanOrEqual(2);
+      expect([...shops]).toContain(frozen);
+    } finally {
+      await child.kill();
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 // One hot product, three shop processes, one of them frozen in the middle of a sale: without a lock, with a plain
 // Redis lock, and with `$withLock`.
 import { inspect } from 'node:util';
+import { openBoard } from './board.js';
 import type { StrategyName } from './messages.js';
 import { type DemoOptions, parseOptions, USAGE, UsageError } from './options.js';
 import { newProgress, type Progress } from './progress.js';
@@ -18,23 +19,38 @@ async function main(options: DemoOptions): Promise<number> {
   const progress = newProgress();
   const ended = untilSignal();
   try {
-    return await Promise.race([demo(options, stage, progress), ended]);
+    return await Promise.race([demo(options, stage, progress, ended), ended]);
   } finally {
     progress.stop();
     await stage.close();
   }
 }
 
-async function demo(options: DemoOptions, stage: Stage, progress: Progress): Promise<number> {
-  const { units, buyers } = options;
+async function demo(options: DemoOptions, stage: Stage, progress: Progress, ended: Promise<number>): Promise<number> {
+  const { units, buyers, board } = options;
   say(`${buyers} buyers, ${units} units of one product, three shop processes. Starting the servers …`);
   const scene = await stage.open();
   introduce(scene);
+  if (board) await showBoard(scene, stage);
   const tallies: Tally[] = [];
-  for (const strategy of STRATEGIES) tallies.push(await run(scene, strategy, options, progress));
+  // The others take no lock that a board could show.
+  for (const strategy of board ? STRATEGIES.slice(-1) : STRATEGIES)
+    tallies.push(await run(scene, strategy, options, progress));
   say(`\n${table(tallies)}\n\n${conclusion(tallies)}`);
   if (scene.redis.kind === 'emulator') say(`\n${EMULATOR}`);
+  if (board) {
+    say('\nThe page stays until Ctrl-C.');
+    await ended;
+  }
   return exitCode(tallies);
+}
+
+/** The shops begin when somebody looks. */
+async function showBoard(scene: Scene, stage: Stage): Promise<void> {
+  const board = await openBoard(scene);
+  stage.closeLater(() => board.close());
+  say(`\nOpen ${board.url} in a browser: the shops begin when the page is open.`);
+  await board.seen;
 }
 
 const EMULATOR = colors.yellow(

@@ -11,6 +11,8 @@ import type { Audience, RunView, Shop } from './view.js';
 const LEASE_TIME = 1_000;
 /** Past the lease, so that the others get their turn. */
 const FROZEN_FOR = 1.5 * LEASE_TIME;
+/** Long enough to be looked at. */
+const FROZEN_FOR_THE_EYE = 4 * LEASE_TIME;
 /** The first worker that comes to the middle of this sale is the one that is frozen. */
 const FROZEN_IN_SALE = 3;
 /** A frozen worker says nothing for a while, a broken one for ever. */
@@ -20,7 +22,7 @@ const SILENT_AT_MOST = 60_000;
 export async function run(
   scene: Scene,
   strategy: StrategyName,
-  { units, buyers }: DemoOptions,
+  { units, buyers, board }: DemoOptions,
   audience: Audience,
 ): Promise<Tally> {
   const { books, workers } = scene;
@@ -33,7 +35,13 @@ export async function run(
       const open: Open = {
         type: 'open',
         strategy,
-        site: { databaseUrl: scene.databaseUrl, redisUrl: scene.redis.url, key: product, leaseTime: LEASE_TIME },
+        site: {
+          databaseUrl: scene.databaseUrl,
+          redisUrl: scene.redis.url,
+          key: product,
+          leaseTime: LEASE_TIME,
+          name: shopName(index),
+        },
         stockId,
         // Dealt out like cards.
         buyers: everybody.filter((_, n) => n % workers.length === index),
@@ -46,7 +54,7 @@ export async function run(
 
   audience.begins(view);
   const since = performance.now();
-  const freezer = new Freezer(view, FROZEN_FOR, audience);
+  const freezer = new Freezer(view, board ? FROZEN_FOR_THE_EYE : FROZEN_FOR, audience);
   for (const worker of workers) command(worker, 'sell');
   await Promise.all(view.shops.map((shop) => follow(shop, freezer, audience)));
   const seconds = (performance.now() - since) / 1_000;
@@ -87,5 +95,9 @@ async function nextReport(worker: Worker): Promise<Report> {
 }
 
 function newShop(worker: Worker, index: number): Shop {
-  return { name: `worker ${index + 1}`, worker, sold: 0, soldOut: 0, refused: 0, frozen: false };
+  return { name: shopName(index), worker, sold: 0, soldOut: 0, refused: 0, frozen: false };
+}
+
+function shopName(index: number): string {
+  return `worker ${index + 1}`;
 }

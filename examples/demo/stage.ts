@@ -28,6 +28,11 @@ export class Stage {
     return { postgres, redis, databaseUrl, workers, books };
   }
 
+  /** Closes it before everything that is there already. */
+  closeLater(close: () => Promise<unknown>): void {
+    this.#stops.push(close);
+  }
+
   /** In the reverse order, one by one: a server that is gone before its clients makes them complain. */
   async close(): Promise<void> {
     for (const stop of this.#stops.splice(0).reverse()) await stop();

@@ -61,7 +61,7 @@ export const CHANNELS: readonly Mutant[] = [
     name: 'top: the terminal stays as it was taken',
     file: 'src/cli/top/terminal.ts',
     change: [['    this.#output.write(LEAVE);\n', '']],
-    tests: ['test/cli/top/live'],
+    tests: ['test/cli/top/live.slow'],
     why: 'The shell would have no cursor.',
   },
 ];

@@ -1,5 +1,6 @@
 import { ADMISSION } from './admission.js';
 import { ATTEMPT } from './attempt.js';
+import { BOARD } from './board.js';
 import { CALLS } from './calls.js';
 import { CHANNELS } from './channels.js';
 import { CONNECTION } from './connection.js';
@@ -30,6 +31,7 @@ export const MUTANTS: readonly Mutant[] = [
   CALLS,
   HOOKS,
   ONCE,
+  BOARD,
   CHANNELS,
   SUBPATHS,
 ].flat();

@@ -343,6 +343,7 @@ th {
   font-weight: 500;
   padding: 6px 8px;
   text-align: left;
+  white-space: nowrap;
 }
 
 td {
@@ -362,16 +363,16 @@ td:first-child {
 }
 
 th:nth-child(2) {
-  width: 224px;
+  width: 210px;
 }
 
 th:nth-child(4),
 th:nth-child(5) {
-  width: 84px;
+  width: 78px;
 }
 
 th:nth-child(6) {
-  width: 96px;
+  width: 88px;
 }
 
 th:last-child,
@@ -449,7 +450,7 @@ td.warm {
 .heat span {
   color: var(--muted);
   font-size: 13px;
-  min-width: 74px;
+  min-width: 66px;
   text-align: right;
 }
 
@@ -539,6 +540,10 @@ svg text {
 
 .quiet {
   font-size: 13px;
+}
+
+svg + .quiet {
+  margin-top: 8px;
 }
 
 .feed li.quiet {
@@ -679,7 +684,7 @@ dialog h3 {
   filter: grayscale(1);
 }
 
-@media (width < 1080px) {
+@media (width < 1240px) {
   .columns {
     grid-template-columns: minmax(0, 1fr);
   }
@@ -690,7 +695,7 @@ dialog h3 {
 }
 
 /* Each row is a small card: the roles that a table has are written in its elements, because display would take them. */
-@media (width < 720px) {
+@media (width < 880px) {
   body {
     padding: 14px 12px 24px;
   }

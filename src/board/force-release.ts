@@ -7,7 +7,7 @@ import type { ResolvedBoardOptions } from './options.js';
 import type { BoardSource } from './source.js';
 
 /** The header that the page sends its token in. A page of another origin can neither read the token nor send the header. */
-export const TOKEN_HEADER = 'x-fenced-lock-board';
+const TOKEN_HEADER = 'x-fenced-lock-board';
 /** A key has 512 bytes at most, as JSON up to six times as many. */
 const LARGEST = 8_192;
 

@@ -1,7 +1,7 @@
 /** How long one bar of a chart is; milliseconds. */
 export const BAR = 5_000;
 /** Bars of a chart: five minutes. */
-export const BARS = 60;
+const BARS = 60;
 /** Keys that nobody has or waits for any more, and that had turns lately: no more of them are remembered. */
 const MOST_IDLE = 1_000;
 

@@ -1,7 +1,7 @@
 import { after, now, OVERDUE, type Timer, within } from '../base/clock.js';
 import { brief } from './health.js';
 import { BAR, Histories } from './history.js';
-import { type Row, Rows } from './rows.js';
+import { Rows } from './rows.js';
 import type { BoardSource, Finding, Happening } from './source.js';
 import { Waits } from './waits.js';
 
@@ -16,12 +16,6 @@ const MOST_AT_ONCE = 50;
 
 /** What viewers are sent: the name of a server-sent event, and its data. */
 export type Send = (event: string, data: object) => void;
-
-/** The part of what happens at the servers that all viewers are sent. */
-export interface State {
-  readonly rows: readonly Row[];
-  readonly messages: ReadonlyArray<readonly [event: string, data: object]>;
-}
 
 /**
  * Looks at the servers for all who look at the board, and only while somebody does: it begins with the first viewer,

@@ -17,7 +17,7 @@ export interface BoardKey {
 }
 
 /** What was found when somebody looked. */
-export interface Look {
+interface Look {
   readonly keys: readonly BoardKey[];
   /** Why those of some servers are not among them, a sentence for each. */
   readonly missing?: readonly string[];

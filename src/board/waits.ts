@@ -1,5 +1,5 @@
 /** Upper ends of the columns of the histogram; milliseconds. The last column has no end. */
-export const WAIT_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const;
+const WAIT_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const;
 
 /** How long callers of this process waited, since somebody looks. */
 export class Waits {

@@ -66,13 +66,13 @@ export class Context {
 
   /** Writes a line for people. With --json, only the JSON document is written. */
   say(text = ''): void {
-    if (!this.#json) this.#world.stdout.write(`${this.#clean(text)}\n`);
+    if (!this.#json) this.#world.stdout.write(`${this.clean(text)}\n`);
   }
 
   /** Writes the JSON document of --json. */
   document(value: object): void {
     if (!this.#json) return;
-    const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.#clean(part) : part);
+    const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.clean(part) : part);
     const all = { ...value, ...(this.#used && { project: this.#used }) };
     this.#world.stdout.write(`${escapeInvisible(JSON.stringify(all, clean, 2))}\n`);
   }
@@ -94,7 +94,7 @@ export class Context {
   }
 
   complain(text: string): void {
-    this.#world.stderr.write(`${this.#clean(text)}\n`);
+    this.#world.stderr.write(`${this.clean(text)}\n`);
   }
 
   /** What somebody sits at; `undefined` where nobody does, and with --json. */
@@ -121,7 +121,8 @@ export class Context {
     if (password !== undefined) this.#hidden.set(password, ':<password>@');
   }
 
-  #clean(text: string): string {
+  /** A text without what is hidden. */
+  clean(text: string): string {
     let clean = text;
     for (const [secret, shown] of this.#hidden) clean = clean.replaceAll(secret, shown);
     return clean;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { existsSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
@@ -10,6 +11,8 @@ import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { get, Viewer } from './viewer.js';
 
+/** In Postgres a key has no prefix, and other files lock there too. */
+const NIGHTLY = `import:nightly:${randomUUID()}`;
 let prefixes = 0;
 const keyPrefix = () => `board-${process.pid}-${prefixes++}:`;
 
@@ -65,11 +68,11 @@ describeWithShop('who looks at the board', () => {
     const { prisma } = shop.client({ keyPrefix: keyPrefix() });
     const board = createBoard(prisma, { refreshInterval: 100, title: 'Shop' });
     const early = await Viewer.look(board);
-    await using handle = await prisma.$lock('import:nightly');
-    await early.until('the key', () => early.keys.get('import:nightly'));
+    await using handle = await prisma.$lock(NIGHTLY);
+    await early.until('the key', () => early.keys.get(NIGHTLY));
     const late = await Viewer.look(board);
-    expect(late.keys.get('import:nightly')).toMatchObject({ token: String(handle.token), waiting: 0 });
-    expect(late.keys.get('import:nightly')?.turnBars).toHaveLength(60);
+    expect(late.keys.get(NIGHTLY)).toMatchObject({ token: String(handle.token), waiting: 0 });
+    expect(late.keys.get(NIGHTLY)?.turnBars).toHaveLength(60);
     expect(late.hello).toEqual({ title: 'Shop', interval: 100, process: true });
     early.leave();
     late.leave();
@@ -77,7 +80,7 @@ describeWithShop('who looks at the board', () => {
 
   test('is sent a key again only if something has changed', async () => {
     const { prisma } = shop.client({ keyPrefix: keyPrefix() });
-    await using _ = await prisma.$lock('import:nightly');
+    await using _ = await prisma.$lock(NIGHTLY);
     const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
     const looks = () => viewer.told.filter(({ event }) => event === 'keys');
     const before = looks().length;
@@ -219,19 +222,20 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     const after = (await monitor.about(keyPrefix)).slice(left);
     expect(after.filter(([verb]) => verb === 'scan')).toEqual([]);
     expect(one.told).toHaveLength(told);
+    expect(channel('fenced-lock:lease-lost').hasSubscribers).toBe(false);
     monitor.stop();
   });
 
   test('says that Redis is away, keeps what it knew, and goes on when it is back', async () => {
     const { prisma } = shop.client({ keyPrefix: 'away:', commandTimeout: 300 });
-    await prisma.$lock('import:nightly');
+    await prisma.$lock(NIGHTLY);
     const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
-    expect(viewer.keys.has('import:nightly')).toBe(true);
+    expect(viewer.keys.has(NIGHTLY)).toBe(true);
     await redis().freeze();
     const trouble = await viewer.until('the trouble', () => viewer.status?.trouble);
     expect(trouble.text).toMatch(/Redis/);
     expect(trouble.text).not.toContain('://');
-    expect(viewer.keys.has('import:nightly')).toBe(true);
+    expect(viewer.keys.has(NIGHTLY)).toBe(true);
     await viewer.until('the fault', () =>
       viewer.status?.health.some(({ server, status }) => server === 'redis' && status === 'fault'),
     );

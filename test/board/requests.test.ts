@@ -181,7 +181,8 @@ describeWithShop('a force release from the board', () => {
     const { board, key, holder, token, isHeld } = await held({});
     expect(token).toBeUndefined();
     for (const guess of ['', 'undefined', 'null']) {
-      expect((await board(forceRequest(guess, { key, holder }))).status).toBe(403);
+      const answer = await board(forceRequest(guess, { key, holder }));
+      expect([answer.status, await answer.json()]).toEqual([403, { error: expect.stringContaining('only shows') }]);
     }
     expect(await isHeld()).toBe(true);
   });

@@ -45,7 +45,7 @@ const OF_THE_PROJECT = ['CHANGELOG.md', 'docs/decisions/0008-libraries-of-develo
 /** Packages that guides use and this project does not install, as far as the guides use them. */
 const GUESTS = `
 declare module 'express' {
-  import type { Server, ServerResponse } from 'node:http';
+  import type { RequestListener, Server, ServerResponse } from 'node:http';
   export interface Request { readonly params: { id: string } }
   export interface Response extends ServerResponse {
     json(body: unknown): this;
@@ -55,6 +55,7 @@ declare module 'express' {
   export type NextFunction = (error?: unknown) => void;
   interface Application {
     post(path: string, handler: (request: Request, response: Response) => Promise<void>): void;
+    use(path: string, handler: RequestListener): void;
     use(handler: (error: unknown, request: Request, response: Response, next: NextFunction) => void): void;
     listen(port: number): Server;
   }
@@ -81,6 +82,7 @@ function compile(text: string, file?: string): string[] {
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
     'prisma-extension-fenced-lock/*': [join(ROOT, 'src/*/index.ts')],
+    'prisma-extension-fenced-lock/board': [join(ROOT, 'src/board/index.ts')],
     'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/otel/index.ts')],
     'prisma-extension-fenced-lock/testing': [join(ROOT, 'src/testing/index.ts')],
   };

@@ -15,6 +15,8 @@ export interface Site {
   /** Of the one product that everybody wants. */
   readonly key: string;
   readonly leaseTime: number;
+  /** Of the shop, as other processes are told it. */
+  readonly name: string;
 }
 
 /** Long enough that nobody gives up in the crowd. What is shown is what a lock does, not how a queue overflows. */

@@ -9,10 +9,10 @@ import { PATIENCE, type Site, type Strategy } from './strategy.js';
 const REFUSALS: ReadonlySet<FencedLockErrorCode> = new Set(['LOCK_LOST', 'STALE_TOKEN', 'TRANSACTION_ABORTED']);
 
 /** The same lease time in the same Redis; Postgres decides whose write counts. */
-export function withLock({ databaseUrl, redisUrl, key, leaseTime }: Site): Strategy {
+export function withLock({ databaseUrl, redisUrl, key, leaseTime, name }: Site): Strategy {
   const redis = new Redis(redisUrl);
   const adapter = new PrismaPg({ connectionString: databaseUrl });
-  const prisma = new PrismaClient({ adapter }).$extends(fencedLock({ redis }));
+  const prisma = new PrismaClient({ adapter }).$extends(fencedLock({ redis, name }));
   return {
     sell: (sale) => prisma.$withLock(key, (tx) => sellOne(tx, sale), { leaseTime, waitTime: PATIENCE }),
     isRefusal: (error) => error instanceof FencedLockError && REFUSALS.has(error.code),

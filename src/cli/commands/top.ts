@@ -24,7 +24,9 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
     if (terminal === undefined) return await once(context, sampler, interval, filter);
     const { input, output, colours } = terminal;
     const release = releasing(servers);
-    await new LiveView(sampler, { input, output, colours, interval, filter, now: context.now, release }).run();
+    const clean = (text: string) => context.clean(text);
+    const options = { input, output, colours, interval, filter, now: context.now, clean, release };
+    await new LiveView(sampler, options).run();
   });
 }
 

@@ -14,6 +14,8 @@ export interface LiveOptions {
   readonly interval: number;
   readonly filter: string;
   now(): Date;
+  /** Takes out what nobody is to see. */
+  clean(text: string): string;
   /** Takes a key from whoever has it; resolves to what was done. */
   release(key: string): Promise<string>;
 }
@@ -30,6 +32,7 @@ export class LiveView {
   #rows: readonly TopRow[] = [];
   #toRelease: string[] = [];
   #quit = false;
+  #isReleasing = false;
   #wake: () => void = () => {};
   #leave: () => void = () => {};
 
@@ -67,8 +70,10 @@ export class LiveView {
   }
 
   #end(): void {
+    const isSecond = this.#quit;
     this.#quit = true;
-    this.#leave();
+    // A key that is being taken is taken first, unless that does not end.
+    if (!this.#isReleasing || isSecond) this.#leave();
     this.#wake();
   }
 
@@ -78,6 +83,7 @@ export class LiveView {
     while (!this.#quit) {
       const key = this.#toRelease.shift();
       if (key !== undefined) await this.#release(key);
+      if (this.#quit) return;
       try {
         const { rows, missing } = await this.#sampler.sample();
         this.#rows = rows;
@@ -95,15 +101,20 @@ export class LiveView {
 
   async #release(key: string): Promise<void> {
     this.#say(`Taking ${visible(key)} ...`);
+    this.#isReleasing = true;
     try {
       this.#say(await this.#options.release(key));
     } catch (error) {
       this.#say(messageOf(error));
+    } finally {
+      this.#isReleasing = false;
     }
   }
 
   #say(message: string): void {
-    this.#state = { ...this.#state, message: message.replaceAll(/\s+/g, ' ') };
+    // On one line, and nothing that the terminal would obey.
+    const text = this.#options.clean(message).replaceAll(/[\p{C}\p{Z}]+/gu, ' ');
+    this.#state = { ...this.#state, message: text };
     this.#draw();
   }
 

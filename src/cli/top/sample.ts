@@ -6,7 +6,7 @@ import type { Servers } from '../servers/both.js';
 /** A key, as `top` shows it. */
 export interface TopRow {
   readonly key: string;
-  /** Who has it: its name where it is known, else its random id. */
+  /** Who has it: the name of its process where that is known, else its random id. */
   readonly holder: string | undefined;
   /** Milliseconds. */
   readonly leaseLeft: number;
@@ -72,10 +72,10 @@ export class Sampler {
     const before = this.#before.get(key);
     // A key that was not there before had no row, or was not looked at.
     const heat = before === undefined ? undefined : Math.max(0, Number(BigInt(turns) - before)) / seconds;
-    const { name } = state as { readonly name?: unknown };
+    const { process } = state as { readonly process?: unknown };
     return {
       key,
-      holder: typeof name === 'string' ? name : (holder ?? undefined),
+      holder: typeof process === 'string' && holder !== null ? process : (holder ?? undefined),
       leaseLeft: expiresIn,
       waiting,
       heat,

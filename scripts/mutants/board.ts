@@ -1,0 +1,68 @@
+import type { Mutant } from './mutant.js';
+
+export const BOARD: readonly Mutant[] = [
+  {
+    name: 'board: a force release from another origin',
+    file: 'src/board/force-release.ts',
+    change: [['if (sent === null) return false;', 'return true;']],
+    tests: ['test/board/requests'],
+    only: 'does not come from the page',
+    why: 'A page of another site must not take keys with the login of who looks at it.',
+  },
+  {
+    name: 'board: a force release without the token',
+    file: 'src/board/force-release.ts',
+    change: [["if (!isEqual(headers.get(TOKEN_HEADER) ?? '', token)) {", 'if (false) {']],
+    tests: ['test/board/requests'],
+    only: 'does not come from the page',
+    why: 'The origin alone is one line of defence.',
+  },
+  {
+    name: 'board: a force release that nobody allowed',
+    file: 'src/board/force-release.ts',
+    change: [['if (!allowForceRelease) return', 'if (token === undefined) return']],
+    tests: ['test/board/requests'],
+    only: 'only shows',
+    why: 'Read-only is the default.',
+  },
+  {
+    name: 'board: a force release of whoever has the key by now',
+    file: 'src/board/force-release.ts',
+    change: [['if (holder !== asked.holder) return', 'if (holder === asked.key) return']],
+    tests: ['test/board/requests'],
+    only: 'another one has the key',
+    why: 'It was confirmed for one holder.',
+  },
+  {
+    name: 'board: answers any name',
+    file: 'src/board/board.ts',
+    change: [['if (hosts !== undefined && !hosts.includes(nameIn(hostOf(request)))) {', 'if (hosts?.length === 0) {']],
+    tests: ['test/board/requests', 'test/cli/board'],
+    only: 'name',
+    why: 'A foreign page may have its own name resolve to this machine.',
+  },
+  {
+    name: 'board: looks on when nobody does any more',
+    file: 'src/board/viewers.ts',
+    change: [['    this.#poller.stop();\n', '']],
+    tests: ['test/board/live'],
+    only: 'asks nothing before',
+    why: 'The servers are asked only while somebody looks.',
+  },
+  {
+    name: 'board: begins anew for each viewer',
+    file: 'src/board/poller.ts',
+    change: [['    if (this.running) return;\n', '']],
+    tests: ['test/board/live'],
+    only: 'asks nothing before',
+    why: 'What it hears of the process for the viewer before is never given back.',
+  },
+  {
+    name: 'board: listens to others without the flag',
+    file: 'src/cli/commands/board.ts',
+    change: [['if (!isLocal && !exposeWithoutLogin) {', 'if (host === port.toString()) {']],
+    tests: ['test/cli/board'],
+    only: 'refuses to listen',
+    why: 'The page has no login.',
+  },
+];
