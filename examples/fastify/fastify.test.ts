@@ -1,6 +1,5 @@
 import { fastify } from 'fastify';
 import { describe, expect, inject, test } from 'vitest';
-// In one test run the classes of errors are those of the package.
 import {
   ClosedError,
   CommitUnknownError,
@@ -76,20 +75,24 @@ describeWithShop('the Fastify application', () => {
 });
 
 describe('an error as an answer', () => {
-  test.each([
-    [new LockTimeoutError('stock:1', '10 s'), 503],
-    [new ClosedError('It was closed.'), 503],
-    [new LockLostError('stock:1', 'gone'), 503],
-    [new CommitUnknownError('stock:1', '1', undefined), 500],
-    [new InvalidOptionError('waitTime', 'is bad.'), 500],
-  ])('%s is answered with its status, and may be sent again only if nothing was done', async (error, status) => {
-    const app = fastify().setErrorHandler(answerError);
-    app.get('/', async () => {
-      throw error;
-    });
-    const answer = await app.inject('/');
-    expect(answer.statusCode).toBe(status);
-    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
-    await app.close();
-  });
+  const answers = [
+    { error: new LockTimeoutError('stock:1', '10 s'), status: 503 },
+    { error: new ClosedError('It was closed.'), status: 503 },
+    { error: new LockLostError('stock:1', 'gone'), status: 503 },
+    { error: new CommitUnknownError('stock:1', '1', undefined), status: 500 },
+    { error: new InvalidOptionError('waitTime', 'is bad.'), status: 500 },
+  ];
+  test.each(answers)(
+    '$error.code is $status, and may be sent again only if nothing was done',
+    async ({ error, status }) => {
+      const app = fastify().setErrorHandler(answerError);
+      app.get('/', async () => {
+        throw error;
+      });
+      const answer = await app.inject('/');
+      expect(answer.statusCode).toBe(status);
+      expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+      await app.close();
+    },
+  );
 });
