@@ -49,7 +49,7 @@ describeWithShop('the redemption of coupons', () => {
     expect(await redeem('ann')).toBe(409);
     expect(await redeem('ben')).toBe(200);
     expect(await redeem('cid')).toBe(410);
-    expect((await send('no-such-code', 'ann')).status).toBe(404);
+    expect(await answered(() => send('no-such-code', 'ann'))).toBe(404);
   });
 
   test('answers 202 at once while somebody else is served, and does nothing', async () => {
