@@ -144,7 +144,7 @@ function extensionOf(resolved: ResolvedOptions) {
           const keys = keysOf(checkKey(key));
           checkWork(fn);
           const { schedule, rest } = resolveSchedule(interval, options);
-          const call = check(this, '$oncePer', keys, { ...rest, reentry: 'throw' });
+          const call = check(this, '$oncePer', keys, rest);
           return await oncePer(parts, call, schedule, fn as Work<object, R>);
         },
 

@@ -1,7 +1,16 @@
 import type { Redis } from 'ioredis';
 import type { Redis as Redis5 } from 'ioredis-5';
 import { describe, expectTypeOf, test } from 'vitest';
-import { fencedLock, type Lock, type LockTx, type RedisLike, type TryResult } from '../src/index.js';
+import {
+  type FencedLockError,
+  fencedLock,
+  type Lock,
+  type LockHandle,
+  type LockTx,
+  type OnceResult,
+  type RedisLike,
+  type TryResult,
+} from '../src/index.js';
 import type { PrismaClient } from './generated/prisma/client.js';
 import type { ShopClient } from './support/shop.js';
 
@@ -40,6 +49,33 @@ describe('types', () => {
     const work = () => prisma.$withLock('stock:1', (_, lock) => lock);
     expectTypeOf(work).returns.resolves.toEqualTypeOf<Lock>();
     expectTypeOf<Lock['token']>().toEqualTypeOf<bigint>();
+  });
+
+  test('hooks are functions of any result; those that follow no commit get the error', () => {
+    expectTypeOf<Lock['afterCommit']>().parameter(0).toEqualTypeOf<() => unknown>();
+    expectTypeOf<Lock['afterRollback']>().parameter(0).toEqualTypeOf<(error: unknown) => unknown>();
+    expectTypeOf<Lock['onUnknown']>().parameter(0).toEqualTypeOf<(error: FencedLockError) => unknown>();
+    const fine = () =>
+      prisma.$withLock('k', (_, lock) => lock.afterCommit(async () => 1), { hookErrors: 'throw' as const });
+    // @ts-expect-error: no such way
+    const wrong = () => prisma.$withLock('k', () => 1, { hookErrors: 'ignore' });
+    expectTypeOf([fine, wrong]).items.toBeFunction();
+    // A handle has many transactions, each with hooks of its own.
+    expectTypeOf<LockHandle<object>>().not.toHaveProperty('afterCommit');
+  });
+
+  test('$oncePer has run, with what the function returned, or says when to come again', () => {
+    const ran = () =>
+      prisma.$oncePer('k', 60_000, async (tx) => tx.order.count(), { atLeast: 1, offset: 1, timeout: 1 });
+    expectTypeOf(ran).returns.resolves.toEqualTypeOf<OnceResult<number>>();
+    const next = (result: OnceResult<number>) => (result.ran ? result.value : result.next);
+    expectTypeOf(next).returns.toEqualTypeOf<number | Date>();
+    // @ts-expect-error: it does not wait
+    const waiting = () => prisma.$oncePer('k', 60_000, () => 1, { waitTime: 1 });
+    // @ts-expect-error: one key
+    const several = () => prisma.$oncePer(['k'], 60_000, () => 1);
+    expectTypeOf([waiting, several]).items.toBeFunction();
+    expectTypeOf<LockTx<typeof prisma>>().not.toHaveProperty('$oncePer');
   });
 
   test('a client of ioredis 5 is taken as one of 6 is', () => {

@@ -21,8 +21,8 @@ export const ONCE: readonly Mutant[] = [
   },
   {
     name: 'once: joins a lock of the same key',
-    file: 'src/extension.ts',
-    change: [["{ ...rest, reentry: 'throw' }", 'rest']],
+    file: 'src/call/once-per.ts',
+    change: [['  findJoinable(keys, options.nested, () => false);\n', '']],
     tests: ['test/call/once-per'],
     only: 'is refused inside a lock',
     why: 'Its run would be told before it is committed.',

@@ -56,6 +56,21 @@ describe('gc', () => {
     expect(await left()).toBe(1);
   });
 
+  test('deletes the marks of jobs that have not run for longer than any interval, and no other', async () => {
+    await database.pool.query(`INSERT INTO fenced_lock.last_run
+      SELECT 'job:' || d, now() - make_interval(days => d), now() - make_interval(days => d) FROM unnest('{1,24,26,99}'::int[]) AS d`);
+    await database.pool.query(
+      `INSERT INTO fenced_lock.last_run VALUES ('kept', now() - interval '99 days', now() + interval '1 day')`,
+    );
+    expect(await gc('--dry-run', '--json')).toMatchObject({ json: { runs: 2 } });
+    expect(await gc('--json')).toMatchObject({ json: { runs: 2 } });
+    const { rows } = await database.pool.query<{ key: string }>('SELECT key FROM fenced_lock.last_run ORDER BY key');
+    expect(rows.map(({ key }) => key)).toEqual(['job:1', 'job:24', 'kept']);
+    await database.pool.query('DROP TABLE fenced_lock.last_run');
+    expect(await gc('--json')).toMatchObject({ code: 0, json: { runs: 0 } });
+    await applyMigrations(database.url);
+  });
+
   test('with --dry-run it only counts', async () => {
     await admitted(48);
     expect(await gc('--dry-run')).toMatchObject({ code: 0, out: expect.stringMatching(/^Would delete 1 row /) });

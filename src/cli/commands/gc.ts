@@ -32,6 +32,15 @@ SELECT (SELECT key FROM page ORDER BY key DESC LIMIT 1) AS last, (SELECT count(*
 const COUNT = `SELECT count(*)::integer AS rows FROM fenced_lock.admission
 WHERE admitted_at < now() - make_interval(secs => $1)`;
 
+/** Longer than the longest interval of `$oncePer`, so that no mark keeps a run away any more. */
+const LONGEST_INTERVAL = 25 * 86_400;
+/** Objects of an earlier version have no such table. */
+const HAS_RUNS = `SELECT to_regclass('fenced_lock.last_run') IS NOT NULL AS there`;
+const OLD_RUNS = 'WHERE ran_at < now() - make_interval(secs => $1) AND held_until < now()';
+const COLLECT_RUNS = `WITH gone AS (DELETE FROM fenced_lock.last_run ${OLD_RUNS} RETURNING 1)
+SELECT count(*)::integer AS rows FROM gone`;
+const COUNT_RUNS = `SELECT count(*)::integer AS rows FROM fenced_lock.last_run ${OLD_RUNS}`;
+
 /** Deletes the rows of keys that nobody has locked for a while. */
 export async function gc(context: Context, options: GcOptions): Promise<void> {
   const seconds = age(options.olderThan);
@@ -39,9 +48,11 @@ export async function gc(context: Context, options: GcOptions): Promise<void> {
   try {
     const dryRun = options.dryRun === true;
     const rows = dryRun ? await count(database, seconds) : await collect(database, seconds);
-    const what = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
+    const runs = await oldRuns(database, Math.max(seconds, LONGEST_INTERVAL), dryRun);
+    const keys = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
+    const what = runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for so long,`;
     context.say(dryRun ? `Would delete ${what} in ${database.shown}.` : `Deleted ${what} in ${database.shown}.`);
-    context.document({ command: 'gc', ok: true, dryRun, rows });
+    context.document({ command: 'gc', ok: true, dryRun, rows, runs });
   } catch (error) {
     throw refused(error, database);
   } finally {
@@ -70,6 +81,12 @@ async function collect(database: PostgresServer, seconds: number): Promise<numbe
     last = page?.last ?? null;
   }
   return total;
+}
+
+async function oldRuns(database: PostgresServer, seconds: number, dryRun: boolean): Promise<number> {
+  const [table] = await database.query<{ there: boolean }>(HAS_RUNS);
+  if (!table?.there) return 0;
+  return (await database.query<{ rows: number }>(dryRun ? COUNT_RUNS : COLLECT_RUNS, [seconds]))[0]?.rows ?? 0;
 }
 
 function refused(error: unknown, database: PostgresServer): unknown {

@@ -1,0 +1,50 @@
+// A process whose work commits or not, with a hook that writes to an outbox past the transaction. It may be killed.
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { fencedLock } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+
+const [postgres, direct, redisUrl, ...keys] = process.argv.slice(2) as [string, string, string, ...string[]];
+const redis = new Redis(redisUrl);
+const adapter = new PrismaPg({ connectionString: postgres, max: 8 });
+const prisma = new PrismaClient({ adapter }).$extends(
+  fencedLock({ redis, rescue: new PrismaPg({ connectionString: direct }), defaults: { leaseTime: 500 } }),
+);
+const outbox = new pg.Pool({ connectionString: direct, max: 4 });
+
+async function operation(): Promise<void> {
+  const id = randomUUID();
+  const key = keys[Math.floor(Math.random() * keys.length)] as string;
+  const note = (hook: string) => outbox.query('INSERT INTO outbox (id, hook) VALUES ($1, $2)', [id, hook]);
+  const fate = Math.random();
+  const told = await prisma
+    .$withLock(key, async (tx, lock) => {
+      lock.afterCommit(() => note('afterCommit'));
+      lock.onUnknown(() => note('onUnknown'));
+      lock.afterRollback(() => note('afterRollback'));
+      await tx.$executeRaw`INSERT INTO work (id, refuse) VALUES (${id}::uuid, ${fate < 0.1})`;
+      if (fate > 0.9) throw new Error('no work');
+    })
+    .then(
+      () => 'ok',
+      (error: { code?: string }) => (error.code === 'COMMIT_UNKNOWN' ? 'unknown' : 'error'),
+    );
+  process.send?.({ type: 'told', id, told });
+}
+
+let working = true;
+process.once('message', () => {
+  working = false;
+});
+await Promise.all(
+  Array.from({ length: 6 }, async () => {
+    while (working) await operation();
+  }),
+);
+process.send?.({ type: 'done' });
+await prisma.$disconnect();
+await outbox.end();
+redis.disconnect();
+process.disconnect();
