@@ -11,6 +11,7 @@ import { ONCE } from './once.js';
 import { OUTCOME } from './outcome.js';
 
 import { QUORUM } from './quorum.js';
+import { SUBPATHS } from './subpaths.js';
 import { WRITES } from './writes.js';
 
 export const MUTANTS: readonly Mutant[] = [
@@ -26,4 +27,5 @@ export const MUTANTS: readonly Mutant[] = [
   CALLS,
   HOOKS,
   ONCE,
+  SUBPATHS,
 ].flat();

@@ -80,6 +80,9 @@ declare module 'pglite-prisma-adapter' {
 /** Its reader's compiler resolves as bundlers do, without the endings of files. */
 const BUNDLED = 'docs/guides/nextjs.md';
 
+/** Its reader's compiler has the decorators of Nest. */
+const DECORATED = 'docs/guides/nestjs.md';
+
 /** Files that several programs have in common, parsed once; `bundled` ones are told apart. */
 const parsed = new Map<string, ts.SourceFile>();
 
@@ -92,9 +95,17 @@ function compile(text: string, file?: string): string[] {
   const lax = { noPropertyAccessFromIndexSignature: false };
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
+    'prisma-extension-fenced-lock/*': [join(ROOT, 'src/*/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
-  const withPaths = { ...options, ...lax, ...(file === BUNDLED && bundled), paths };
+  const decorated = { experimentalDecorators: true, emitDecoratorMetadata: true };
+  const withPaths = {
+    ...options,
+    ...lax,
+    ...(file === BUNDLED && bundled),
+    ...(file === DECORATED && decorated),
+    paths,
+  };
   const host = ts.createCompilerHost(withPaths);
   const { getSourceFile, fileExists } = host;
   const given = new Map([
@@ -160,6 +171,7 @@ describe('the documents', () => {
       new everything.CommitUnknownError('k', '1', undefined),
       new everything.HookFailedError('k', undefined, []),
       new everything.InsideTransactionError('it was.'),
+      new everything.OutsideLockError('it was.'),
       new everything.ReentryError('k'),
       new everything.NestedError('k', 'l'),
       new everything.ClosedError('it was.'),

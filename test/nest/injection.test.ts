@@ -1,10 +1,12 @@
 import 'reflect-metadata';
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable, Module, Scope } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/index.js';
 import {
   ClientClass,
+  currentLock,
+  currentTx,
   FencedLockModule,
   FencedLockService,
   getLockClientToken,
@@ -76,6 +78,48 @@ describeWithShop('a service of Nest', () => {
     await resumed.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 1 } }));
     await resumed.release();
     expect((await shop.row(id))?.quantity).toBe(1);
+  });
+
+  test('that is made for each request has its client in each', async () => {
+    const { id, key } = await shop.product(10);
+    @Injectable({ scope: Scope.REQUEST })
+    class PerRequest {
+      @WithLock('{1}')
+      async sell(id: number, _key: string): Promise<void> {
+        await currentTx(prisma).stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+      }
+    }
+    const lock = FencedLockModule.forRoot({ client: prisma });
+    const nest = await Test.createTestingModule({ imports: [lock], providers: [PerRequest] }).compile();
+    const [one, two] = [await nest.resolve(PerRequest), await nest.resolve(PerRequest)];
+    expect(one).not.toBe(two);
+    await Promise.all([one.sell(id, key), two.sell(id, key)]);
+    expect((await shop.row(id))?.quantity).toBe(8);
+  });
+
+  test('has its client once, whatever it locks and inherits', async () => {
+    const { key } = await shop.product(10);
+    class Base {
+      @WithLock('{0}')
+      async one(_key: string): Promise<string> {
+        return currentLock(prisma).key;
+      }
+    }
+    @Injectable()
+    class Derived extends Base {
+      @WithLock('{0}')
+      async two(key: string): Promise<string> {
+        return await this.one(key);
+      }
+    }
+    const lock = FencedLockModule.forRoot({ client: prisma });
+    const nest = await Test.createTestingModule({ imports: [lock], providers: [Derived] }).compile();
+    expect(await nest.get(Derived).two(key)).toBe(key);
+    const injected = (type: object) => Reflect.getMetadata('self:properties_metadata', type) as unknown[];
+    expect([injected(Base), injected(Derived)]).toMatchObject([
+      [{ key: getLockClientToken() }],
+      [{ key: getLockClientToken() }],
+    ]);
   });
 
   test('of a module without `isGlobal` is there where that module is imported, and nowhere else', async () => {

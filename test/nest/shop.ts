@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { Body, Controller, Get, HttpCode, Inject, Injectable, Module, Param, Post } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Inject, Injectable, Module, Param, Post, type Type } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
@@ -106,10 +106,10 @@ export class StockController {
     return String(await this.stock.sell(Number(id), key));
   }
 
-  /** The decorator on a handler itself, under those of Nest. */
+  /** The decorator on a handler itself, among those of Nest. */
   @Post('locked/:id')
-  @HttpCode(200)
   @WithLock((_: string, { key }: { readonly key: string }) => key)
+  @HttpCode(200)
   async locked(@Param('id') id: string, @Body() _body: { key: string }): Promise<string> {
     return String(await this.stock.take(Number(id)));
   }
@@ -130,15 +130,17 @@ export interface AppOptions {
   readonly reports?: ShopClient;
   readonly errors?: Map<string, Error>;
   readonly stop?: Stop;
+  readonly imports?: readonly Type[];
 }
 
-export function appModule({ lock, reports, errors = new Map(), stop = new Stop() }: AppOptions) {
+export function appModule({ lock, reports, errors = new Map(), stop = new Stop(), imports = [] }: AppOptions) {
   const { name: _, isGlobal, token = PrismaService, ...options } = lock;
   @Module({
     imports: [
       FencedLockModule.forRootAsync({ token, isGlobal: isGlobal ?? true, useFactory: async () => options }),
       ...(reports ? [FencedLockModule.forRoot({ client: reports, name: 'reports' })] : []),
       TerminusModule,
+      ...imports,
     ],
     controllers: [StockController],
     providers: [

@@ -29,6 +29,7 @@ const errorsOf = (form: typeof Form): Form.FencedLockError[] => [
   new form.TransactionAbortedError('k', 'it was.'),
   new form.CommitUnknownError('k', '1', undefined),
   new form.InsideTransactionError('it was.'),
+  new form.OutsideLockError('it was.'),
   new form.ReentryError('k'),
   new form.NestedError('k', 'l'),
   new form.ClosedError('it was.'),
@@ -43,7 +44,7 @@ describe('instanceof', () => {
     const classes = Object.values(other).filter((value) => value.prototype instanceof Error) as unknown[] as Array<
       new () => Error
     >;
-    expect(classes).toHaveLength(13);
+    expect(classes).toHaveLength(14);
     for (const error of errorsOf(own)) {
       const holding = classes.filter((type) => error instanceof type).map((type) => type.name);
       expect(holding.toSorted()).toEqual(['FencedLockError', error.name].toSorted());
@@ -111,6 +112,19 @@ describeWithShop('two clients, one of each form', () => {
       await expect(again).rejects.toMatchObject({ code: 'REENTRY' });
       const another = outer.$withLock(key, () => inner.$withLock(`${key}:b`, () => 'in'));
       await expect(another).rejects.toMatchObject({ code: 'NESTED' });
+    }
+  });
+
+  test('find the transaction of either, by the currentTx of either form', async () => {
+    const { key } = await shop.product(1);
+    const { one, other } = clients();
+    for (const prisma of [one, other]) {
+      await prisma.$withLock(key, (tx, lock) => {
+        for (const form of [esm, cjs]) {
+          expect(form.currentTx(prisma) === tx).toBe(true);
+          expect(form.currentLock()).toBe(lock);
+        }
+      });
     }
   });
 

@@ -1,0 +1,105 @@
+import type { Mutant } from './mutant.js';
+
+export const SUBPATHS: readonly Mutant[] = [
+  {
+    name: 'current: the outermost lock',
+    file: 'src/current.ts',
+    change: [
+      [
+        'const held = innermostHeld(client);\n  if (held !== undefined) return held.transaction.tx',
+        'const held = innermostHeld();\n  if (held !== undefined) return held.transaction.tx',
+      ],
+    ],
+    tests: ['test/current'],
+    why: 'A helper would write in the transaction of another client.',
+  },
+  {
+    name: 'decorators: the method is not called on its object',
+    file: 'src/decorators/with-lock.ts',
+    change: [['Reflect.apply(method, this, args), lock)', 'Reflect.apply(method, undefined, args), lock)']],
+    tests: ['test/decorators/with-lock'],
+    why: '`this` would be lost.',
+  },
+  {
+    name: 'decorators: not now is swallowed',
+    file: 'src/decorators/with-lock.ts',
+    change: [['tried.acquired ? tried.value : tried', 'tried.value']],
+    tests: ['test/decorators/with-lock'],
+    why: 'A caller would take a method that did not run for one that did.',
+  },
+  {
+    name: 'decorators: the name of the method in the key',
+    file: 'src/decorators/with-lock.ts',
+    change: [['locking[verb](keysOf(this, args),', 'locking[verb](name + keysOf(this, args),']],
+    tests: ['test/decorators/with-lock'],
+    why: 'Two methods could not share a key.',
+  },
+  {
+    name: 'decorators: no metadata of the method',
+    file: 'src/decorators/with-lock.ts',
+    change: [['defineMetadata?.(key, getOwnMetadata?.(key, method), locked)', 'void key']],
+    tests: ['test/decorators/with-lock'],
+    why: 'What a framework had noted at the method would be gone.',
+  },
+  {
+    name: 'decorators: a part of a key that is not there',
+    file: 'src/decorators/key.ts',
+    change: [
+      ["if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return", 'return'],
+    ],
+    tests: ['test/decorators/with-lock'],
+    why: 'All who make that mistake would wait for each other.',
+  },
+  {
+    name: 'nest: waiters are not turned away before the server is closed',
+    file: 'src/nest/module.ts',
+    change: [['await this.#options.client.$locks.close();\n', '']],
+    tests: ['test/nest/shutdown'],
+    only: 'turns waiting requests away',
+    why: 'The server would wait for requests that wait for locks.',
+  },
+  {
+    name: 'nest: who comes while others end may wait',
+    file: 'src/nest/module.ts',
+    change: [['if (this.#over) return;', 'return;']],
+    tests: ['test/nest/shutdown'],
+    only: 'while other modules',
+    why: 'The server would wait for them.',
+  },
+  {
+    name: 'nest: the client stays connected',
+    file: 'src/nest/module.ts',
+    change: [['disconnect ? client.$disconnect()', 'disconnect ? client.$locks.close()']],
+    tests: ['test/nest/shutdown'],
+    only: 'turns waiting requests away',
+    why: 'The process would not end.',
+  },
+  {
+    name: 'nest: the client by default in the place of one with a name',
+    file: 'src/nest/with-lock.ts',
+    change: [['name === undefined ? (self as', 'name !== null ? (self as']],
+    tests: ['test/nest/injection'],
+    why: 'The lock would be taken on another database.',
+  },
+  {
+    name: 'nest: the message in the answer',
+    file: 'src/nest/filter.ts',
+    change: [['code: error.code, message }', 'code: error.code, message: error.message }']],
+    tests: ['test/nest/filter'],
+    why: 'It names keys.',
+  },
+  {
+    name: 'nest-cls: a failed part does not doom the lock',
+    file: 'src/nest-cls/adapter.ts',
+    change: [['held.joinable === undefined ? work()', 'held.joinable !== null ? work()']],
+    tests: ['test/nest-cls/adapter'],
+    why: 'Half of a transaction would be committed.',
+  },
+  {
+    name: 'nest-cls: the transaction of the CLS context in a lock inside it',
+    file: 'src/nest-cls/adapter.ts',
+    change: [['innermostHeld(client)?.transaction.tx ?? tx', 'tx ?? innermostHeld(client)']],
+    tests: ['test/nest-cls/adapter'],
+    why: 'A write would stand under the wrong token.',
+  },
+];

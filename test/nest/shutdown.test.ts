@@ -1,0 +1,108 @@
+import 'reflect-metadata';
+import { type BeforeApplicationShutdown, Global, Module } from '@nestjs/common';
+import { expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+import { startWorker } from '../support/worker.js';
+import { listening, Stop } from './shop.js';
+
+describeWithShop('the end of an application of Nest', () => {
+  const shop = new Shop();
+  const inRedis = (key: string) => shop.redis().keys(`*${key}*`);
+  const queued = (key: string) =>
+    eventually('it waits', async () => (await shop.redis().llen(`fenced-lock:{${key}}:queue`)) === 1);
+
+  test('turns waiting requests away, lets the work that runs commit, gives leases back and disconnects', async () => {
+    const { id, key } = await shop.product(10);
+    const elsewhere = await shop.product(10);
+    const name = `nest-${key.split(':')[2]}`;
+    const { prisma } = shop.client({ pool: { application_name: name } });
+    const stop = new Stop();
+    const steps: unknown[] = [];
+    const onClosed = () => steps.push('closed');
+    const { app, post } = await listening(shop, { lock: { client: prisma, onClosed }, stop });
+    const other = await shop.client().prisma.$lock(elsewhere.key);
+    const mine = await prisma.$lock(`${key} handle`);
+    const works = post(`stop/${id}`, { key });
+    await stop.inside.opened;
+    const waits = [post(`sell/${id}`, { key }), post(`sell/${elsewhere.id}`, { key: elsewhere.key })];
+    await queued(elsewhere.key);
+    const began = performance.now();
+    const closed = app.close().then(() => steps.push('ended'));
+    for (const response of await Promise.all(waits)) {
+      expect([response.status, await response.json()]).toEqual([503, expect.objectContaining({ code: 'CLOSED' })]);
+    }
+    expect(steps).toEqual([]);
+    stop.goOn.open();
+    const response = await works;
+    expect([response.status, await response.text()]).toEqual([200, '9']);
+    await closed;
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(steps).toEqual(['closed', 'ended']);
+    expect((await shop.row(id))?.quantity).toBe(9);
+    expect(mine.signal.reason).toMatchObject({ code: 'CLOSED' });
+    expect(await inRedis(key)).toEqual([]);
+    expect(await inRedis(elsewhere.key)).toEqual([`fenced-lock:{${elsewhere.key}}:lease`]);
+    await eventually('its sessions have ended', async () => {
+      const sessions = await shop.admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name]);
+      return sessions.rowCount === 0;
+    });
+    await other.release();
+  });
+
+  test('turns requests away that come for a lock while other modules are still ending', async () => {
+    const { id, key } = await shop.product(10);
+    const slow = new Stop();
+    // Nest ends global modules last: this one after that of the locks.
+    @Global()
+    @Module({})
+    class Slow implements BeforeApplicationShutdown {
+      async beforeApplicationShutdown(): Promise<void> {
+        slow.inside.open();
+        await slow.goOn.opened;
+      }
+    }
+    const { prisma } = shop.client();
+    const { app, post } = await listening(shop, { lock: { client: prisma, isGlobal: false }, imports: [Slow] });
+    const holder = await shop.client().prisma.$lock(key);
+    const closed = app.close();
+    await slow.inside.opened;
+    const response = await post(`sell/${id}`, { key });
+    expect([response.status, await response.json()]).toEqual([503, expect.objectContaining({ code: 'CLOSED' })]);
+    slow.goOn.open();
+    await closed;
+    await holder.release();
+  });
+
+  test('leaves the client connected, and its locks closed, with `disconnect: false`', async () => {
+    const { key } = await shop.product(10);
+    const name = `kept-${key.split(':')[2]}`;
+    const { prisma } = shop.client({ pool: { application_name: name } });
+    const { app } = await listening(shop, { lock: { client: prisma, disconnect: false } });
+    await prisma.$lock(key);
+    await app.close();
+    expect(await inRedis(key)).toEqual([]);
+    const sessions = await shop.admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name]);
+    expect(sessions.rowCount).toBeGreaterThan(0);
+  });
+
+  test('comes with SIGTERM where shutdown hooks are enabled, in the same order', async () => {
+    const { id, key } = await shop.product(10);
+    const { app: postgres } = inject('postgres');
+    const args = [postgres, inject('redis').url as string, key, String(id)];
+    const worker = startWorker(new URL('./server.worker.ts', import.meta.url), args);
+    shop.closeLater(() => worker.kill());
+    await worker.next('working');
+    await worker.next('waiting');
+    const began = performance.now();
+    process.kill(worker.pid, 'SIGTERM');
+    expect(await worker.next('turned away')).toMatchObject({ code: 'CLOSED' });
+    worker.send({ type: 'go on' });
+    await worker.next('committed');
+    await worker.next('redis closed');
+    expect(await worker.exited).toMatchObject({ signal: 'SIGTERM' });
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect((await shop.row(id))?.quantity).toBe(9);
+    expect(await inRedis(key)).toEqual([]);
+  });
+});
