@@ -22,11 +22,6 @@ describeWithShop('the nightly report', () => {
     expect(await world.client().report.count()).toBe(1);
   });
 
-  test('the command writes three reports in three nights', { timeout: 60_000 }, async () => {
-    const output = await world.output(new URL('main.ts', import.meta.url));
-    expect(output.match(/wrote report/g)).toHaveLength(3);
-  });
-
   test('who is told that it has run calls again when it is due', async () => {
     const prisma = world.client();
     const end = new AbortController();

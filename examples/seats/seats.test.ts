@@ -23,7 +23,7 @@ describeWithShop('the booking of seats', () => {
   test('gives each group all of its places or none, whatever order they are named in', async () => {
     const show = await newShow();
     const clients = [world.client(), world.client()] as const;
-    const groups = Array.from({ length: 20 }, (_, n) => {
+    const groups = Array.from({ length: 12 }, (_, n) => {
       const places = PLACES.slice(n % 4, (n % 4) + 3);
       return { buyer: `group ${n}`, places: n % 2 === 0 ? places : places.reverse() };
     });
@@ -54,9 +54,5 @@ describeWithShop('the booking of seats', () => {
     await book(world.client(), { show, places: ['A2', 'A3'], buyer: 'bystander' });
     await holder.release();
     expect(await buyers(show)).toEqual([null, 'bystander', 'bystander', null, null, null]);
-  });
-
-  test('the command books a row', async () => {
-    expect(await world.output(new URL('main.ts', import.meta.url))).toMatch(/^A1: .*, A8: /m);
   });
 });
