@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { LockUnavailableError } from '../../src/index.js';
 import { eventually } from '../../test/support/eventually.js';
 import { describeWithShop } from '../../test/support/shop.js';
 import { ExampleWorld } from '../support.js';
@@ -10,13 +11,23 @@ const LONG = 2 ** 31 - 1;
 describeWithShop('the nightly report', () => {
   const world = new ExampleWorld();
 
+  /** Servers that are slow to answer, on a busy machine, are asked again. */
+  function answered(...report: Parameters<typeof writeReport>) {
+    return eventually('an answer', () =>
+      writeReport(...report).catch((error: unknown) => {
+        if (error instanceof LockUnavailableError) return undefined;
+        throw error;
+      }),
+    );
+  }
+
   test('is written once by many who come at once, and by nobody after that', async () => {
     const clients = [world.client(), world.client(), world.client()];
     const nights = { interval: LONG, offset: 0 };
-    const results = await Promise.all([...clients, ...clients].map((prisma) => writeReport(prisma, nights)));
+    const results = await Promise.all([...clients, ...clients].map((prisma) => answered(prisma, nights)));
     expect(results.filter(({ ran }) => ran)).toHaveLength(1);
     for (const prisma of clients) {
-      const late = await writeReport(prisma, nights);
+      const late = await answered(prisma, nights);
       expect(late).toMatchObject({ ran: false, next: expect.any(Date) });
     }
     expect(await world.client().report.count()).toBe(1);
@@ -26,11 +37,15 @@ describeWithShop('the nightly report', () => {
     const prisma = world.client();
     const end = new AbortController();
     let ran = 0;
-    const loop = whenDue(async () => {
-      const result = await writeReport(prisma, { interval: 500, offset: 0 });
-      if (result.ran) ran++;
-      return result;
-    }, end.signal);
+    const loop = whenDue(
+      async () => {
+        const result = await writeReport(prisma, { interval: 500, offset: 0 });
+        if (result.ran) ran++;
+        return result;
+      },
+      end.signal,
+      { onError: () => {}, pauseAfterError: 50 },
+    );
     await eventually('it has run three times', async () => ran >= 3, { within: 25_000 });
     end.abort();
     await loop;
@@ -44,7 +59,7 @@ describeWithShop('the nightly report', () => {
       errors.push(error);
       end.abort();
     };
-    await whenDue(() => Promise.reject(failure), end.signal, told);
+    await whenDue(() => Promise.reject(failure), end.signal, { onError: told });
     expect(errors).toEqual([failure]);
   });
 });

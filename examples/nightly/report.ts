@@ -4,8 +4,8 @@ import type { ExampleClient } from '../client.js';
 const DAY = 24 * 60 * 60 * 1_000;
 /** At two in the morning, UTC. */
 const OFFSET = 2 * 60 * 60 * 1_000;
-/** After an error. */
-const AGAIN = 60_000;
+/** After an error; ms. */
+const PAUSE_AFTER_ERROR = 60_000;
 /** The longest time that a timer of Node.js takes. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -28,10 +28,10 @@ export function writeReport(prisma: ExampleClient, { interval = DAY, offset = OF
 export async function whenDue(
   run: () => ReturnType<typeof writeReport>,
   signal: AbortSignal,
-  onError: (error: unknown) => void = console.error,
+  { onError = console.error as (error: unknown) => void, pauseAfterError = PAUSE_AFTER_ERROR } = {},
 ): Promise<void> {
   while (!signal.aborted) {
-    let pause = AGAIN;
+    let pause = pauseAfterError;
     try {
       const result = await run();
       // Who ran asks once more, and hears when the next one is due.

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { LockTimeoutError } from '../../src/index.js';
 import { describeWithShop } from '../../test/support/shop.js';
 import { ExampleWorld } from '../support.js';
 import { book, SeatTakenError } from './book.js';
@@ -31,7 +32,10 @@ describeWithShop('the booking of seats', () => {
       groups.map((group, n) => book(clients[n % 2 === 0 ? 0 : 1], { show, ...group })),
     );
     const refused = results.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
-    for (const reason of refused) expect(reason).toBeInstanceOf(SeatTakenError);
+    // On a busy machine the line may be longer than the wait time; nothing was done then.
+    for (const reason of refused) {
+      expect(reason instanceof SeatTakenError || reason instanceof LockTimeoutError, String(reason)).toBe(true);
+    }
     const seated = await buyers(show);
     for (const [n, { buyer }] of groups.entries()) {
       const booked = results[n]?.status === 'fulfilled';
