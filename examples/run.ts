@@ -6,13 +6,15 @@ import { fileURLToPath } from 'node:url';
 import { startPostgres, startRedis } from '../test/support/servers/index.js';
 import { setUpExamples } from './database.js';
 
+/** Has a command of its own, which starts its servers. */
+const DEMO = 'demo';
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const [name = '', ...args] = process.argv.slice(2);
 const main = `${here}${name}/main.ts`;
-if (!/^[\w-]+$/.test(name) || !existsSync(main)) {
-  const names = readdirSync(here).filter((folder) => existsSync(`${here}${folder}/main.ts`));
+if (!/^[\w-]+$/.test(name) || name === DEMO || !existsSync(main)) {
+  const names = readdirSync(here).filter((folder) => folder !== DEMO && existsSync(`${here}${folder}/main.ts`));
   console.error(`Usage: npm run example -- <name>\n\nThe examples are ${names.join(', ')}.`);
   process.exit(2);
 }
@@ -44,6 +46,7 @@ function run(env: NodeJS.ProcessEnv): Promise<number> {
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('exit', (code) => resolve(code ?? 1));
+    // Nest ends a process by the signal that it was told to end by.
+    child.once('exit', (code, signal) => resolve(code ?? (signal !== null && SIGNALS.includes(signal) ? 0 : 1)));
   });
 }

@@ -1,6 +1,5 @@
 import { fastify } from 'fastify';
 import { describe, expect, inject, test } from 'vitest';
-// In one test run the classes of errors are those of the package.
 import {
   ClosedError,
   CommitUnknownError,
@@ -8,9 +7,7 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.js';
-import { freePort } from '../../test/support/servers/index.js';
 import { describeWithShop, Shop } from '../../test/support/shop.js';
-import { startWorker } from '../../test/support/worker.js';
 import { createApp } from './app.js';
 import { createClient } from './client.js';
 import { answerError } from './errors.js';
@@ -38,58 +35,27 @@ describeWithShop('the Fastify application', () => {
     expect((await server.inject('/stock/0')).statusCode).toBe(404);
     expect((await shop.row(id))?.quantity).toBe(1);
   });
-
-  test('SIGTERM: the sale that runs ends, waiters are turned away, the lease is given back', async () => {
-    const { id } = await shop.product(10);
-    const key = `stock:${id}`;
-    const port = await freePort();
-    const env = { DATABASE_URL: inject('postgres').app, REDIS_URL: inject('redis').url, PORT: String(port) };
-    const server = startWorker(new URL('main.ts', import.meta.url), [], env);
-    shop.closeLater(() => server.kill());
-    await server.next('listening');
-    const sell = async () => {
-      const payload = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"quantity":1}' };
-      const answer = await fetch(`http://127.0.0.1:${port}/stock/${id}/sell`, payload);
-      return { status: answer.status, retryAfter: answer.headers.get('retry-after') };
-    };
-
-    // Somebody else has the row, so the first sale stands at its write.
-    const other = await shop.admin.connect();
-    await other.query('BEGIN');
-    await other.query('UPDATE "Stock" SET quantity = quantity WHERE id = $1', [id]);
-    const running = sell();
-    await shop.blocked('"Stock"');
-    const waiting = [sell(), sell(), sell()];
-    // They wait in their process; the request that is sent last has arrived when this one is answered.
-    await fetch(`http://127.0.0.1:${port}/stock/${id}`);
-
-    process.kill(server.pid, 'SIGTERM');
-    for (const waiter of waiting) expect(await waiter).toEqual({ status: 503, retryAfter: '1' });
-    await other.query('COMMIT');
-    other.release();
-    expect(await running).toMatchObject({ status: 200 });
-    // 1 if it had to be ended after two seconds.
-    expect(await server.exited).toEqual({ code: 0, signal: null });
-    expect(await shop.client().prisma.$tryWithLock(key, async () => 'free')).toEqual({ acquired: true, value: 'free' });
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
 });
 
 describe('an error as an answer', () => {
-  test.each([
-    [new LockTimeoutError('stock:1', '10 s'), 503],
-    [new ClosedError('It was closed.'), 503],
-    [new LockLostError('stock:1', 'gone'), 503],
-    [new CommitUnknownError('stock:1', '1', undefined), 500],
-    [new InvalidOptionError('waitTime', 'is bad.'), 500],
-  ])('%s is answered with its status, and may be sent again only if nothing was done', async (error, status) => {
-    const app = fastify().setErrorHandler(answerError);
-    app.get('/', async () => {
-      throw error;
-    });
-    const answer = await app.inject('/');
-    expect(answer.statusCode).toBe(status);
-    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
-    await app.close();
-  });
+  const answers = [
+    { error: new LockTimeoutError('stock:1', '10 s'), status: 503 },
+    { error: new ClosedError('It was closed.'), status: 503 },
+    { error: new LockLostError('stock:1', 'gone'), status: 503 },
+    { error: new CommitUnknownError('stock:1', '1', undefined), status: 500 },
+    { error: new InvalidOptionError('waitTime', 'is bad.'), status: 500 },
+  ];
+  test.each(answers)(
+    '$error.code is $status, and may be sent again only if nothing was done',
+    async ({ error, status }) => {
+      const app = fastify().setErrorHandler(answerError);
+      app.get('/', async () => {
+        throw error;
+      });
+      const answer = await app.inject('/');
+      expect(answer.statusCode).toBe(status);
+      expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+      await app.close();
+    },
+  );
 });

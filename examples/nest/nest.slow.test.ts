@@ -75,8 +75,8 @@ describeWithShop('two replicas of the Nest application under load', () => {
       expect(await sold(id, name)).toBeGreaterThanOrEqual(load.answers(200));
       expect(await sold(id, name)).toBeLessThanOrEqual(load.answers(200) + CONNECTIONS);
     }
-    // What the frozen one had under way was refused, and what came at the end was turned away.
-    expect([...loads[0].statuses.keys()].filter((status) => ![200, 409, 503].includes(status))).toEqual([]);
-    expect([...loads[1].statuses.keys()]).toEqual([200]);
+    // Sold, or turned away and not sold: what the frozen one had under way, what waited too long, what came at the end.
+    const statuses = loads.flatMap((load) => [...load.statuses.keys()]);
+    expect(statuses.filter((status) => ![200, 409, 503].includes(status))).toEqual([]);
   });
 });

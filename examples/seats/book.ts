@@ -22,16 +22,12 @@ export function book(
   { show, places, buyer }: { show: string; places: readonly string[]; buyer: string },
 ): Promise<void> {
   const keys = places.map((place) => seatKey(show, place));
-  return prisma.$withLock(
-    keys,
-    async (tx) => {
-      const seats = await tx.seat.findMany({ where: { show, place: { in: [...places] } } });
-      const unknown = places.filter((place) => !seats.some((seat) => seat.place === place));
-      if (unknown.length > 0) throw new Error(`The show ${show} has no places ${unknown.join(', ')}.`);
-      const taken = seats.filter((seat) => seat.buyer !== null).map(({ place }) => place);
-      if (taken.length > 0) throw new SeatTakenError(taken);
-      await tx.seat.updateMany({ where: { show, place: { in: [...places] } }, data: { buyer } });
-    },
-    { waitTime: 5_000 },
-  );
+  return prisma.$withLock(keys, async (tx) => {
+    const seats = await tx.seat.findMany({ where: { show, place: { in: [...places] } } });
+    const unknown = places.filter((place) => !seats.some((seat) => seat.place === place));
+    if (unknown.length > 0) throw new Error(`The show ${show} has no places ${unknown.join(', ')}.`);
+    const taken = seats.filter((seat) => seat.buyer !== null).map(({ place }) => place);
+    if (taken.length > 0) throw new SeatTakenError(taken);
+    await tx.seat.updateMany({ where: { show, place: { in: [...places] } }, data: { buyer } });
+  });
 }
