@@ -113,7 +113,7 @@ describeWithShop('$oncePer', () => {
   test('a process that is killed in it has not run: another one does, when its lease is over', async () => {
     const { key } = await shop.product(1);
     const { app } = inject('postgres');
-    const args = [app, app, inject('redis').url as string, key, String(HOUR), '1000', 'hang'];
+    const args = [app, app, inject('redis').url as string, key, String(HOUR), '3000', 'hang'];
     const worker = startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
     onTestFinished(async () => {
       await worker.stop();
@@ -241,7 +241,8 @@ describeWithShop('$oncePer', () => {
   test('`atLeast` keeps the next run away although the next interval has begun; without it, that one runs', async () => {
     const { prisma } = shop.client();
     const [kept, free] = [(await shop.product(1)).key, (await shop.product(1)).key];
-    const options = ending(700);
+    await prisma.$withLock(`${kept} before`, () => {});
+    const options = ending(3_000);
     const ran = await once(prisma, kept, HOUR, () => 'ran', { ...options, atLeast: 60_000 });
     const other = await once(prisma, free, HOUR, () => 'ran', options);
     expect([ran.ran, other.ran]).toEqual([true, true]);
