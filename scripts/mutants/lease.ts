@@ -24,7 +24,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'caller: one that is gone settles',
     file: 'src/lease/queue/waiter.ts',
-    change: [['    this.#isWaiting = true;\n    offAbort', '    offAbort']],
+    change: [['    this.#hasStartedWaiting = true;\n    offAbort', '    offAbort']],
     tests: ['test/lease/close'],
     only: 'leaves no timer',
     why: 'Its wait time would keep the process alive.',

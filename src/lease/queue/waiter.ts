@@ -28,7 +28,7 @@ export class Waiter extends AsyncResource implements AbortListener {
   readonly #queue: WaiterQueue;
   #resolve: (turn: Turn) => void = () => {};
   #reject: (error: unknown) => void = () => {};
-  #isWaiting = false;
+  #hasStartedWaiting = false;
 
   constructor(request: LeaseRequest, queue: WaiterQueue) {
     super('fenced-lock caller', { requireManualDestroy: true });
@@ -43,15 +43,15 @@ export class Waiter extends AsyncResource implements AbortListener {
 
   /** Whether the wait time runs. */
   get isWaiting(): boolean {
-    return this.#isWaiting;
+    return this.#hasStartedWaiting;
   }
 
   /** Called when the caller does not get its turn at once. Its wait time matters from here. */
   startWaiting(): void {
     const { deadline, preopen } = this.request;
     preopen?.discard();
-    if (this.#isWaiting) return;
-    this.#isWaiting = true;
+    if (this.#hasStartedWaiting) return;
+    this.#hasStartedWaiting = true;
     if (deadline.passed) this.giveUp();
     else this.#queue.waits(this);
   }
@@ -92,7 +92,7 @@ export class Waiter extends AsyncResource implements AbortListener {
 
   #end(): void {
     // `startWaiting` may still be called after this, and must not start a timeout that nothing stops.
-    this.#isWaiting = true;
+    this.#hasStartedWaiting = true;
     offAbort(this.request.signal, this);
     // Tools that track async resources by hooks keep an entry until they are told.
     this.emitDestroy();
