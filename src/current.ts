@@ -16,15 +16,15 @@ export interface CurrentTxOptions {
  *   `outside` is `client`.
  */
 export function currentTx<Client extends object>(client: Client, options: CurrentTxOptions = {}): LockTx<Client> {
-  checkClient('currentTx', client);
   const { outside = 'throw', ...others } = options;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new InvalidOptionError(unknown, 'is no option of currentTx, which takes `outside`.');
   if (outside !== 'throw' && outside !== 'client') {
     throw new InvalidOptionError('outside', "must be 'throw' or 'client'.");
   }
-  const held = innermostHeld(client);
+  const held = client == null ? undefined : innermostHeld(client);
   if (held !== undefined) return held.transaction.tx as LockTx<Client>;
+  checkClient('currentTx', client);
   if (outside === 'client') return client;
   throw outsideOf('currentTx', 'its transaction');
 }
@@ -36,9 +36,9 @@ export function currentTx<Client extends object>(client: Client, options: Curren
  * @throws OutsideLockError outside of the function of a lock.
  */
 export function currentLock(client?: object): Lock {
-  if (client !== undefined) checkClient('currentLock', client);
   const held = innermostHeld(client);
   if (held !== undefined) return held.transaction.lock as Lock;
+  if (client !== undefined) checkClient('currentLock', client);
   throw outsideOf('currentLock', 'its lock', client === undefined);
 }
 

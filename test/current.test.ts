@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { currentLock, currentTx, InvalidOptionError, type LockTx, OutsideLockError } from '../src/index.js';
+import { eventually } from './support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from './support/shop.js';
 
 describeWithShop('the transaction and the lock of the present code', () => {
@@ -46,7 +47,7 @@ describeWithShop('the transaction and the lock of the present code', () => {
 
   test('are there in $tryWithLock, and in a transaction of a handle', async () => {
     const { id, key } = await shop.product(10);
-    expect(await prisma.$tryWithLock(key, () => sell(id))).toMatchObject({ acquired: true });
+    await eventually('it was free', async () => (await prisma.$tryWithLock(key, () => sell(id))).acquired);
     const handle = await prisma.$lock(key);
     await handle.$transaction(async (tx, lock) => {
       expect(currentTx(prisma) === tx).toBe(true);
@@ -122,10 +123,20 @@ describeWithShop('the transaction and the lock of the present code', () => {
     expect((await shop.row(id))?.quantity).toBe(3);
   });
 
-  test('are refused to what is no locking client, and to unknown options, by name', () => {
+  test('are refused to what is no locking client, and to unknown options, by name', async () => {
+    const { key } = await shop.product(1);
     const notInjected = undefined as unknown as ShopClient;
-    for (const call of [() => currentTx(notInjected), () => currentTx(shop), () => currentLock({})]) {
-      expect(refused(call)).toMatchObject({ constructor: InvalidOptionError, option: 'client' });
+    const none = [
+      () => currentTx(notInjected),
+      () => currentTx(shop),
+      () => currentLock({}),
+      () => currentLock(null as never),
+    ];
+    const refusal = { constructor: InvalidOptionError, option: 'client' };
+    for (const call of none) {
+      expect(refused(call)).toMatchObject(refusal);
+      // In a lock, too: what was not injected must not become the client of another.
+      await prisma.$withLock(key, () => expect(refused(call)).toMatchObject(refusal));
     }
     const never = { outside: 'no' } as never;
     expect(refused(() => currentTx(prisma, never))).toMatchObject({ option: 'outside' });

@@ -70,7 +70,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
 
   test('is 409 while somebody else has the key, and 200 for a locked handler once it is free', async () => {
     const { id, key } = await shop.product(10);
-    const { prisma } = shop.client({ defaults: { waitTime: 0 } });
+    const { prisma } = shop.client({ defaults: { waitTime: 1_500 } });
     const { post } = await listening(shop, { lock: { client: prisma } });
     const holder = await shop.client().prisma.$lock(key);
     const busy = await post(`sell/${id}`, { key });

@@ -18,6 +18,18 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 import { appModule, ByName, PrismaService, Reports, StockService } from './shop.js';
 
+/** What does not compile with the decorator of Nest either. */
+class Misfits {
+  // @ts-expect-error: the key takes a number
+  @WithLock((id: number) => `stock:${id}`)
+  async sell(_id: string): Promise<void> {}
+
+  // @ts-expect-error: it has to say that it may not have run
+  @WithLock('stock:{0}', { mode: 'try', client: 'reports' })
+  async trySell(_id: string): Promise<void> {}
+}
+void Misfits;
+
 describeWithShop('a service of Nest', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
