@@ -29,7 +29,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
   }
 
   async function timedOut(prisma: ReturnType<Shop['client']>['prisma'], key: string): Promise<LockTimeoutError> {
-    const error: unknown = await prisma.$withLock(key, () => {}, { waitTime: 200 }).catch((failure) => failure);
+    const error: unknown = await prisma.$withLock(key, () => {}, { waitTime: 1_500 }).catch((failure) => failure);
     expect(error).toBeInstanceOf(LockTimeoutError);
     return error as LockTimeoutError;
   }
@@ -45,7 +45,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
     expect(error.expiresIn).toBeGreaterThan(0);
     expect(error.expiresIn).toBeLessThanOrEqual(5_000);
     expect(error.message).toMatch(
-      /was not free within 200 ms\. It has been held by web-1:4711 for at least \d+ ms; its lease ends in \d+ ms unless it is renewed\. .*raise `waitTime`/,
+      /was not free within 1500 ms\. It has been held by web-1:4711 for at least \d+ ms; its lease ends in \d+ ms unless it is renewed\. .*raise `waitTime`/,
     );
   });
 
