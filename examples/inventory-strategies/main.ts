@@ -13,7 +13,7 @@ import { isExact, lost, type Outcome } from './tally.js';
 const WORKERS = 3;
 const PAGE = new URL('../../docs/guides/selling-stock.md', import.meta.url);
 const PICTURE = new URL('../../docs/guides/selling-stock.svg', import.meta.url);
-const TABLE = /(<!-- figures -->\n)[\s\S]*?(\n<!-- end of figures -->)/;
+const TABLE = /(<!-- figures -->\n)[\s\S]*?(<!-- end of figures -->)/;
 
 const { values } = parseArgs({
   options: {
@@ -52,8 +52,7 @@ async function main(scene: Scene): Promise<number> {
 function write(outcomes: readonly Outcome[]): void {
   writeFileSync(PICTURE, chart(outcomes));
   const page = readFileSync(PAGE, 'utf8');
-  writeFileSync(
-    PAGE,
-    page.replace(TABLE, (_, begin: string, end: string) => `${begin}\n${markdown(outcomes)}\n${end}`),
-  );
+  if (!TABLE.test(page)) throw new Error('The page has no place for the table.');
+  const withTable = page.replace(TABLE, (_, begin: string, end: string) => `${begin}\n${markdown(outcomes)}\n\n${end}`);
+  writeFileSync(PAGE, withTable);
 }
