@@ -9,7 +9,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'who waited in vain is told nothing',
     file: 'src/lease/queue/waiter.ts',
-    change: [[', undefined, this.#line.seen())', ')']],
+    change: [[', undefined, this.#queue.seen())', ')']],
     tests: ['test/call/who-has-it'],
     why: 'Nobody would know which process to look at.',
   },
