@@ -4,15 +4,13 @@ import { Redis } from 'ioredis';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../../test/generated/prisma/client.js';
 
-const LEASE_TIME = 5_000;
-
 /** One for each process. */
 export function createClient(databaseUrl: string, redisUrl: string) {
   const redis = new Redis(redisUrl);
   const adapter = new PrismaPg({ connectionString: databaseUrl });
   // `omit`: a fence is a bigint, which JSON refuses. `timeout`: a shutdown waits for the work that runs, so this long at most.
   const prisma = new PrismaClient({ adapter, omit: { stock: { fence: true } } }).$extends(
-    fencedLock({ redis, defaults: { timeout: 1_500, leaseTime: LEASE_TIME } }),
+    fencedLock({ redis, defaults: { timeout: 1_500 } }),
   );
   return { prisma, redis };
 }

@@ -5,8 +5,6 @@ import { fencedLock } from '../../src/index.js';
 import { ClientClass } from '../../src/nest/index.js';
 import { PrismaClient } from '../../test/generated/prisma/client.js';
 
-const LEASE_TIME = 5_000;
-
 export function createRedis(): Redis {
   const { REDIS_URL } = process.env;
   if (!REDIS_URL) throw new Error('Set DATABASE_URL and REDIS_URL, or run `npm run example -- nest`.');
@@ -17,7 +15,7 @@ export function createPrisma(redis: Redis) {
   const adapter = new PrismaPg({ connectionString: process.env['DATABASE_URL'] });
   // `omit`: a fence is a bigint, which JSON refuses. `timeout`: a shutdown waits for the work that runs, so this long at most.
   return new PrismaClient({ adapter, omit: { stock: { fence: true } } }).$extends(
-    fencedLock({ redis, defaults: { timeout: 1_500, leaseTime: LEASE_TIME } }),
+    fencedLock({ redis, defaults: { timeout: 1_500 } }),
   );
 }
 

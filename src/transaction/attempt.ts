@@ -28,6 +28,11 @@ import { fromOvertaking } from './overtaken.js';
  */
 const ROW_LOCK_TIMEOUT = 500;
 /**
+ * The same for a call whose wait time is over, such as `$tryWithLock`; milliseconds. It has the lease, and its own
+ * transaction that was begun ahead and given up may still hold the key's row until its ROLLBACK arrives.
+ */
+const LEAST_ROW_WAIT = 50;
+/**
  * Delay between sending the admission and asking Postgres to end the blocking transactions; milliseconds. Most blockers
  * end within it.
  */
@@ -211,7 +216,10 @@ export class Attempt<Tx, R> implements Conductor {
       connection.stage = 'working';
       this.#workDeadline = new Deadline(limits.timeout);
       const { timeout } = limits;
-      this.#abortAfter(timeout, `it had not ended within ${timeout} ms. Make the work shorter, or raise \`timeout\`.`);
+      this.#abortAfter(
+        timeout,
+        `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`,
+      );
       return admission;
     } catch (error) {
       throw this.#notAdmitted(error);
@@ -496,7 +504,7 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   #waitTime(): number {
-    return Math.min(ROW_LOCK_TIMEOUT, Math.max(10, this.#call.limits.wait.deadline.remaining));
+    return Math.min(ROW_LOCK_TIMEOUT, Math.max(LEAST_ROW_WAIT, this.#call.limits.wait.deadline.remaining));
   }
 
   #fail(error: unknown): void {

@@ -103,7 +103,8 @@ async function admittedTransaction<Tx, R>(
       blocked ||= code !== SERIALIZATION_FAILURE && !wasAhead;
       canceled ||= code === QUERY_CANCELED;
       const { deadline, waitTime } = limits.wait;
-      if (deadline.passed) {
+      // One that was sent ahead waited for a few milliseconds only, perhaps while this call's own was rolled back.
+      if (deadline.passed && !wasAhead) {
         const why = canceled ? CANCELED : blocked ? BLOCKED : '';
         throw new LockTimeoutError(leases.key, `${waitTime} ms${why}`, error);
       }
