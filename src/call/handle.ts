@@ -37,7 +37,7 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
   /** Milliseconds until the lease expires, if it is not renewed; 0 once it is lost or released. */
   remaining(): number;
   /**
-   * Runs `fn` in a transaction that Postgres admits under this handle's token. Those of one handle run one after the
+   * Runs `fn` in a transaction that Postgres admits under this handle's token. A handle's transactions run one after the
    * other. Hooks of the lock that `fn` gets run when its transaction has ended, while the handle still has the lock.
    *
    * @throws StaleTokenError, with reason `superseded`, if Postgres has admitted another holder since; `forgotten`, if

@@ -36,7 +36,7 @@ export interface LockHistory {
   readonly last: readonly LockTurn[];
 }
 
-/** How often to read again where turns commit meanwhile. */
+/** How often to read at most, if turns commit during a read. */
 const MOST_READS = 5;
 
 /** The last turns of a key, as Postgres remembers them and this process has recorded its own. */

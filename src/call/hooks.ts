@@ -9,7 +9,7 @@ import type { DueHook, HeldLock } from './lock.js';
 export class RunningHooks {
   readonly #running = new Set<Promise<unknown>>();
 
-  /** Runs `hooks` in a scope of their own, by which a hook that closes the client is known. */
+  /** Runs `hooks` in a scope of their own. By it, `idle` recognizes a hook that closes the client. */
   run<R>(hooks: () => Promise<R>): Promise<R> {
     const running = runInside({ hook: this }, hooks);
     this.#running.add(running);
@@ -18,7 +18,7 @@ export class RunningHooks {
     return running;
   }
 
-  /** Resolves to whether there were some, when none run any more. A hook does not wait for itself. */
+  /** Waits until no hook runs. Resolves to whether it waited. Called by a hook, it does not wait. */
   async idle(): Promise<boolean> {
     if (this.#running.size === 0 || scopeWith('hook')?.inside.hook === this) return false;
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
@@ -34,8 +34,8 @@ interface CallHooksOptions {
 }
 
 /**
- * The hooks of one call. Each belongs to the run of the function that registered it, and runs by what became of that
- * one. With `retries` those of the runs that were rolled back come first.
+ * The hooks of one call. Each belongs to the run of the function that registered it. The outcome of that run decides
+ * whether the hook runs. With `retries`, the hooks of the rolled-back runs come first.
  */
 export class CallHooks {
   readonly #options: CallHooksOptions;
@@ -51,7 +51,7 @@ export class CallHooks {
     this.#lock = lock;
   }
 
-  /** That run of the function has its outcome. */
+  /** The outcome of the present run of the function is known. */
   settle(outcome: Outcome): void {
     const due = this.#lock?.settle(outcome);
     if (due === undefined || due.length === 0) return;
@@ -59,7 +59,7 @@ export class CallHooks {
   }
 
   /**
-   * The result of the call, when its hooks have run behind it. In the async context of the caller, outside of the
+   * Runs the hooks after the call and resolves to its result. In the caller's async context, outside of the
    * transaction.
    *
    * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
@@ -69,7 +69,7 @@ export class CallHooks {
     try {
       value = await call;
     } catch (error) {
-      // It tells what became of the transaction, which no error of a hook may hide.
+      // This error tells the outcome of the transaction. No error of a hook may hide it.
       if (this.#due) await this.#run(this.#due, false);
       throw error;
     }
@@ -80,12 +80,12 @@ export class CallHooks {
     return value;
   }
 
-  /** Resolves to the errors that are to be thrown. Each hook runs, also behind one that failed. */
+  /** Runs every hook, also after one that failed. Resolves to the errors that the call must throw. */
   async #run(due: readonly DueHook[], throws: boolean): Promise<readonly unknown[]> {
     const { running, emit, key } = this.#options;
     const errors: unknown[] = [];
     await running.run(async () => {
-      // The release leaves at the end of this turn, and the next caller's work begins: a hook may block the event loop.
+      // The release is sent at the end of this event loop turn. It goes first, because a hook may block the loop.
       await turnOfLoop();
       for (const hook of due) {
         try {

@@ -29,7 +29,7 @@ export interface LockCall<Tx> {
   readonly first?: (ask: Query) => Promise<void>;
 }
 
-/** What a call does, traced; once `isTraced` says that somebody listens. */
+/** Runs a call with a trace. Used only if `isTraced` says that somebody listens. */
 export function traced<Tx, R>(
   operation: LockMessage['operation'],
   { roomId }: Parts,

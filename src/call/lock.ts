@@ -14,7 +14,7 @@ export interface Lock {
   /** Aborts when the work must end early: the lease is lost, the timeout is over, or the caller's signal aborts. */
   readonly signal: AbortSignal;
   /**
-   * Has `fn` run when the transaction is known to have committed, after the release: the code for a mail or a message that
+   * Has `fn` run when the transaction is known to have committed, after the release. Use it for a mail or a message that
    * must not go out for work that is rolled back. Hooks run one after the other, in the order in which they were
    * registered; the call settles when they have ended. They run outside of the transaction, and hold nothing. They are
    * not stored: a process that ends before they have run takes them along.
@@ -59,7 +59,7 @@ export class HeldLock implements Lock {
   readonly keys: readonly string[];
   readonly token: bigint;
   readonly #abort: LazyAbort;
-  /** Of the function and of those that have joined it. */
+  /** The hooks of the function and of the calls that joined it. */
   #hooks: Hook[] | undefined;
   #hasEnded = false;
 
@@ -89,7 +89,7 @@ export class HeldLock implements Lock {
     this.#register('onUnknown', fn);
   }
 
-  /** The function has ended: what it left behind registers nothing any more. */
+  /** Called when the function has ended. Code that it did not await can register no hook any more. */
   end(): void {
     this.#hasEnded = true;
   }

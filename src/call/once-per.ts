@@ -16,7 +16,7 @@ export type OnceResult<R> =
   | {
       readonly ran: false;
       /**
-       * When to call again, by the clock of Postgres. It has run in this interval: when the next run is due. `busy`: when
+       * When to call again, by the clock of Postgres. If done in this interval: when the next run is due. If `busy`: when
        * its holder, if that has crashed, has lost the lease; the begin of the next interval, if that is earlier.
        */
       readonly next: Date;
@@ -33,7 +33,7 @@ interface State {
   readonly due: number | undefined;
   /** When the next interval begins. */
   readonly after: number;
-  /** When that was heard, by our own clock. */
+  /** When this answer arrived, by the clock of this process. */
   readonly heardAt: number;
 }
 
@@ -49,7 +49,7 @@ class NotDue extends Error {
 
 /**
  * At most one committed run in each interval. The mark of a run is written in the transaction of its work, behind the
- * admission of its key: both are committed, or neither is. What comes before that only saves the way there.
+ * admission of its key: both are committed, or neither is. The look before it only avoids needless calls.
  */
 export async function oncePer<Tx, R>(
   parts: Parts,
@@ -76,7 +76,7 @@ export async function oncePer<Tx, R>(
   }
 }
 
-/** Beside the pool, which may be full: who finds it done already leaves at once. */
+/** Not on the pool, which may be full. A caller that finds the run done returns at once. */
 async function look(database: Database<unknown>, key: string, values: readonly unknown[]): Promise<State> {
   try {
     return stateOf(await installed(database, database.rescue(NEXT_RUN, values)));

@@ -53,7 +53,7 @@ export async function list(store: LeaseStore, query: Query): Promise<readonly Lo
   return await describe(await store.list().catch(unavailable()), query);
 }
 
-/** The keys in use, and of those that were so recently what Postgres knows of them now. */
+/** The state of the keys in use, and of those of `recent` that are not in use now. */
 export async function look(store: LeaseStore, query: Query, recent: readonly string[]): Promise<readonly LockState[]> {
   const inUse = await store.list().catch(unavailable());
   const seen = new Set(inUse.map(({ key }) => key));

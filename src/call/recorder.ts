@@ -5,7 +5,7 @@ import type { LockMessage, LockOutcome, TransactionMessage } from '../base/messa
 export interface RecorderOptions {
   /** Turns that are kept of each key, 1 to 10 000. Default: 16. */
   readonly turns?: number | undefined;
-  /** Keys that turns are kept of, 1 to 100 000; those that were used last stay. Default: 1 000. */
+  /** How many keys have their turns kept, 1 to 100 000. The keys used last stay. Default: 1 000. */
   readonly keys?: number | undefined;
 }
 
@@ -67,7 +67,7 @@ class Recorder {
   }
 
   hear({ call, attempt, turn, tokens, admittedAt, duration = 0, outcome, error }: TransactionMessage): void {
-    // What was not admitted was no turn.
+    // An attempt that was not admitted is not a turn.
     if (attempt === undefined || outcome === undefined || admittedAt === undefined) return;
     const { operation, keys, roomId } = call;
     for (const [at, key] of keys.entries()) {
@@ -91,7 +91,7 @@ class Recorder {
 
   #add(name: string, turn: RecordedTurn): void {
     const ring = this.#byKey.get(name) ?? [];
-    // Behind all others: the first of the map is the one that was used longest ago.
+    // Move the key to the end: the first key of the map is the one used longest ago.
     this.#byKey.delete(name);
     this.#byKey.set(name, ring);
     ring.push(turn);

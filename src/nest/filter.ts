@@ -20,6 +20,7 @@ const ANSWERS: Partial<Record<FencedLockErrorCode, Answer>> = {
   LOCK_LOST: { ...UNAVAILABLE, message: 'The work was interrupted and undone. Try again.' },
   LOCK_UNAVAILABLE: UNAVAILABLE,
   CLOSED: UNAVAILABLE,
+  HOOK_FAILED: { status: 500, message: 'This was done, but a step after it failed. Do not repeat it.' },
   COMMIT_UNKNOWN: { status: 500, message: 'Nobody can say whether this was done. Look before you try again.' },
 };
 

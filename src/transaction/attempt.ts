@@ -187,7 +187,7 @@ export class Attempt<Tx, R> implements Conductor {
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       this.#refused = { error };
-      // Something of the work's own has ended it, so what it threw then does not say what became of it.
+      // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
       if (this.admitted && connection.isOver) this.#ended ??= await this.#howEnded();
       throw error;
     } finally {
@@ -511,10 +511,10 @@ export class Attempt<Tx, R> implements Conductor {
     this.#settle({ error });
   }
 
-  /** By what has happened and not by the error: the function may have thrown one of the same class, of another call. */
+  /** Not by the error's class: the function may have thrown an error of that class from another call. */
   #outcomeOf(end: End<R>): Outcome {
     if ('value' in end) return { type: 'committed' };
-    // What its own SQL has committed stays, whatever became of the rest.
+    // What the work's own SQL has committed stays committed.
     const isUnknown = end.isUnknown || (this.#ended !== undefined && this.#ended !== 'ROLLBACK');
     return { type: isUnknown ? 'unknown' : 'rolled-back', error: end.error };
   }

@@ -74,7 +74,7 @@ export interface Call<Tx, R> {
   readonly room: number | undefined;
   readonly limits: Limits;
   readonly abort: LazyAbort;
-  /** `ask` sends a statement of ours, between those of the work. */
+  /** `ask` sends a statement of this package between the statements of the work. */
   readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
   readonly registered?: Registered | undefined;
   /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */

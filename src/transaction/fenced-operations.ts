@@ -11,7 +11,7 @@ type Needed = Pick<Call<unknown, unknown>, 'fencing' | 'leases'> & {
 };
 
 /**
- * Sends the operations of one admitted transaction, writes of fenced models without a guard with the condition on the
+ * Sends the operations of one admitted transaction. Writes of fenced models without a guard get a condition on the
  * fence.
  */
 export class FencedOperations {

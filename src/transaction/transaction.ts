@@ -103,7 +103,7 @@ async function admittedTransaction<Tx, R>(
       blocked ||= code !== SERIALIZATION_FAILURE && !wasAhead;
       canceled ||= code === QUERY_CANCELED;
       const { deadline, waitTime } = limits.wait;
-      // One that was sent ahead waited for a few milliseconds only, perhaps while this call's own was rolled back.
+      // An admission that was sent ahead waited some milliseconds only, perhaps for this call's own ROLLBACK.
       if (deadline.passed && !wasAhead) {
         const why = canceled ? CANCELED : blocked ? BLOCKED : '';
         throw new LockTimeoutError(leases.key, `${waitTime} ms${why}`, error);

@@ -78,14 +78,14 @@ export class AcquireLoop {
 
   /** Why it is unknown whether the key is free; `undefined` if it is known. */
   failure(): unknown {
-    // Such a late look may never be answered.
+    // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);
     return (
       this.#lookError ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined)
     );
   }
 
-  /** Who had the key when that was last heard of. */
+  /** Who had the key, by the last answer or message. */
   seen(): SeenHolder | undefined {
     return this.#present.seen;
   }

@@ -17,7 +17,7 @@ import { Waiter, type WaiterQueue } from './waiter.js';
  */
 const UNSUBSCRIBE_AFTER = 2;
 
-/** In a turn shorter than this, hardly any process begins to wait without the holder knowing; milliseconds. */
+/** In a turn shorter than this, it is unlikely that another process began to wait unnoticed; milliseconds. */
 const SHORT_TURN = 5;
 
 /** How many turns before the last local handover the store is asked whether another process waits. */

@@ -2,11 +2,11 @@ import { now } from '../../base/clock.js';
 import type { SeenHolder } from '../../base/errors.js';
 import type { AcquireResult, WakeUp } from '../store.js';
 
-/** What looks and wake-ups have told about who has a key, for those who wait in vain. */
+/** Who has a key, as far as looks and wake-ups tell. The error of a timed-out caller names it. */
 export class PresentHolder {
   #id: string | undefined;
   #process: string | undefined;
-  /** When it was heard of first. */
+  /** When this process first heard of the present holder. */
   #heardAt = 0;
   #expiresAt = 0;
 
@@ -16,7 +16,7 @@ export class PresentHolder {
     else this.#note(answer.holder, answer.process, answer.expiresIn);
   }
 
-  /** The key has been offered to somebody, whose process has no name until it has taken it. */
+  /** Called for a message. After an offer, the process name is unknown until the key is taken. */
   heard(wakeUp: WakeUp): void {
     if (wakeUp !== 'look' && 'turn' in wakeUp) this.#note(wakeUp.turn, undefined, wakeUp.expiresIn);
   }
