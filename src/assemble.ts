@@ -30,7 +30,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const adapter = checkClient(client);
   fenceFactory(adapter);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
-  // Of its own: what is looked at for a board must not keep an outcome waiting.
+  // A connection of its own: looks, such as those of a board, must not keep an outcome waiting.
   const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
   const store = storeOf(options, emit);
   const renewal = new Renewal(store);
@@ -38,7 +38,8 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const handles = new OpenHandles();
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
-  const parts: Parts = { room, roomId: roomIdOf(options), handles, hooks, fencing, outage: new Outage(), emit };
+  const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit };
+  const parts: Parts = { ...shared, outage: new Outage() };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const databases = new WeakMap<PrismaInternals, Database<object>>();
   const observed: Observed = {
@@ -61,7 +62,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
       await givenBack();
       // Hooks may have taken locks since.
-      if (await hooks.idle()) await givenBack();
+      while (await hooks.idle()) await givenBack();
       renewal.close();
       await store.close();
       rescue.close();

@@ -212,7 +212,7 @@ function extensionOf(resolved: ResolvedOptions) {
            * own since `recordLockHistory()`.
            */
           async history(key: string): Promise<LockHistory> {
-            return await history(databaseOf(base).rescue, parts.roomId, checkKey(key));
+            return await history(parts.lookout, parts.roomId, checkKey(key));
           },
         },
 

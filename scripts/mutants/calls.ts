@@ -191,4 +191,19 @@ export const CALLS: readonly Mutant[] = [
     tests: ['test/promises/g4-waiting'],
     why: 'It would hold a connection, and the key’s row.',
   },
+  {
+    name: 'aborted: what its function still calls is outside of the lock',
+    file: 'src/base/scope.ts',
+    change: [['    if (held !== undefined && !isOfFunction) {', '    if (held !== undefined && isOfFunction) {']],
+    tests: ['test/call/after-an-abort'],
+    why: 'It would run on the base client, or under a lock of its own.',
+  },
+  {
+    name: 'once: the function is called behind an abort',
+    file: 'src/call/with-lock.ts',
+    change: [['      await beforeWork(ask);\n      abort.throwIfAborted();', '      await beforeWork(ask);']],
+    tests: ['test/call/once-per'],
+    only: 'is not called when the call was aborted',
+    why: 'Its mails would go out for a run that is rolled back.',
+  },
 ];

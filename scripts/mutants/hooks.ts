@@ -36,7 +36,7 @@ export const HOOKS: readonly Mutant[] = [
   {
     name: 'hooks: those of a run that is repeated are forgotten',
     file: 'src/call/hooks.ts',
-    change: [['this.#due === undefined ? due : [...this.#due, ...due]', 'due']],
+    change: [['    this.#due ??= [];', '    this.#due = [];']],
     tests: ['test/call/after-commit'],
     only: 'was rolled back and repeated',
     why: 'Each run undoes what it has done outside.',

@@ -1,6 +1,5 @@
 import { Phase } from './channels.js';
 import { now } from './clock.js';
-import { CommitUnknownError } from './errors.js';
 import type { LockMessage, LockOutcome, LockVia, TransactionMessage } from './messages.js';
 
 /** What Postgres has said to a transaction. */
@@ -141,12 +140,10 @@ export class AttemptTrace {
     });
   }
 
-  settled(end: { readonly value: unknown } | { readonly error: unknown }): void {
+  settled(end: { readonly value: unknown } | { readonly error: unknown }, outcome: LockOutcome): void {
     const { message } = this;
-    const isAdmitted = message.attempt !== undefined;
-    const outcome = this.#outcomeOf(end, isAdmitted);
     message.outcome = outcome;
-    if (isAdmitted) message.duration = now() - this.#admittedAt;
+    if (outcome !== 'not-admitted') message.duration = now() - this.#admittedAt;
     if (this.#commit) this.#commit.message.outcome = outcome;
     this.#ended(outcome);
     if ('error' in end) {
@@ -158,16 +155,14 @@ export class AttemptTrace {
       this.#whole.succeed();
     }
   }
-
-  #outcomeOf(end: { readonly value: unknown } | { readonly error: unknown }, isAdmitted: boolean): LockOutcome {
-    if ('value' in end) return 'committed';
-    if (!isAdmitted) return 'not-admitted';
-    return this.#commit && end.error instanceof CommitUnknownError ? 'unknown' : 'rolled-back';
-  }
 }
 
-/** "Not now" is an answer of `$tryWithLock`, and no error. */
+/** The code of the answer of `$oncePer` that the run of this interval has been committed. */
+export const NOT_DUE = 'NOT_DUE';
+
+/** "Not now" is an answer of `$tryWithLock` and `$oncePer`, and no error. */
 function isNotNow({ call, begun }: CallTrace, error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown };
-  return call.operation === '$tryWithLock' && !begun && code === 'LOCK_TIMEOUT';
+  if (call.operation === '$oncePer' && code === NOT_DUE) return true;
+  return (call.operation === '$tryWithLock' || call.operation === '$oncePer') && !begun && code === 'LOCK_TIMEOUT';
 }

@@ -1,4 +1,5 @@
 import { type Channel, tracingChannel } from 'node:diagnostics_channel';
+import { shown } from './errors.js';
 import type { LockTracingChannels, TracedMessage } from './messages.js';
 
 /** The channels of Node that one thing is traced by. */
@@ -77,7 +78,7 @@ function inside<R>({ around }: TracedMessage, action: () => R): R {
       if (done === undefined) done = outcomeOf(action);
     });
   } catch (error) {
-    process.emitWarning(`A subscriber of the channels of fenced-lock threw: ${String(error)}`);
+    process.emitWarning(`A subscriber of the channels of fenced-lock threw: ${shown(error)}`);
   }
   done ??= outcomeOf(action);
   if ('error' in done) throw done.error;

@@ -367,9 +367,19 @@ function held({ process, here, heldFor, expiresIn }: SeenHolder): string {
   return `It has been held by ${process ?? 'another process'} for at least ${time}; ${end}.`;
 }
 
+/** A thrown value as text. Anything may be thrown, also an object that has no text. */
+export function shown(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return 'a value without a text';
+  }
+}
+
 /** The cause's message for this error's message, at most a few lines, because logs often keep the message only. */
 function reason(cause: unknown): string {
-  if (!(cause instanceof Error)) return '';
+  // Anything may be thrown, also an error whose message is no text.
+  if (!(cause instanceof Error) || typeof cause.message !== 'string') return '';
   const text = cause.message.replace(/\.$/, '');
   return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }

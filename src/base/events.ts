@@ -1,5 +1,5 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { quoted } from './errors.js';
+import { quoted, shown } from './errors.js';
 
 /**
  * What happens in the background and does not change a result. A failed release, for example, only costs the next
@@ -72,7 +72,7 @@ export function publishEvent(event: FencedLockEvent): void {
 /** Catches errors of the listener: they must not affect a transaction. */
 export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined): Emit {
   if (listener === undefined) return publishAndWarn;
-  const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${String(error)}`);
+  const warn = (error: unknown) => process.emitWarning(`A listener of fencedLock events threw: ${shown(error)}`);
   return (event) => {
     publishEvent(event);
     try {
@@ -89,7 +89,5 @@ function publishAndWarn(event: FencedLockEvent): void {
   publishEvent(event);
   if (event.type !== 'hook-failed') return;
   const { hook, key, error } = event;
-  process.emitWarning(
-    `A hook (${hook}) of the lock ${quoted(key)} threw, and \`onEvent\` is not set: ${String(error)}`,
-  );
+  process.emitWarning(`A hook (${hook}) of the lock ${quoted(key)} threw, and \`onEvent\` is not set: ${shown(error)}`);
 }

@@ -92,5 +92,6 @@ async function holdingIn<R>(scope: Scope, held: Held, work: () => R | Promise<R>
     return await work();
   } finally {
     scope.inside.held = undefined;
+    scope.whenLeft?.();
   }
 }

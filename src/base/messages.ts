@@ -26,7 +26,7 @@ export interface TracedMessage {
 
 /** `fenced-lock:lock`: one call, from its beginning until its promise settles. */
 export interface LockMessage extends TracedMessage {
-  readonly operation: '$withLock' | '$tryWithLock' | '$lock' | '$resumeLock' | 'handle.$transaction';
+  readonly operation: '$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock' | 'handle.$transaction';
   /** Sorted by their bytes, without duplicates. */
   readonly keys: readonly string[];
   /** The same number for all clients whose locks have the same names in Redis. */

@@ -24,6 +24,8 @@ export class Scope {
    */
   ended = false;
   inside: { -readonly [Name in keyof ScopeProperties]?: ScopeProperties[Name] };
+  /** Ends the scope, once the lock's function in it has ended, too. */
+  whenLeft: (() => void) | undefined;
 
   constructor(inside: Partial<ScopeProperties>) {
     this.#outer = shared.storage.getStore();
@@ -70,9 +72,20 @@ const shared = slots[SLOT];
 
 /** Runs `action` in a scope that ends when its promise settles. */
 export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Promise<R>): Promise<R> {
+  // `action` is the lock's function then, and ends with it.
+  const isOfFunction = inside.held !== undefined;
   const scope = new Scope(inside);
   shared.active++;
   const end = () => {
+    const { held } = scope.inside;
+    if (held !== undefined && !isOfFunction) {
+      // An aborted transaction ends before the lock's function does. What that function still calls is not outside of
+      // the lock: it must be refused, and not run without one.
+      scope.inside = { held };
+      scope.whenLeft = end;
+      return;
+    }
+    scope.whenLeft = undefined;
     scope.ended = true;
     // Timers and sockets keep the async context that they were created in, so drop the references.
     scope.inside = {};

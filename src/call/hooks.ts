@@ -20,7 +20,10 @@ export class RunningHooks {
 
   /** Waits until no hook runs. Resolves to whether it waited. Called by a hook, it does not wait. */
   async idle(): Promise<boolean> {
-    if (this.#running.size === 0 || scopeWith('hook')?.inside.hook === this) return false;
+    for (let scope = scopeWith('hook'); scope !== undefined; scope = scope.outer) {
+      if (scope.inside.hook === this) return false;
+    }
+    if (this.#running.size === 0) return false;
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     return true;
   }
@@ -55,7 +58,8 @@ export class CallHooks {
   settle(outcome: Outcome): void {
     const due = this.#lock?.settle(outcome);
     if (due === undefined || due.length === 0) return;
-    this.#due = this.#due === undefined ? due : [...this.#due, ...due];
+    this.#due ??= [];
+    this.#due.push(...due);
   }
 
   /**

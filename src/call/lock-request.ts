@@ -26,7 +26,7 @@ export interface LockCall<Tx> {
   /** Where somebody listens. */
   readonly trace?: CallTrace | undefined;
   /** Runs before the function in each transaction of the call. If it throws, the transaction is rolled back. */
-  readonly first?: (ask: Query) => Promise<void>;
+  readonly beforeWork?: (ask: Query) => Promise<void>;
 }
 
 /** Runs a call with a trace. Used only if `isTraced` says that somebody listens. */

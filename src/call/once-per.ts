@@ -1,4 +1,5 @@
-import { now } from '../base/clock.js';
+import { NOT_DUE } from '../base/call-trace.js';
+import { now, unlessAborted } from '../base/clock.js';
 import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import { findJoinable } from '../base/held-keys.js';
 import type { Database, Query } from '../database/database.js';
@@ -39,6 +40,8 @@ interface State {
 
 /** Somebody else's run was committed since we looked. */
 class NotDue extends Error {
+  /** By which a trace knows that this is an answer, and no failure. */
+  readonly code = NOT_DUE;
   readonly state: State;
 
   constructor(state: State) {
@@ -60,30 +63,34 @@ export async function oncePer<Tx, R>(
   const { database, keys, options } = call;
   const key = keys[0] as string;
   findJoinable(keys, options.nested, () => false);
-  const seen = await look(database, key, [key, interval, offset]);
+  const seen = await look(parts.lookout, call, [key, interval, offset]);
   if (seen.due !== undefined) return notNow(seen, seen.due, false);
-  const first = async (ask: Query) => {
+  const beforeWork = async (ask: Query) => {
     const state = await installed(database, ask(MARK_RUN, [key, interval, offset, atLeast])).then(stateOf);
     if (state.due !== undefined) throw new NotDue(state);
   };
   try {
-    const result = await tryWithLock(parts, { ...call, first }, work);
+    const result = await tryWithLock(parts, { ...call, operation: '$oncePer', beforeWork }, work);
     if (result.acquired) return { ran: true, value: result.value };
-    return notNow(seen, Math.min(seen.after, seen.now + options.leaseTime), true);
+    // The holder's lease may have begun a moment ago.
+    const present = seen.now + now() - seen.heardAt;
+    return notNow(seen, Math.min(seen.after, present + options.leaseTime + 1), true);
   } catch (error) {
     if (error instanceof NotDue) return notNow(error.state, error.state.due ?? error.state.after, false);
     throw error;
   }
 }
 
-/** Not on the pool, which may be full. A caller that finds the run done returns at once. */
-async function look(database: Database<unknown>, key: string, values: readonly unknown[]): Promise<State> {
-  try {
-    return stateOf(await installed(database, database.rescue(NEXT_RUN, values)));
-  } catch (error) {
-    if (error instanceof NotInstalledError) throw error;
-    throw new LockUnavailableError(key, error, 'Postgres');
-  }
+/**
+ * Not on the pool, which may be full, nor on the rescue connection, which finds out outcomes. A caller that finds the run
+ * done returns at once.
+ */
+async function look(lookout: Query, call: LockCall<unknown>, values: readonly unknown[]): Promise<State> {
+  const { database, keys, options } = call;
+  const looked = installed(database, lookout(NEXT_RUN, values)).then(stateOf, (error: unknown) => {
+    throw error instanceof NotInstalledError ? error : new LockUnavailableError(keys[0], error, 'Postgres');
+  });
+  return await unlessAborted(looked, options.signal);
 }
 
 async function installed<T>({ sqlState }: Pick<Database<unknown>, 'sqlState'>, answer: Promise<T>): Promise<T> {

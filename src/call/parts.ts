@@ -1,4 +1,5 @@
 import type { Emit } from '../base/events.js';
+import type { Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { WaitingRoom } from '../lease/queue/waiting-room.js';
 import type { Outage } from '../transaction/outage.js';
@@ -12,6 +13,8 @@ export interface Parts {
   readonly roomId: number;
   readonly handles: OpenHandles;
   readonly hooks: RunningHooks;
+  /** A connection for looks, which must not keep the rescue connection waiting. */
+  readonly lookout: Query;
   readonly fencing: Fencing;
   readonly outage: Outage;
   readonly emit: Emit;

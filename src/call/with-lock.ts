@@ -49,7 +49,7 @@ function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: Lock
 /** Runs the work under the leases, then releases them. */
 async function hold<Tx, R>(
   parts: Parts,
-  { client, database, keys, options, trace, first }: LockCall<Tx>,
+  { client, database, keys, options, trace, beforeWork }: LockCall<Tx>,
   work: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
@@ -58,7 +58,10 @@ async function hold<Tx, R>(
   const abort = new LazyAbort();
   trace?.had(leases);
   const run = async (tx: Tx, { token }: Admission, ask: Query) => {
-    if (first) await first(ask);
+    if (beforeWork) {
+      await beforeWork(ask);
+      abort.throwIfAborted();
+    }
     const lock = new HeldLock(keys, token, abort);
     hooks.begin(lock);
     const own = new JoinableTransaction(client, tx, lock, abort, options);
@@ -107,7 +110,7 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
   try {
     const value = await withLock(
       parts,
-      { ...call, operation: '$tryWithLock', options: { ...call.options, waitTime: 0 } },
+      { ...call, operation: call.operation ?? '$tryWithLock', options: { ...call.options, waitTime: 0 } },
       noted,
     );
     return { acquired: true, value };

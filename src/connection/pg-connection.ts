@@ -60,7 +60,7 @@ export class PgConnection implements Connection {
   }
 
   get isOver(): boolean {
-    return this.#pooled?.status === 'I';
+    return this.#pooled?.settledStatus === 'I';
   }
 
   get answers(): Answers {

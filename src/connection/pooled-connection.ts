@@ -71,6 +71,11 @@ export class PooledConnection implements FlightContext {
     return this.#client.getTransactionStatus?.();
   }
 
+  /** `undefined` while a flight has no complete answer: the status is still that of before. */
+  get settledStatus(): string | null | undefined {
+    return this.#inFlight > 0 ? undefined : this.status;
+  }
+
   /** Sends the statements in one write. */
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
     this.#inFlight++;

@@ -140,7 +140,7 @@ export class Attempt<Tx, R> implements Conductor {
     const entry = this.#entry;
     if (abort.aborted) {
       entry.discard();
-      this.#trace?.settled({ error: abort.reason });
+      this.#trace?.settled({ error: abort.reason }, 'not-admitted');
       return Promise.reject(abort.reason);
     }
     return new Promise((resolve, reject) => {
@@ -149,9 +149,10 @@ export class Attempt<Tx, R> implements Conductor {
         this.#settle = () => {};
         this.#alarm.stop();
         forget();
-        this.#trace?.settled(end);
+        const outcome = this.#outcomeOf(end);
+        this.#trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
         this.#gate.shut(() => this.#closed());
-        if (this.admitted) this.#call.settled?.(this.#outcomeOf(end));
+        if (this.admitted) this.#call.settled?.(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
       };
@@ -186,10 +187,12 @@ export class Attempt<Tx, R> implements Conductor {
       const admission = await this.#admitted(connection);
       await this.#work(tx, close, connection, admission);
     } catch (error) {
-      this.#refused = { error };
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
       if (this.admitted && connection.isOver) this.#ended ??= await this.#howEnded();
-      throw error;
+      const isCommitted = this.#ended !== undefined && this.#ended !== 'ROLLBACK';
+      const why = isCommitted ? this.#endedItself(error) : error;
+      this.#refused = { error: why };
+      throw why;
     } finally {
       close();
       connection.stage = 'ending';
@@ -532,7 +535,7 @@ export class Attempt<Tx, R> implements Conductor {
     return outcome === 'aborted' ? 'ROLLBACK' : 'COMMIT';
   }
 
-  #endedItself(): InsideTransactionError | TransactionAbortedError {
+  #endedItself(cause?: unknown): InsideTransactionError | TransactionAbortedError {
     const { key } = this.#call.leases;
     if (this.#ended === 'ROLLBACK') {
       return new TransactionAbortedError(
@@ -544,7 +547,7 @@ export class Attempt<Tx, R> implements Conductor {
     return new InsideTransactionError(
       'The transaction of the lock was ended inside its function, by a COMMIT that is not its own: what was written until ' +
         'then is committed, and nothing was sent after it. Return from the function to commit, or throw to roll back.',
-      { key },
+      { key, cause: cause instanceof InsideTransactionError ? undefined : cause },
     );
   }
 

@@ -226,7 +226,7 @@ describeWithShop('hooks of a lock', () => {
       await connection?.query('COMMIT');
       if (failure) throw failure;
     });
-    await expect(held).rejects.toMatchObject(failure ?? { code: 'INSIDE_TRANSACTION' });
+    await expect(held).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', ...(failure && { cause: failure }) });
     expect(ran).toEqual(['onUnknown']);
     expect((await shop.row(id))?.quantity).toBe(9);
   });

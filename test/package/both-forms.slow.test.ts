@@ -44,7 +44,7 @@ describe('instanceof', () => {
     const classes = Object.values(other).filter((value) => value.prototype instanceof Error) as unknown[] as Array<
       new () => Error
     >;
-    expect(classes).toHaveLength(14);
+    expect(classes).toHaveLength(15);
     for (const error of errorsOf(own)) {
       const holding = classes.filter((type) => error instanceof type).map((type) => type.name);
       expect(holding.toSorted()).toEqual(['FencedLockError', error.name].toSorted());

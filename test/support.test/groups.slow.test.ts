@@ -22,7 +22,7 @@ describeWithGroup('a Sentinel group', startSentinelGroup, (group) => {
     const first = await group().ownerOf('a');
     await first.killHard();
     expect(await group().isWhole()).toBe(false);
-    await eventually('writes are taken again', writes(redis));
+    await eventually('writes are taken again', writes(redis), HEALS_WITHIN);
     // Those of the others that have not heard of it yet say so, too.
     await eventually('another is said to be it', async () => (await group().ownerOf('a')).port !== first.port);
     await first.start();

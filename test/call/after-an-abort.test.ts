@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { currentTx } from '../../src/index.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
+
+describeWithShop('a function that goes on after its lock was aborted', () => {
+  const shop = new Shop();
+
+  test('is still inside of it: what it calls is refused, and nothing of it runs without the lock', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const aborted = gate();
+    const results: unknown[] = [];
+    const over = gate();
+    const data = { quantity: 0 };
+    const held = prisma.$withLock(
+      key,
+      async () => {
+        await aborted.opened;
+        const attempts = [
+          () => currentTx(prisma, { outside: 'client' }).stock.update({ where: { id }, data }),
+          () => prisma.stock.update({ where: { id }, data }),
+          () => prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data })),
+        ];
+        for (const attempt of attempts)
+          results.push(
+            await Promise.resolve()
+              .then(attempt)
+              .then(String, () => 'refused'),
+          );
+        over.open();
+      },
+      { timeout: 50 },
+    );
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    // The transaction of the database client has ended, too: the next holder is admitted.
+    await shop.client().prisma.$withLock(key, () => {});
+    aborted.open();
+    await over.opened;
+    expect(results).toEqual(['refused', 'refused', 'refused']);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+});
