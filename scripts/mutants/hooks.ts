@@ -66,7 +66,7 @@ export const HOOKS: readonly Mutant[] = [
   {
     name: 'hooks: a client that is closed does not wait for them',
     file: 'src/assemble.ts',
-    change: [['if (await hooks.idle()) await givenBack();', '']],
+    change: [['while (await hooks.idle()) await givenBack();', '']],
     tests: ['test/call/after-commit'],
     only: 'are waited for',
     why: 'A process that ends then would take them along.',
