@@ -34,7 +34,7 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
     if (path === '/force-release') {
       if (request.method !== 'POST') return refuse(405, 'Only POST.', { allow: 'POST' });
       const answer = await forceRelease(request, source, options, token);
-      viewers.hurry();
+      if (answer.ok) viewers.hurry();
       return answer;
     }
     const isPage = path === '' || path === '/';

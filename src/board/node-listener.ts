@@ -51,7 +51,8 @@ async function answer(
 function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers } = incoming;
   // A router that is mounted at a path takes that off `url`. Put together as text: `//other/x` would be another host.
-  const url = `http://${headers.host ?? 'localhost'}${incoming.originalUrl ?? incoming.url ?? '/'}`;
+  // HTTP/2 has `:authority` in place of `Host`.
+  const url = `http://${headers.host ?? headers[':authority'] ?? 'localhost'}${incoming.originalUrl ?? incoming.url ?? '/'}`;
   const sent = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && !name.startsWith(':')) sent.set(name, Array.isArray(value) ? value.join(', ') : value);

@@ -31,8 +31,12 @@ export class Poller {
   #happened: Array<Happening & { readonly at: number }> = [];
   #fresh: Array<Happening & { readonly at: number }> = [];
   #passedOver = 0;
+  /** Stale writes since somebody looks. */
+  #refused = 0;
   #health: readonly Finding[] = [];
   #healthAt = Number.NEGATIVE_INFINITY;
+  /** The round whose health check has not ended. */
+  #checking: number | undefined;
   #trouble: { readonly text: string; readonly since: number } | undefined;
   #missing: readonly string[] = [];
   #took = 0;
@@ -57,6 +61,7 @@ export class Poller {
     const round = ++this.#round;
     this.#waits = new Waits();
     this.#happened = [];
+    this.#refused = 0;
     this.#unwatch =
       this.#source.process?.watch({
         happened: (happening) => this.#note(happening),
@@ -81,7 +86,10 @@ export class Poller {
     const keys = { ...this.#rows.all(this.#histories), bar: barNow() };
     // Before the first look nobody knows that there are none.
     const known = this.#lastLook > Number.NEGATIVE_INFINITY ? [['keys', keys] as const] : [];
-    return [...known, ['status', this.#status()], ['happened', { all: true, happened: this.#happened, passedOver: 0 }]];
+    // The next message has the others.
+    const happened = this.#happened.filter((one) => !this.#fresh.includes(one));
+    const told = { all: true, happened, passedOver: 0, refused: this.#refused };
+    return [...known, ['status', this.#status()], ['happened', told]];
   }
 
   /** Looks at once, as after a force release. */
@@ -111,7 +119,7 @@ export class Poller {
       const { keys, missing = [] } = await looking;
       if (round !== this.#round) return;
       const bar = barNow();
-      const continuous = now() - this.#lastLook < 2 * BAR;
+      const continuous = now() - this.#lastLook < 2 * Math.max(BAR, this.#interval, 2 * this.#took);
       this.#lastLook = now();
       const callers = this.#source.process?.callers();
       const changes = this.#rows.update(keys, { bar, continuous, callers, histories: this.#histories });
@@ -132,19 +140,23 @@ export class Poller {
   }
 
   #tell(): void {
-    const fresh = this.#fresh;
-    if (fresh.length > 0) this.#send('happened', { happened: fresh, passedOver: this.#passedOver });
+    const told = { happened: this.#fresh, passedOver: this.#passedOver, refused: this.#refused };
+    // Before they are sent: a viewer that has caught up is sent `everything` instead, which leaves these out.
     this.#fresh = [];
     this.#passedOver = 0;
+    if (told.happened.length > 0) this.#send('happened', told);
     this.#send('status', this.#status());
     const every = this.#health.some(({ status }) => status === 'fault') ? HEALTH_EVERY.ill : HEALTH_EVERY.well;
     if (now() - this.#healthAt >= every) void this.#lookAtHealth(this.#round);
   }
 
   async #lookAtHealth(round: number): Promise<void> {
+    if (this.#checking === round) return;
+    this.#checking = round;
     this.#healthAt = now();
     const health = await this.#source.health();
     if (round !== this.#round) return;
+    this.#checking = undefined;
     this.#health = health;
     this.#send('status', this.#status());
   }
@@ -152,6 +164,7 @@ export class Poller {
   #note(happening: Happening): void {
     const told = { at: Date.now(), ...happening };
     this.#happened = [...this.#happened.slice(1 - KEPT), told];
+    if (happening.type === 'stale-write') this.#refused++;
     if (this.#fresh.length < MOST_AT_ONCE) this.#fresh.push(told);
     else this.#passedOver++;
   }

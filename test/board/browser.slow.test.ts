@@ -111,7 +111,12 @@ describe('the page, in a real browser', () => {
     'has no violation that axe knows, %s at %i px, with keys, with a dialog, and empty',
     async (scheme, width) => {
       const { prisma } = client();
-      const { page, problems } = await open(prisma, { width, scheme, allowForceRelease: true });
+      const { page, problems } = await open(prisma, {
+        width,
+        scheme,
+        allowForceRelease: true,
+        hosts: ['127.0.0.1', 'localhost'],
+      });
       const check = async (state: string) => {
         const violations = await page.evaluate(async (source) => {
           if (!('axe' in window)) new Function(source)();
@@ -259,7 +264,7 @@ describe('the page, in a real browser', () => {
   test('is used by keyboard: a key is opened, taken after a confirmation, and the focus comes back', async () => {
     const { prisma } = client();
     const handle = await prisma.$lock('stock:1');
-    const { page } = await open(prisma, { allowForceRelease: true });
+    const { page } = await open(prisma, { allowForceRelease: true, hosts: ['127.0.0.1', 'localhost'] });
     await page.waitForSelector('.open');
     const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim());
     const tabTo = async (text: string) => {
