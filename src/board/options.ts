@@ -19,8 +19,8 @@ export interface BoardOptions {
    */
   readonly origin?: string | undefined;
   /**
-   * The host names that requests may come to, without ports, IPv6 as `[::1]`; others are refused. It stops a foreign page that has its own
-   * name resolve to this server (DNS rebinding). Default: any.
+   * The host names that requests may come to, without ports, IPv6 as `[::1]`; others are refused. It stops a foreign page
+   * that has its own name resolve to this server (DNS rebinding). Default: any.
    */
   readonly hosts?: readonly string[] | undefined;
 }
