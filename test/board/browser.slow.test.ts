@@ -81,9 +81,11 @@ describe('the page, in a real browser', () => {
     const board = createBoard(prisma, { basePath: '/admin/locks', ...options });
     const asked: string[] = [];
     const listener = toNodeListener(board);
+    const proxy = { isDown: false };
     const server = createServer((request, response) => {
       asked.push(request.url ?? '');
-      listener(request, response);
+      if (proxy.isDown) response.writeHead(502).end();
+      else listener(request, response);
     }).listen(0, '127.0.0.1');
     servers.push(server);
     await new Promise((resolve) => server.once('listening', resolve));
@@ -97,7 +99,7 @@ describe('the page, in a real browser', () => {
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     await page.goto(`${origin}/admin/locks`, { waitUntil: 'domcontentloaded' });
     await page.waitForFunction(() => document.querySelector('#link')?.textContent === 'Live');
-    return { page, problems, board, origin, asked };
+    return { page, problems, board, origin, asked, proxy };
   }
 
   const texts = (page: Page) => page.$$eval('.open', (buttons) => buttons.map((button) => button.textContent ?? ''));
@@ -309,6 +311,28 @@ describe('the page, in a real browser', () => {
     board.close();
     await page.waitForFunction(() => document.querySelector('#link')?.textContent?.includes('does not answer'));
     await page.waitForFunction(() => document.querySelector('#link')?.textContent === 'Live', { timeout: 15_000 });
+    await page.close();
+  });
+
+  test('connects again after a proxy has answered for it, and does not say that it is live before', async () => {
+    const { prisma } = client();
+    const { page, board, proxy, asked } = await open(prisma);
+    const says = (text: string) =>
+      page.waitForFunction((text) => document.querySelector('#link')?.textContent?.includes(text), {}, text);
+    proxy.isDown = true;
+    const before = asked.length;
+    board.close();
+    // The browser gives up after this answer.
+    await eventually('it has asked', async () => asked.length > before);
+    await page.click('#pause');
+    await says('does not answer');
+    await page.click('#pause');
+    await says('does not answer');
+    await page.click('#pause');
+    proxy.isDown = false;
+    await says('Paused');
+    await page.click('#pause');
+    await says('Live');
     await page.close();
   });
 });
