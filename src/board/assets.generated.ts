@@ -932,6 +932,8 @@ import { write } from './text.js';
 
 /** So often leases count down where nothing else happens; milliseconds. */
 const TICK = 500;
+/** After which the page connects again where the browser does not; milliseconds. */
+const RETRY = 3_000;
 
 /** @param {string} id */
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -957,33 +959,39 @@ function schedule() {
   });
 }
 
-/**
- * @param {string} text
- * @param {'live' | 'lost' | 'paused'} kind
- */
-function link(text, kind) {
-  byId('link').className = \`link \${kind}\`;
-  write(byId('link'), text);
+/** Says whether what is shown is up to date. */
+function link() {
+  const isOpen = events.readyState === EventSource.OPEN;
+  byId('link').className = \`link \${isOpen ? (paused ? 'paused' : 'live') : 'lost'}\`;
+  write(byId('link'), isOpen ? (paused ? 'Paused' : 'Live') : 'The board’s server does not answer. Trying again …');
 }
 
 const pause = byId('pause');
 pause.addEventListener('click', () => {
   paused = !paused;
   pause.setAttribute('aria-pressed', String(paused));
-  if (paused) link('Paused', 'paused');
-  else link('Live', 'live');
+  link();
   schedule();
 });
 
-const events = new EventSource(new URL('events', import.meta.url));
-events.addEventListener('error', () => link('The board’s server does not answer. Trying again …', 'lost'));
-for (const name of ['hello', 'keys', 'status', 'happened']) {
-  events.addEventListener(name, ({ data }) => {
-    state.apply(name, JSON.parse(data));
-    if (name === 'hello' && !paused) link('Live', 'live');
-    schedule();
+function connect() {
+  const source = new EventSource(new URL('events', import.meta.url));
+  source.addEventListener('error', () => {
+    link();
+    // The browser tries again after a lost connection, but not after an answer such as 502.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = connect()), RETRY);
   });
+  for (const name of ['hello', 'keys', 'status', 'happened']) {
+    source.addEventListener(name, ({ data }) => {
+      state.apply(name, JSON.parse(data));
+      if (name === 'hello') link();
+      schedule();
+    });
+  }
+  return source;
 }
+
+let events = connect();
 setInterval(schedule, TICK);
 `,
   },
@@ -1260,6 +1268,8 @@ export class Details {
     for (const button of this.#force.querySelectorAll('button')) button.disabled = true;
     write(this.#said, 'Taking it …');
     const text = await forceRelease(key, holder, this.#state.hello?.token ?? '');
+    // The dialog was closed meanwhile, or shows another key.
+    if (this.#key !== key) return;
     this.#offer();
     write(this.#said, text);
     if (this.#dialog.open) this.#force.querySelector('button')?.focus();
@@ -1807,6 +1817,7 @@ export class State {
   hello;
   /** @type {Happening[]} the newest first */
   happened = [];
+  /** Stale writes, also those that are not in \`happened\` any more. */
   refused = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
@@ -1890,16 +1901,11 @@ export class State {
     }
   }
 
-  /** @param {{ all?: boolean, happened: Happening[], passedOver: number }} data */
-  #happened({ all = false, happened }) {
-    if (all) {
-      this.happened = [];
-      this.refused = 0;
-    }
-    for (const each of happened) {
-      if (each.type === 'stale-write') this.refused++;
-      this.happened.unshift(each);
-    }
+  /** @param {{ all?: boolean, happened: Happening[], passedOver: number, refused: number }} data */
+  #happened({ all = false, happened, refused }) {
+    if (all) this.happened = [];
+    this.refused = refused;
+    for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }
 }

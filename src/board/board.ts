@@ -6,16 +6,16 @@ import type { ResolvedBoardOptions } from './options.js';
 import type { BoardSource } from './source.js';
 import { Viewers } from './viewers.js';
 
-/** Answers the requests of the page, and of nothing else. */
+/** Answers the requests of the page, and no others. */
 export interface Board {
   (request: Request): Promise<Response>;
-  /** Ends the events of all open pages, as before a server closes. They come back if the server is still there. */
+  /** Ends the events of all open pages. Call it before the server closes; a page connects again if the server goes on. */
   close(): void;
 }
 
-/** Opens nothing: the servers are asked when the first page does. */
+/** Opens no connection: the servers are asked when the first page asks for events. */
 export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Board {
-  // Of this process: who has it has read it from a page that this process served to its own origin.
+  // Random for each process. Only a page of this board's origin can read it.
   const token = randomBytes(32).toString('base64url');
   const { allowForceRelease, title, refreshInterval, basePath, hosts } = options;
   const viewers = new Viewers(source, refreshInterval, {
@@ -34,11 +34,11 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
     if (path === '/force-release') {
       if (request.method !== 'POST') return refuse(405, 'Only POST.', { allow: 'POST' });
       const answer = await forceRelease(request, source, options, token);
-      viewers.hurry();
+      if (answer.ok) viewers.hurry();
       return answer;
     }
     const isPage = path === '' || path === '/';
-    // The page itself is a template, which is not served as it is.
+    // board.html is a template, which is not served as a file.
     const asset = isPage || path === '/board.html' ? undefined : ASSETS[path.slice(1)];
     if (asset === undefined && !isPage && path !== '/events') return refuse(404, 'Not found.');
     if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(405, 'Only GET.', { allow: 'GET, HEAD' });
@@ -52,16 +52,16 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
 
 function events(request: Request, viewers: Viewers): Response {
   const site = request.headers.get('sec-fetch-site');
-  // A foreign page could not read them, but would have the servers asked.
+  // A foreign page could not read the events, but would make the board poll the servers.
   if (site !== null && site !== 'same-origin' && site !== 'none')
     return refuse(403, 'Only for the page of this board.');
   const type = 'text/event-stream; charset=utf-8';
   if (request.method === 'HEAD') return respond(null, type);
-  // nginx keeps an answer back to send it in larger pieces.
+  // Without this header nginx buffers the events.
   return respond(viewers.open(request.signal), type, 200, { 'x-accel-buffering': 'no' });
 }
 
-/** `undefined`: it is not below. */
+/** `undefined` if the path is not below `basePath`. */
 function pathBelow(basePath: string, path: string): string | undefined {
   if (path === basePath) return '';
   return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined;
@@ -80,7 +80,7 @@ function escaped(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Of `host:port`; an address of version 6 stands in brackets. */
+/** The host name of `host:port`; an IPv6 address is in brackets. */
 function nameIn(host: string): string {
   return host.replace(/:\d+$/, '');
 }

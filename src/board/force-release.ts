@@ -24,7 +24,7 @@ export async function forceRelease(
   if (typeof asked === 'string') return respondJson({ error: asked }, 400);
   try {
     const holder = await source.holderOf(asked.key);
-    // It was confirmed for the holder that the page showed, and not for who came after.
+    // The user confirmed it for the holder that the page showed, and not for the next one.
     if (holder !== asked.holder) return respondJson({ error: 'The key has another holder by now. Look again.' }, 409);
     return respondJson({ released: await source.forceRelease(asked.key) });
   } catch (error) {
@@ -32,7 +32,7 @@ export async function forceRelease(
   }
 }
 
-/** Why the request may come from somewhere else than the page; `undefined`: it does not. */
+/** Why the request is refused; `undefined` if it comes from the page. */
 function refusalOf(request: Request, { allowForceRelease, origin }: ResolvedBoardOptions, token: string) {
   if (!allowForceRelease) return 'This board only shows. allowForceRelease lets it take keys.';
   const { headers } = request;
@@ -48,12 +48,12 @@ function refusalOf(request: Request, { allowForceRelease, origin }: ResolvedBoar
   return undefined;
 }
 
-/** Of the request as it came: frameworks may put another into its URL. */
+/** The host by the header: frameworks may put another one into the URL. */
 export function hostOf(request: Request): string {
   return (request.headers.get('host') ?? new URL(request.url).host).toLowerCase();
 }
 
-/** Browsers send `Origin` with every POST; who sends none is no page. */
+/** Browsers send `Origin` with every POST, so a request without it is not from the page. */
 function isSameOrigin(sent: string | null, expected: string | undefined, host: string): boolean {
   if (sent === null) return false;
   if (expected !== undefined) return sent === expected;
@@ -70,7 +70,7 @@ function isEqual(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Or what is wrong with it. */
+/** The parsed body, or a sentence that says what is wrong with it. */
 async function bodyOf(request: Request): Promise<{ readonly key: string; readonly holder: string | null } | string> {
   const text = await textOf(request);
   if (text === undefined) return 'The request is too large.';

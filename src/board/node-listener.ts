@@ -41,17 +41,19 @@ async function answer(
   }
   outgoing.flushHeaders();
   const body = Readable.fromWeb(response.body as NodeStream<Uint8Array>);
-  // Destroying it cancels the stream of the handler, which is how a viewer leaves.
+  // This cancels the stream of the handler, which removes the viewer.
   outgoing.once('close', () => body.destroy());
   body.on('error', () => outgoing.destroy());
   body.pipe(outgoing);
 }
 
-/** `undefined`: its method, host or path is none that a request can have. */
+/** `undefined` if the method, host or path is invalid. */
 function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers } = incoming;
-  // A router that is mounted at a path takes that off `url`. Put together as text: `//other/x` would be another host.
-  const url = `http://${headers.host ?? 'localhost'}${incoming.originalUrl ?? incoming.url ?? '/'}`;
+  // A router that is mounted at a path removes it from `url`. Joined as text, because `new URL('//other/x', base)` would
+  // have another host.
+  // HTTP/2 has `:authority` in place of `Host`.
+  const url = `http://${headers.host ?? headers[':authority'] ?? 'localhost'}${incoming.originalUrl ?? incoming.url ?? '/'}`;
   const sent = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && !name.startsWith(':')) sent.set(name, Array.isArray(value) ? value.join(', ') : value);
@@ -69,7 +71,7 @@ function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | und
   }
 }
 
-/** What a body parser has read already is not there to be read any more. */
+/** A body parser may have consumed the stream already. */
 function bodyOf(incoming: MountedRequest): string | ReadableStream {
   if (incoming.body === undefined) return Readable.toWeb(incoming) as ReadableStream;
   return typeof incoming.body === 'string' ? incoming.body : JSON.stringify(incoming.body);

@@ -4,7 +4,10 @@ import { InvalidOptionError } from '../base/errors.js';
 export interface BoardOptions {
   /** The path that the board is served at, such as `/admin/locks`, without a slash at its end. Default: none, the root. */
   readonly basePath?: string | undefined;
-  /** Whether the page may take a key from its holder, as `$locks.forceRelease` does. Default: `false`. */
+  /**
+   * Whether the page may take a key from its holder, as `$locks.forceRelease` does. `true` needs `hosts` or `origin`.
+   * Default: `false`.
+   */
   readonly allowForceRelease?: boolean | undefined;
   /** Time between two looks at the servers while somebody has the page open; ms, 100 to 60 000. Default: 500. */
   readonly refreshInterval?: number | undefined;
@@ -16,8 +19,8 @@ export interface BoardOptions {
    */
   readonly origin?: string | undefined;
   /**
-   * The host names that requests may come to, without ports; others are refused. It stops a foreign page that has its own
-   * name resolve to this server (DNS rebinding). Default: any.
+   * The host names that requests may come to, without ports, IPv6 as `[::1]`; others are refused. It stops a foreign page
+   * that has its own name resolve to this server (DNS rebinding). Default: any.
    */
   readonly hosts?: readonly string[] | undefined;
 }
@@ -53,10 +56,16 @@ export function resolveBoardOptions(given: BoardOptions): ResolvedBoardOptions {
   if (origin !== undefined && !isOrigin(origin)) {
     throw new InvalidOptionError('origin', 'must be an origin such as "https://ops.example.com", without a path.');
   }
-  if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every((host) => typeof host === 'string'))) {
-    throw new InvalidOptionError('hosts', 'must be a list of host names, without ports.');
+  if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every(isHost))) {
+    throw new InvalidOptionError('hosts', 'must be a list of host names, without ports; IPv6 as "[::1]".');
   }
-  return { basePath, allowForceRelease, refreshInterval, title, origin, hosts };
+  const names = hosts?.map((host) => host.toLowerCase());
+  return { basePath, allowForceRelease, refreshInterval, title, origin, hosts: names };
+}
+
+/** A port, as in `localhost:3000`, would never be equal to a name. Neither would `::1`, which has no brackets. */
+function isHost(text: unknown): boolean {
+  return typeof text === 'string' && !/:\d+$/.test(text);
 }
 
 function isOrigin(text: unknown): boolean {

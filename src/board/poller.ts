@@ -5,21 +5,21 @@ import { Rows } from './rows.js';
 import type { BoardSource, Finding, Happening } from './source.js';
 import { Waits } from './waits.js';
 
-/** Between two looks at the health of the servers, while they are well and while one is not; milliseconds. */
+/** Time between two health checks: while all servers are well, and while one has a fault; milliseconds. */
 const HEALTH_EVERY = { well: 5_000, ill: 1_000 };
-/** After which a look that has no answer is told as trouble; the next one waits for its end all the same. */
+/** A look without an answer for so long is reported to viewers; milliseconds. The next look still waits for its end. */
 const LOOK_WITHIN = 3_000;
-/** Of what happened in this process so many are kept for who comes to look. */
+/** So many events of this process are kept for viewers that come later. */
 const KEPT = 100;
-/** What happens between two messages beyond this is only counted. */
+/** So many events are sent in one message; the others are only counted. */
 const MOST_AT_ONCE = 50;
 
 /** What viewers are sent: the name of a server-sent event, and its data. */
 export type Send = (event: string, data: object) => void;
 
 /**
- * Looks at the servers for all who look at the board, and only while somebody does: it begins with the first viewer,
- * ends with the last one, and pauses after each look at least as long as that took.
+ * Polls the servers for all viewers: from the arrival of the first one until the last one has left. After each look it
+ * pauses at least as long as the look took.
  */
 export class Poller {
   readonly #source: BoardSource;
@@ -31,15 +31,19 @@ export class Poller {
   #happened: Array<Happening & { readonly at: number }> = [];
   #fresh: Array<Happening & { readonly at: number }> = [];
   #passedOver = 0;
+  /** Stale writes since the first viewer came. */
+  #refused = 0;
   #health: readonly Finding[] = [];
   #healthAt = Number.NEGATIVE_INFINITY;
+  /** The round whose health check has not ended. */
+  #checking: number | undefined;
   #trouble: { readonly text: string; readonly since: number } | undefined;
   #missing: readonly string[] = [];
   #took = 0;
   #lastLook = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
   #unwatch: (() => void) | undefined;
-  /** Counts beginnings and ends: what is under way from before is told to nobody. */
+  /** Changes with each start and stop. The result of an earlier round is not sent. */
   #round = 0;
 
   constructor(source: BoardSource, interval: number, send: Send) {
@@ -57,6 +61,7 @@ export class Poller {
     const round = ++this.#round;
     this.#waits = new Waits();
     this.#happened = [];
+    this.#refused = 0;
     this.#unwatch =
       this.#source.process?.watch({
         happened: (happening) => this.#note(happening),
@@ -76,12 +81,15 @@ export class Poller {
     this.#source.rest?.();
   }
 
-  /** All that somebody needs who comes now. */
+  /** All that a new viewer needs. */
   everything(): ReadonlyArray<readonly [event: string, data: object]> {
     const keys = { ...this.#rows.all(this.#histories), bar: barNow() };
-    // Before the first look nobody knows that there are none.
+    // Before the first look an empty list would say that there are no keys.
     const known = this.#lastLook > Number.NEGATIVE_INFINITY ? [['keys', keys] as const] : [];
-    return [...known, ['status', this.#status()], ['happened', { all: true, happened: this.#happened, passedOver: 0 }]];
+    // The next message has those in `#fresh`.
+    const happened = this.#happened.filter((one) => !this.#fresh.includes(one));
+    const told = { all: true, happened, passedOver: 0, refused: this.#refused };
+    return [...known, ['status', this.#status()], ['happened', told]];
   }
 
   /** Looks at once, as after a force release. */
@@ -111,7 +119,7 @@ export class Poller {
       const { keys, missing = [] } = await looking;
       if (round !== this.#round) return;
       const bar = barNow();
-      const continuous = now() - this.#lastLook < 2 * BAR;
+      const continuous = now() - this.#lastLook < 2 * Math.max(BAR, this.#interval, 2 * this.#took);
       this.#lastLook = now();
       const callers = this.#source.process?.callers();
       const changes = this.#rows.update(keys, { bar, continuous, callers, histories: this.#histories });
@@ -125,26 +133,30 @@ export class Poller {
 
   #troubled(text: string): void {
     if (this.#trouble === undefined) {
-      // Which of the servers it is says the health, and it says so now.
+      // The health check tells which of the servers it is, so it is done now.
       this.#healthAt = Number.NEGATIVE_INFINITY;
     }
     this.#trouble = { text, since: this.#trouble?.since ?? Date.now() };
   }
 
   #tell(): void {
-    const fresh = this.#fresh;
-    if (fresh.length > 0) this.#send('happened', { happened: fresh, passedOver: this.#passedOver });
+    const told = { happened: this.#fresh, passedOver: this.#passedOver, refused: this.#refused };
+    // Before they are sent: a viewer that has caught up is sent `everything` instead, which leaves these out.
     this.#fresh = [];
     this.#passedOver = 0;
+    if (told.happened.length > 0) this.#send('happened', told);
     this.#send('status', this.#status());
     const every = this.#health.some(({ status }) => status === 'fault') ? HEALTH_EVERY.ill : HEALTH_EVERY.well;
     if (now() - this.#healthAt >= every) void this.#lookAtHealth(this.#round);
   }
 
   async #lookAtHealth(round: number): Promise<void> {
+    if (this.#checking === round) return;
+    this.#checking = round;
     this.#healthAt = now();
     const health = await this.#source.health();
     if (round !== this.#round) return;
+    this.#checking = undefined;
     this.#health = health;
     this.#send('status', this.#status());
   }
@@ -152,6 +164,7 @@ export class Poller {
   #note(happening: Happening): void {
     const told = { at: Date.now(), ...happening };
     this.#happened = [...this.#happened.slice(1 - KEPT), told];
+    if (happening.type === 'stale-write') this.#refused++;
     if (this.#fresh.length < MOST_AT_ONCE) this.#fresh.push(told);
     else this.#passedOver++;
   }

@@ -16,14 +16,14 @@ export interface BoardKey {
   readonly transaction?: { readonly pid: number; readonly since: Date } | null | undefined;
 }
 
-/** What was found when somebody looked. */
+/** The result of one look. */
 interface Look {
   readonly keys: readonly BoardKey[];
-  /** Why those of some servers are not among them, a sentence for each. */
+  /** For each server whose keys are missing: one sentence that says why. */
   readonly missing?: readonly string[];
 }
 
-/** One thing that was checked. */
+/** The result of one check. */
 export interface Finding {
   readonly server: 'postgres' | 'redis';
   readonly check: string;
@@ -45,11 +45,11 @@ export interface RedisServerState {
   readonly healthy: boolean;
 }
 
-/** What happened in this process. */
+/** An event in this process. */
 export interface Happening {
   /** Such as `stale-write` or `lease-lost`. */
   readonly type: string;
-  /** Something was refused, lost or down; otherwise it came right. */
+  /** Something was refused, lost or down; `false`: it works again. */
   readonly bad: boolean;
   readonly key?: string | undefined;
   /** A sentence. */

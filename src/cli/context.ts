@@ -49,6 +49,7 @@ export class Context {
   readonly #world: World;
   readonly #json: boolean;
   readonly #hidden = new Map<string, string>();
+  readonly #complaints = new Set<string>();
   #used: Partial<Record<keyof Used, string | null>> | undefined;
 
   constructor(world: World, json: boolean) {
@@ -91,6 +92,13 @@ export class Context {
       this.#used[part] = path === null ? null : this.shown(path);
       this.say(this.paint('dim', `${part.padEnd(10)} ${this.#used[part] ?? 'none'}`));
     }
+  }
+
+  /** A warning that a lasting command would repeat at each try. */
+  complainOnce(text: string): void {
+    if (this.#complaints.has(text)) return;
+    this.#complaints.add(text);
+    this.complain(text);
   }
 
   complain(text: string): void {

@@ -81,9 +81,11 @@ describe('the page, in a real browser', () => {
     const board = createBoard(prisma, { basePath: '/admin/locks', ...options });
     const asked: string[] = [];
     const listener = toNodeListener(board);
+    const proxy = { isDown: false };
     const server = createServer((request, response) => {
       asked.push(request.url ?? '');
-      listener(request, response);
+      if (proxy.isDown) response.writeHead(502).end();
+      else listener(request, response);
     }).listen(0, '127.0.0.1');
     servers.push(server);
     await new Promise((resolve) => server.once('listening', resolve));
@@ -97,7 +99,7 @@ describe('the page, in a real browser', () => {
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     await page.goto(`${origin}/admin/locks`, { waitUntil: 'domcontentloaded' });
     await page.waitForFunction(() => document.querySelector('#link')?.textContent === 'Live');
-    return { page, problems, board, origin, asked };
+    return { page, problems, board, origin, asked, proxy };
   }
 
   const texts = (page: Page) => page.$$eval('.open', (buttons) => buttons.map((button) => button.textContent ?? ''));
@@ -111,7 +113,12 @@ describe('the page, in a real browser', () => {
     'has no violation that axe knows, %s at %i px, with keys, with a dialog, and empty',
     async (scheme, width) => {
       const { prisma } = client();
-      const { page, problems } = await open(prisma, { width, scheme, allowForceRelease: true });
+      const { page, problems } = await open(prisma, {
+        width,
+        scheme,
+        allowForceRelease: true,
+        hosts: ['127.0.0.1', 'localhost'],
+      });
       const check = async (state: string) => {
         const violations = await page.evaluate(async (source) => {
           if (!('axe' in window)) new Function(source)();
@@ -259,7 +266,7 @@ describe('the page, in a real browser', () => {
   test('is used by keyboard: a key is opened, taken after a confirmation, and the focus comes back', async () => {
     const { prisma } = client();
     const handle = await prisma.$lock('stock:1');
-    const { page } = await open(prisma, { allowForceRelease: true });
+    const { page } = await open(prisma, { allowForceRelease: true, hosts: ['127.0.0.1', 'localhost'] });
     await page.waitForSelector('.open');
     const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim());
     const tabTo = async (text: string) => {
@@ -304,6 +311,28 @@ describe('the page, in a real browser', () => {
     board.close();
     await page.waitForFunction(() => document.querySelector('#link')?.textContent?.includes('does not answer'));
     await page.waitForFunction(() => document.querySelector('#link')?.textContent === 'Live', { timeout: 15_000 });
+    await page.close();
+  });
+
+  test('connects again after a proxy has answered for it, and does not say that it is live before', async () => {
+    const { prisma } = client();
+    const { page, board, proxy, asked } = await open(prisma);
+    const says = (text: string) =>
+      page.waitForFunction((text) => document.querySelector('#link')?.textContent?.includes(text), {}, text);
+    proxy.isDown = true;
+    const before = asked.length;
+    board.close();
+    // The browser gives up after this answer.
+    await eventually('it has asked', async () => asked.length > before);
+    await page.click('#pause');
+    await says('does not answer');
+    await page.click('#pause');
+    await says('does not answer');
+    await page.click('#pause');
+    proxy.isDown = false;
+    await says('Paused');
+    await page.click('#pause');
+    await says('Live');
     await page.close();
   });
 });

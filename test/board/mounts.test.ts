@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, request as plainRequest, type RequestListener, type Server } from 'node:http';
+import { connect, createServer as createHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import fastify from 'fastify';
@@ -67,7 +69,12 @@ describeWithShop('mounted', () => {
 
   test.each(Object.entries(MOUNTS))('in %s: page, files, events and a force release', async (_, mount) => {
     const { prisma } = shop.client({ keyPrefix: `mount-${process.pid}-${servers.length}:` });
-    const board = createBoard(prisma, { basePath: BASE, allowForceRelease: true, refreshInterval: 100 });
+    const board = createBoard(prisma, {
+      basePath: BASE,
+      allowForceRelease: true,
+      hosts: ['127.0.0.1'],
+      refreshInterval: 100,
+    });
     const origin = await serve(await mount(board));
     const page = await fetch(`${origin}${BASE}`);
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
@@ -133,4 +140,23 @@ describeWithShop('mounted', () => {
       expect([400, 404]).toContain(status);
     },
   );
+
+  test('over HTTP/2, which names the host in `:authority`', async () => {
+    const { prisma } = shop.client();
+    const board = createBoard(prisma, { hosts: ['localhost'] });
+    const listener = toNodeListener(board);
+    const server = createHttp2(listener as never).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const statusAt = async (authority: string) => {
+      const stream = session.request({ ':path': '/', ':authority': authority });
+      const [headers] = await once(stream, 'response');
+      stream.resume();
+      return headers[':status'];
+    };
+    expect(await statusAt('localhost:3000')).toBe(200);
+    expect(await statusAt('rebound.example.com')).toBe(421);
+    session.close();
+    server.close();
+  });
 });

@@ -110,6 +110,10 @@ describeWithShop('the board', () => {
     ['origin', { origin: 'https://ops.example.com/locks' }],
     ['allowForceRelease', { allowForceRelease: 'yes' as never }],
     ['hosts', { hosts: 'localhost' as never }],
+    ['hosts', { hosts: ['localhost:3000'] }],
+    ['hosts', { hosts: ['::1'] }],
+    // Any page whose name leads to the server could take keys.
+    ['allowForceRelease', { allowForceRelease: true }],
     ['path', { path: '/locks' } as never],
   ])('refuses what is no %s: %j', (name, options) => {
     expect(() => createBoard(prisma, options)).toThrow(InvalidOptionError);
@@ -142,7 +146,7 @@ describeWithShop('the board', () => {
   });
 
   test('answers no name but those that it was given', async () => {
-    const board = createBoard(prisma, { hosts: ['localhost', '127.0.0.1', '[::1]'] });
+    const board = createBoard(prisma, { hosts: ['LocalHost', '127.0.0.1', '[::1]'] });
     const asked = async (host: string) => (await get(board, '/', { host })).status;
     expect(await asked('localhost:3000')).toBe(200);
     expect(await asked('[::1]:3000')).toBe(200);
@@ -155,7 +159,7 @@ describeWithShop('the board', () => {
 describeWithShop('a force release from the board', () => {
   const shop = new Shop();
 
-  async function held(options: Parameters<typeof createBoard>[1] = { allowForceRelease: true }) {
+  async function held(options: Parameters<typeof createBoard>[1] = { allowForceRelease: true, hosts: ['board.test'] }) {
     const { prisma } = shop.client();
     const { key } = await shop.product(1);
     const handle = await prisma.$lock(key);

@@ -131,6 +131,8 @@ export class Details {
     for (const button of this.#force.querySelectorAll('button')) button.disabled = true;
     write(this.#said, 'Taking it …');
     const text = await forceRelease(key, holder, this.#state.hello?.token ?? '');
+    // The dialog was closed meanwhile, or shows another key.
+    if (this.#key !== key) return;
     this.#offer();
     write(this.#said, text);
     if (this.#dialog.open) this.#force.querySelector('button')?.focus();

@@ -51,6 +51,7 @@ export class State {
   hello;
   /** @type {Happening[]} the newest first */
   happened = [];
+  /** Stale writes, also those that are not in `happened` any more. */
   refused = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
@@ -134,16 +135,11 @@ export class State {
     }
   }
 
-  /** @param {{ all?: boolean, happened: Happening[], passedOver: number }} data */
-  #happened({ all = false, happened }) {
-    if (all) {
-      this.happened = [];
-      this.refused = 0;
-    }
-    for (const each of happened) {
-      if (each.type === 'stale-write') this.refused++;
-      this.happened.unshift(each);
-    }
+  /** @param {{ all?: boolean, happened: Happening[], passedOver: number, refused: number }} data */
+  #happened({ all = false, happened, refused }) {
+    if (all) this.happened = [];
+    this.refused = refused;
+    for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }
 }

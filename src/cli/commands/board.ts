@@ -18,6 +18,8 @@ export interface BoardCommandOptions extends ServerOptions {
 
 /** Names that lead to this machine alone. */
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+/** All addresses of this machine: under which names it is reached is not known. */
+const ANY = ['0.0.0.0', '::'];
 
 /** Serves the board until it is told to stop. */
 export async function board(context: Context, options: BoardCommandOptions, stopped: Promise<unknown>): Promise<void> {
@@ -33,12 +35,20 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   await databaseUrl(context, options);
   redisUrls(context, options);
   // A foreign page may have a name of its own resolve to this machine; it is not answered.
-  const hosts = isLocal ? [...LOOPBACK, bracketed(host)] : undefined;
-  const handler = boardOf(serversSource(context, options), resolveBoardOptions({ allowForceRelease, hosts }));
+  const isAny = ANY.includes(host);
+  const hosts = isAny ? undefined : [...LOOPBACK, bracketed(host)];
+  const source = serversSource(context, options);
+  const handler = boardOf(source, resolveBoardOptions({ allowForceRelease, hosts }));
   const server = createServer(toNodeListener(handler));
   const url = await listen(server, port, host);
   context.say(`The board is at ${url}`);
   if (!isLocal) context.complain('fenced-lock: The board has no login: whoever reaches this address sees the keys.');
+  if (isAny) {
+    context.complain(
+      'fenced-lock: It answers under any name, so a foreign web page may reach it too (DNS rebinding). ' +
+        'With --host and one name or address it answers under that alone.',
+    );
+  }
   if (allowForceRelease) context.say('It may take keys from their holders (--allow-force-release).');
   context.say('It connects when somebody looks. Ctrl-C ends it.');
   context.document({ command: 'board', ok: true, url, allowForceRelease });
@@ -46,6 +56,8 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   handler.close();
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
+  // A request without a viewer may have connected, too.
+  source.rest?.();
 }
 
 /** @throws Problem where the address cannot be had */

@@ -25,7 +25,8 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
     const { input, output, colours } = terminal;
     const release = releasing(servers);
     const clean = (text: string) => context.clean(text);
-    const options = { input, output, colours, interval, filter, now: context.now, clean, release };
+    const report = (text: string) => context.say(text);
+    const options = { input, output, colours, interval, filter, now: context.now, clean, release, report };
     await new LiveView(sampler, options).run();
   });
 }

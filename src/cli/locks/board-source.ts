@@ -5,30 +5,43 @@ import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
+import type { RedisServers } from '../servers/redis-server.js';
 import { raiseToken } from './raise-token.js';
 import { describe } from './state.js';
+
+/** Between two tries to connect to a node that is down, while the other nodes answer; milliseconds. */
+const RENEW_EVERY = 5_000;
 
 /** What a board shows of both servers, over connections of the command's own. */
 export function serversSource(context: Context, options: ServerOptions): BoardSource {
   const servers = new LastingServers(context, options);
   const keyPrefix = options.keyPrefix ?? DEFAULTS.keyPrefix;
-  let topology: readonly RedisServerState[] = [];
+  /** That of the last look, and whether it answered. */
+  let redis: RedisServers | undefined;
+  let answered = false;
+  let renewedAt = Number.NEGATIVE_INFINITY;
   const inspect = (key: string) => servers.withRedis((redis) => redis.locks(keyPrefix).inspect(key));
   return {
     async look(recent) {
-      const { keys, missing } = await servers.withRedis((redis) => {
-        topology = redis.servers.map(({ address, role, failure }) => ({
-          address,
-          role,
-          status: failure === undefined ? 'connected' : 'not reached',
-          healthy: failure === undefined,
-        }));
-        return redis.locks(keyPrefix).list();
+      const { round } = servers;
+      const listing = servers.withRedis((opened) => {
+        redis = opened;
+        return opened.locks(keyPrefix).list();
       });
+      const { keys, missing } = await listing.catch((error: unknown) => {
+        answered = false;
+        throw error;
+      });
+      answered = true;
+      const isPartial = redis?.servers.some(({ failure }) => failure !== undefined);
+      if (isPartial && round === servers.round && now() - renewedAt >= RENEW_EVERY) {
+        renewedAt = now();
+        servers.renewRedis();
+      }
       const inUse = new Set(keys.map(({ key }) => key));
       const idle = recent.filter((key) => !inUse.has(key));
       const free = idle.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
-      return { keys: await servers.withDatabase((database) => describe([...keys, ...free], database)), missing };
+      return { keys: await servers.withDatabase((database) => describe([...keys, ...free], database), round), missing };
     },
     holderOf: async (key) => (await inspect(key)).holder ?? null,
     // As `unlock` does, on connections for this alone: it ends what is in its way from a second one.
@@ -40,14 +53,24 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
         return (held && (await locks.force(key, holder ?? ''))) || ended.length > 0;
       }),
     async health() {
-      const postgres = await postgresHealth((text, values) =>
+      // Both begin now: after `rest` the second one would open a connection that nobody closes.
+      const postgres = postgresHealth((text, values) =>
         servers.withDatabase((database) => database.query(text, values)),
       );
-      return [...postgres, await redisHealth(() => inspect('fenced-lock board'))];
+      const redis = redisHealth(() => inspect('fenced-lock board'));
+      return (await Promise.all([postgres, redis])).flat();
     },
-    topology: () => topology,
-    rest: () => servers.close(),
+    topology: () => (redis?.servers ?? []).map((server) => stateOf(server, answered)),
+    rest() {
+      redis = undefined;
+      servers.close();
+    },
   };
+}
+
+function stateOf({ address, role, failure }: RedisServers['servers'][number], answered: boolean): RedisServerState {
+  const healthy = answered && failure === undefined;
+  return { address, role, status: healthy ? 'connected' : 'not reached', healthy };
 }
 
 async function redisHealth(ask: () => Promise<unknown>): Promise<Finding> {

@@ -3,7 +3,7 @@ import type { Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
 import { connectNodes } from './independent.js';
 import { connectPostgres, notInstalled, type PostgresServer } from './postgres.js';
-import { checkKeepsLocks, connectRedis } from './redis.js';
+import { checkKeepsLocks, connectRedis, lossOf } from './redis.js';
 import type { Locks, RedisServers } from './redis-server.js';
 import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
 
@@ -72,7 +72,13 @@ export async function connect(
     checkKeepsLocks(redis);
     const { shown: address, mode, locks, close } = redis;
     const role = mode === 'cluster' ? 'node of a Cluster' : 'server';
-    return { locks, close, servers: [{ address, role, failure: undefined }] };
+    return {
+      locks,
+      close,
+      get servers() {
+        return [{ address, role, failure: lossOf(redis) }];
+      },
+    };
   } catch (error) {
     redis.close();
     throw error;

@@ -1,7 +1,7 @@
 import { QuorumStore } from '../../lease/stores/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
-import { checkKeepsLocks, locksOn, openRedis, type RedisServerClient } from './redis.js';
+import { checkKeepsLocks, locksOn, lossOf, openRedis, type RedisServerClient } from './redis.js';
 import type { Locks, RedisServers } from './redis-server.js';
 
 /**
@@ -25,14 +25,16 @@ export async function connectNodes(context: Context, urls: readonly string[]): P
     if (clustered) throw new Problem(`${clustered.shown} is a node of a Cluster: give --redis-url once, for any node.`);
     const failures = nodes.flatMap(({ failure }) => failure?.message ?? []);
     if (failures.length * 2 >= nodes.length) throw new Problem(failures.join(' '));
-    for (const failure of failures) context.complain(`fenced-lock: ${failure} The other nodes decide.`);
+    for (const failure of failures) context.complainOnce(`fenced-lock: ${failure} The other nodes decide.`);
     return {
       close,
-      servers: nodes.map(({ shown: address, failure }, index) => ({
-        address,
-        role: `node ${index + 1} of ${nodes.length}`,
-        failure: failure?.message,
-      })),
+      get servers() {
+        return nodes.map((node, index) => ({
+          address: node.shown,
+          role: `node ${index + 1} of ${nodes.length}`,
+          failure: node.failure?.message ?? lossOf(node),
+        }));
+      },
       locks: (keyPrefix) => {
         // No offers with several nodes: each node might make its offer to another process.
         const stores = nodes.map(({ store }) => store(keyPrefix, { offerTime: 0 }));

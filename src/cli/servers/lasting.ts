@@ -1,4 +1,5 @@
 import type { Context } from '../context.js';
+import { Problem } from '../problem.js';
 import { connect, refused, type ServerOptions } from './both.js';
 import { connectPostgres, type PostgresServer } from './postgres.js';
 import type { RedisServers } from './redis-server.js';
@@ -11,15 +12,23 @@ export class LastingServers {
   #database: Promise<PostgresServer> | undefined;
   #redis: Promise<RedisServers> | undefined;
   #last: Promise<unknown> = Promise.resolve();
+  readonly #usingRedis = new Set<Promise<unknown>>();
+  #round = 0;
 
   constructor(context: Context, options: ServerOptions) {
     this.#context = context;
     this.#options = options;
   }
 
+  /** Changes with each `close`. Work that belongs to an earlier round must open no connection: nobody would close it. */
+  get round(): number {
+    return this.#round;
+  }
+
   /** One after the other: each is a transaction, and there is one connection. @throws Problem */
-  withDatabase<T>(work: (database: PostgresServer) => Promise<T>): Promise<T> {
+  withDatabase<T>(work: (database: PostgresServer) => Promise<T>, round = this.#round): Promise<T> {
     const done = this.#last.then(async () => {
+      if (round !== this.#round) throw new Problem('Nobody looks any more.');
       this.#database ??= databaseUrl(this.#context, this.#options).then((url) => connectPostgres(this.#context, url));
       const opened = this.#database;
       try {
@@ -40,15 +49,28 @@ export class LastingServers {
   async withRedis<T>(work: (redis: RedisServers) => Promise<T>): Promise<T> {
     this.#redis ??= connect(this.#context, redisUrls(this.#context, this.#options));
     const opened = this.#redis;
+    const working = opened.then(work);
+    this.#usingRedis.add(working);
     try {
-      return await work(await opened);
+      return await working;
     } catch (error) {
       if (this.#redis === opened) this.#closeRedis();
       throw error;
+    } finally {
+      this.#usingRedis.delete(working);
     }
   }
 
+  /** The next work connects anew. The present connections are closed when the work on them has ended. */
+  renewRedis(): void {
+    const opened = this.#redis;
+    this.#redis = undefined;
+    const close = () => opened?.then((redis) => redis.close()).catch(() => {});
+    void Promise.allSettled(this.#usingRedis).then(close);
+  }
+
   close(): void {
+    this.#round++;
     this.#closeDatabase();
     this.#closeRedis();
   }

@@ -28,6 +28,8 @@ export interface RedisServer {
   readonly shown: string;
   /** The mode according to INFO, such as `standalone`, `cluster` or `sentinel`; `undefined` if unknown. */
   readonly mode: string | undefined;
+  /** At the moment. A connection that is lost is not opened again. */
+  readonly isConnected: boolean;
   /** The server itself, or each master of the Cluster. */
   nodes(keyPrefix: string): Promise<readonly RedisNode[]>;
   /** The locks with this `keyPrefix`. */
@@ -45,7 +47,7 @@ export interface StoreOptions {
 
 /** The servers of Redis that have the keys together, as the URLs were given. */
 export interface RedisServers extends Pick<RedisServer, 'locks' | 'close'> {
-  /** `failure`: why one of several cannot be used. */
+  /** At the moment. `failure`: why the server cannot be used. */
   readonly servers: ReadonlyArray<{
     readonly address: string;
     readonly role: string;

@@ -42,6 +42,11 @@ export async function openRedis(context: Context, url: string): Promise<RedisSer
     shown,
     failure,
     mode: info.get('redis_mode') ?? info.get('server_mode'),
+    get isConnected() {
+      const { status } = cluster ?? redis;
+      // The client of a Cluster connects when it is first used.
+      return status === 'ready' || (cluster !== undefined && !['close', 'disconnecting', 'end'].includes(status));
+    },
     nodes: async (keyPrefix) => {
       const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix, freshKey);
       return masters.length === 0 ? [itself] : masters;
@@ -57,6 +62,11 @@ export async function openRedis(context: Context, url: string): Promise<RedisSer
       redis.disconnect();
     },
   };
+}
+
+/** Why a server that could be used cannot be used any more; `undefined`: it can. */
+export function lossOf({ shown, isConnected }: RedisServer): string | undefined {
+  return isConnected ? undefined : `Redis at ${shown} is not connected any more.`;
 }
 
 function freshKey(): string {

@@ -1,5 +1,5 @@
 import type { TerminalInput, TerminalOutput } from '../context.js';
-import { messageOf } from '../problem.js';
+import { messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
 import type { Sampler, TopRow } from './sample.js';
 import { pressed, START, type TopState } from './state.js';
@@ -18,6 +18,8 @@ export interface LiveOptions {
   clean(text: string): string;
   /** Takes a key from whoever has it; resolves to what was done. */
   release(key: string): Promise<string>;
+  /** Prints a line after the view was left. */
+  report(text: string): void;
 }
 
 /** A server that does not answer so often in a row has gone. */
@@ -32,7 +34,10 @@ export class LiveView {
   #rows: readonly TopRow[] = [];
   #toRelease: string[] = [];
   #quit = false;
-  #isReleasing = false;
+  #releasing: string | undefined;
+  /** What became of releases that ended after the view was left. */
+  readonly #late: string[] = [];
+  #failure: unknown;
   #wake: () => void = () => {};
   #leave: () => void = () => {};
 
@@ -54,6 +59,7 @@ export class LiveView {
     });
   }
 
+  /** @throws Problem if a release fails whose result the view does not show any more */
   async run(): Promise<void> {
     this.#terminal.take();
     try {
@@ -67,23 +73,31 @@ export class LiveView {
     } finally {
       this.#terminal.restore();
     }
+    for (const text of this.#late) this.#options.report(text);
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#releasing !== undefined) {
+      throw new Problem(`Left before it was known whether ${visible(this.#releasing)} was taken: look at it again.`);
+    }
+    const [asked] = this.#toRelease;
+    if (asked !== undefined) throw new Problem(`Left before ${visible(asked)} was taken.`);
   }
 
   #end(): void {
     const isSecond = this.#quit;
     this.#quit = true;
-    // A key that is being taken is taken first, unless that does not end.
-    if (!this.#isReleasing || isSecond) this.#leave();
+    // A key that was confirmed is taken first, unless that does not end.
+    const isBusy = this.#releasing !== undefined || this.#toRelease.length > 0;
+    if (!isBusy || isSecond) this.#leave();
     this.#wake();
   }
 
   /** One thing after the other: all of it goes over one connection. */
   async #loop(): Promise<void> {
     let failures = 0;
-    while (!this.#quit) {
+    while (!this.#quit || this.#toRelease.length > 0) {
       const key = this.#toRelease.shift();
       if (key !== undefined) await this.#release(key);
-      if (this.#quit) return;
+      if (this.#quit) continue;
       try {
         const { rows, missing } = await this.#sampler.sample();
         this.#rows = rows;
@@ -101,13 +115,16 @@ export class LiveView {
 
   async #release(key: string): Promise<void> {
     this.#say(`Taking ${visible(key)} ...`);
-    this.#isReleasing = true;
+    this.#releasing = key;
     try {
-      this.#say(await this.#options.release(key));
+      const text = await this.#options.release(key);
+      if (this.#quit) this.#late.push(text);
+      this.#say(text);
     } catch (error) {
+      if (this.#quit) this.#failure ??= error;
       this.#say(messageOf(error));
     } finally {
-      this.#isReleasing = false;
+      this.#releasing = undefined;
     }
   }
 

@@ -1,0 +1,78 @@
+import { expect, test, vi } from 'vitest';
+import { Poller } from '../../src/board/poller.js';
+import type { BoardSource, Finding, Happening, ProcessWatcher } from '../../src/board/source.js';
+
+// The clock of the package is captured at import.
+vi.hoisted(() => vi.useFakeTimers());
+
+// biome-ignore lint/suspicious/noExplicitAny: what is sent becomes JSON
+type Sent = readonly [event: string, data: any];
+
+/** A poller on a source that finds one key with one turn more at each look, and what it has sent. */
+function started(interval: number, health: () => Promise<readonly Finding[]> = async () => []) {
+  const sent: Sent[] = [];
+  let turns = 0;
+  let watcher: ProcessWatcher | undefined;
+  const source: BoardSource = {
+    look: async () => ({ keys: [{ key: 'a', holder: 'h', expiresIn: 30_000, waiting: 0, turns: String(++turns) }] }),
+    holderOf: async () => null,
+    forceRelease: async () => false,
+    health,
+    topology: () => [],
+    process: {
+      callers: () => new Map(),
+      watch(given) {
+        watcher = given;
+        return () => {};
+      },
+    },
+  };
+  const poller = new Poller(source, interval, (event, data) => sent.push([event, data]));
+  poller.start();
+  const note = (happening: Partial<Happening> = {}) =>
+    watcher?.happened({ type: 'stale-write', bad: true, text: 'It was refused.', ...happening });
+  const ofKind = (list: readonly Sent[], kind: string) =>
+    list.filter(([event]) => event === kind).map(([, data]) => data);
+  return {
+    poller,
+    note,
+    sent: (kind: string) => ofKind(sent, kind),
+    welcome: () => ofKind(poller.everything(), 'happened'),
+  };
+}
+
+test('turns are counted with the longest interval, too', async () => {
+  const { poller, sent } = started(60_000);
+  await vi.advanceTimersByTimeAsync(60_500);
+  expect(sent('keys').map(({ keys }) => keys[0].bar[0])).toEqual([0, 1]);
+  poller.stop();
+});
+
+test('an event between two looks reaches a viewer that comes then once, and the total is of all', async () => {
+  const { poller, note, sent, welcome } = started(1_000);
+  await vi.advanceTimersByTimeAsync(100);
+  for (let count = 0; count < 60; count++) note();
+  const [first] = welcome();
+  expect(first.refused).toBe(60);
+  await vi.advanceTimersByTimeAsync(1_000);
+  const [next] = sent('happened');
+  expect(next).toMatchObject({ passedOver: 10, refused: 60 });
+  expect(first.happened.length + next.happened.length).toBe(60);
+  expect(welcome()[0].happened).toHaveLength(60);
+  poller.stop();
+});
+
+test('a health check begins only after the one before has ended', async () => {
+  let begun = 0;
+  const { poller } = started(100, () => {
+    begun++;
+    return new Promise(() => {});
+  });
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(begun).toBe(1);
+  // For a viewer that comes later it begins anew.
+  poller.stop();
+  poller.start();
+  expect(begun).toBe(2);
+  poller.stop();
+});
