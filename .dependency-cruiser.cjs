@@ -137,7 +137,7 @@ module.exports = {
       from: { path: '^src/(nest|nest-cls)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
-        pathNot: 'node_modules/@(nestjs/(common|core)|nestjs-cls/transactional)/',
+        pathNot: 'node_modules/(@(nestjs/(common|core)|nestjs-cls/transactional)|rxjs)/',
       },
     },
     {

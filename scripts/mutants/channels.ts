@@ -2,6 +2,13 @@ import type { Mutant } from './mutant.js';
 
 export const CHANNELS: readonly Mutant[] = [
   {
+    name: 'trace: the work of a function that hangs does not end',
+    file: 'src/base/call-trace.ts',
+    change: [['      this.#work?.fail(error);\n', '']],
+    tests: ['test/otel/spans'],
+    why: 'Its span would never be sent.',
+  },
+  {
     name: 'channels: the function runs outside of the context',
     file: 'src/base/channels.ts',
     change: [['if (around === undefined) return action();', 'return action();']],

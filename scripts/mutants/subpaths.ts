@@ -2,6 +2,28 @@ import type { Mutant } from './mutant.js';
 
 export const SUBPATHS: readonly Mutant[] = [
   {
+    name: 'fake locks: the lock is of what the test gave',
+    file: 'src/testing/fake/transaction.ts',
+    change: [['{ client: owner, tx, lock }', '{ client, tx, lock }']],
+    tests: ['test/testing/fake/fake-locks'],
+    why: '`currentTx` and methods with `@WithLock` would fail in unit tests.',
+  },
+  {
+    name: 'otel: the message of an error of a lock without keyOnSpans',
+    file: 'src/otel/spans.ts',
+    change: [['withKeys ? undefined : errorOfLock(error)', 'undefined as ReturnType<typeof errorOfLock>']],
+    tests: ['test/otel/spans'],
+    why: 'It names the key.',
+  },
+  {
+    name: 'nest: ends again at a second close',
+    file: 'src/nest/module.ts',
+    change: [['this.#ended ??= this.#end();', 'this.#ended = this.#end();']],
+    tests: ['test/nest/shutdown'],
+    only: 'comes once',
+    why: 'The Redis of the application would be closed twice.',
+  },
+  {
     name: 'current: a lock of any client',
     file: 'src/current.ts',
     change: [['client == null ? undefined : innermostHeld(client)', 'innermostHeld()']],
@@ -40,7 +62,7 @@ export const SUBPATHS: readonly Mutant[] = [
     name: 'decorators: a part of a key that is not there',
     file: 'src/decorators/key.ts',
     change: [
-      ["if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return", 'return'],
+      ["if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return", 'return'],
     ],
     tests: ['test/decorators/with-lock'],
     why: 'All who make that mistake would wait for each other.',
@@ -56,7 +78,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: who comes while others end may wait',
     file: 'src/nest/module.ts',
-    change: [['if (this.#over) return;', 'return;']],
+    change: [['if (this.#ended) return;', 'return;']],
     tests: ['test/nest/shutdown'],
     only: 'while other modules',
     why: 'The server would wait for them.',
@@ -79,7 +101,9 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: the message in the answer',
     file: 'src/nest/filter.ts',
-    change: [['code: error.code, message }', 'code: error.code, message: error.message }']],
+    change: [
+      ['NAMES[status], code: error.code, message }', 'NAMES[status], code: error.code, message: error.message }'],
+    ],
     tests: ['test/nest/filter'],
     why: 'It names keys.',
   },

@@ -23,6 +23,7 @@ export class CallTrace {
   readonly #whole: Phase<'fenced-lock:lock'>;
   #wait: Phase<'fenced-lock:wait'> | undefined;
   #hold: Phase<'fenced-lock:hold'> | undefined;
+  #work: Phase<'fenced-lock:work'> | undefined;
   #attempt: AttemptTrace | undefined;
   #begun = false;
   #outcome: LockOutcome = 'not-admitted';
@@ -49,6 +50,8 @@ export class CallTrace {
       return value;
     } catch (error) {
       this.#wait?.fail(error);
+      // A function that hangs past its abort does not end it.
+      this.#work?.fail(error);
       call.outcome = this.#outcome;
       if (isNotNow(this, error)) this.#whole.succeed();
       else this.#whole.fail(error);
@@ -82,6 +85,7 @@ export class CallTrace {
     this.#begun = true;
     const transaction = this.#attempt?.message as TransactionMessage;
     const phase = new Phase('fenced-lock:work', { call: this.call, transaction });
+    this.#work = phase;
     try {
       const value = await phase.begin(action);
       phase.succeed();

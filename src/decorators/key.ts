@@ -73,10 +73,10 @@ function filled(template: string, args: readonly unknown[]): string {
   return template.replace(PLACEHOLDER, (placeholder, path: string) => {
     let value: unknown = args;
     for (const name of path.split('.')) value = (value as Record<string, unknown> | null | undefined)?.[name];
-    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return String(value);
+    if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return String(value);
     throw new InvalidOptionError(
       'key',
-      `is the template ${quoted(template)}, and ${placeholder} is no string, number or bigint in the arguments of this ` +
+      `is the template ${quoted(template)}, and ${placeholder} is no string, finite number or bigint in the arguments of this ` +
         'call. Look at what the method was called with.',
     );
   });

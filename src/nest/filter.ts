@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, HttpException, Inject, Logger } from '@nestjs/common';
 import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
+import { throwError } from 'rxjs';
 import { FencedLockError, type FencedLockErrorCode } from '../base/errors.js';
 
 /** What the client of the server is told of an error: nothing of its text, which names keys. */
@@ -24,6 +25,11 @@ const ANSWERS: Partial<Record<FencedLockErrorCode, Answer>> = {
   COMMIT_UNKNOWN: { status: 500, message: 'Nobody can say whether this was done. Look before you try again.' },
 };
 
+/** A client of a WebSocket, as Nest's own filter uses it. */
+interface Emitter {
+  emit(event: string, answer: object): unknown;
+}
+
 const NAMES: Readonly<Record<number, string>> = {
   409: 'Conflict',
   500: 'Internal Server Error',
@@ -36,7 +42,8 @@ const NAMES: Readonly<Record<number, string>> = {
  * holder's lease ends, where that is known.
  *
  * Register it with `{ provide: APP_FILTER, useClass: FencedLockExceptionFilter }` or `@UseFilters(FencedLockExceptionFilter)`; by
- * hand it needs `new FencedLockExceptionFilter(app.get(HttpAdapterHost))`. What is no HTTP request gets the error itself.
+ * hand it needs `new FencedLockExceptionFilter(app.get(HttpAdapterHost))`. A message of a microservice or of a WebSocket is
+ * answered by `{ status: 'error', code, message }`; the WebSocket gets it as the event `exception`. GraphQL gets the error itself.
  */
 export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockError> {
   readonly #log = new Logger('FencedLockExceptionFilter');
@@ -47,10 +54,15 @@ export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockErr
     this.#host = host;
   }
 
-  override catch(error: FencedLockError, host: ArgumentsHost): void {
-    if (host.getType() !== 'http') throw error;
+  override catch(error: FencedLockError, host: ArgumentsHost): unknown {
+    const type: string = host.getType();
+    if (!['http', 'rpc', 'ws'].includes(type)) throw error;
     const { status, message, retryAfter } = ANSWERS[error.code] ?? INTERNAL;
     if (status >= 500) this.#log.error(error);
+    // Nest awaits nothing here: what is thrown would end as an unhandled rejection, and the sender would get no answer.
+    const answer = { status: 'error', code: error.code, message };
+    if (type === 'rpc') return throwError(() => answer);
+    if (type === 'ws') return void host.switchToWs().getClient<Emitter>().emit('exception', answer);
     const seconds = secondsOf(error) ?? retryAfter;
     const response: unknown = host.getArgByIndex(1);
     const adapter = this.#host.httpAdapter;
@@ -58,7 +70,7 @@ export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockErr
       adapter.setHeader(response, 'Retry-After', String(seconds));
     }
     const body = { statusCode: status, error: NAMES[status], code: error.code, message };
-    super.catch(new HttpException(body, status, { cause: error }) as unknown as FencedLockError, host);
+    return super.catch(new HttpException(body, status, { cause: error }) as unknown as FencedLockError, host);
   }
 }
 

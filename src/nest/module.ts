@@ -20,7 +20,7 @@ export class FencedLockModule
   readonly #options: FencedLockModuleOptions;
   #again: Timer | undefined;
   #closing: Promise<void> = Promise.resolve();
-  #over = false;
+  #ended: Promise<void> | undefined;
 
   constructor(options: FencedLockModuleOptions) {
     super();
@@ -33,18 +33,26 @@ export class FencedLockModule
     this.#closeAgainLater();
   }
 
-  async onApplicationShutdown(): Promise<void> {
-    this.#over = true;
+  /** Nest calls it again at each further `app.close()`. */
+  onApplicationShutdown(): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  async #end(): Promise<void> {
     this.#again?.stop();
     await this.#closing;
     const { client, disconnect = true, onClosed } = this.#options;
-    // Either gives back what was taken since.
-    await (disconnect ? client.$disconnect() : client.$locks.close());
-    await onClosed?.();
+    try {
+      // Either gives back what was taken since.
+      await (disconnect ? client.$disconnect() : client.$locks.close());
+    } finally {
+      await onClosed?.();
+    }
   }
 
   #closeAgainLater(): void {
-    if (this.#over) return;
+    if (this.#ended) return;
     this.#again = after(CLOSE_AGAIN, () => {
       const next = () => this.#closeAgainLater();
       this.#closing = this.#options.client.$locks.close().then(next, next);

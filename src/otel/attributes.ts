@@ -1,4 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
+import { FencedLockError } from '../base/errors.js';
 
 /** The attributes of this package. */
 export const GROUP = 'fenced_lock.group';
@@ -13,14 +14,31 @@ const ERROR_TYPE = 'error.type';
 /** What the group of a key is. */
 export type GroupOf = (key: string) => string;
 
-/** What went wrong, if something did: a code such as `LOCK_TIMEOUT` or `P2002`, else the name of the error's class. */
+/** OpenTelemetry's word for a value that is not told apart. */
+export const OTHER = '_OTHER';
+
+/** SQLSTATE, by its classes in PostgreSQL, or a code of Prisma. */
+const OF_THE_DATABASE =
+  /^(?:P\d{4}|(?:0[0-389ABFLPZ]|10|2[0-8BDF]|3[489BDF]|4[024]|5[34578]|72|F0|HV|P0|XX)[\dA-Z]{3})$/;
+
+/** What went wrong, if something did: a code such as `LOCK_TIMEOUT`, `P2002` or `40001`, else the name of the error's class. */
 export function errorType(error: unknown): Attributes {
-  return error === undefined ? {} : { [ERROR_TYPE]: nameOf(error) };
+  return error === undefined ? {} : { [ERROR_TYPE]: typeOf(error) };
 }
 
-function nameOf(error: unknown): string {
-  if (!(error instanceof Error)) return '_OTHER';
-  const { code } = error as { readonly code?: unknown };
-  // An application may put anything there, a row's id too.
-  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,39}$/.test(code) ? code : error.name;
+function typeOf(error: unknown): string {
+  const own = errorOfLock(error);
+  if (own) return own.code;
+  if (!(error instanceof Error)) return OTHER;
+  const { code, name } = error as { readonly code?: unknown; readonly name: unknown };
+  // An application may put anything into its own, a row's id too: there would be as many time series.
+  if (typeof code === 'string' && OF_THE_DATABASE.test(code)) return code;
+  return typeof name === 'string' && /^[A-Za-z]{1,60}$/.test(name) ? name : OTHER;
+}
+
+/** The error of this package, also where Prisma has put its own in its place. */
+export function errorOfLock(error: unknown): FencedLockError | undefined {
+  if (error instanceof FencedLockError) return error;
+  const { meta } = (error ?? {}) as { readonly meta?: { readonly fencedLock?: unknown } | null };
+  return meta?.fencedLock instanceof FencedLockError ? meta.fencedLock : undefined;
 }

@@ -1,4 +1,5 @@
 import { diag, type Meter, metrics as meters, type Tracer, trace } from '@opentelemetry/api';
+import { OTHER } from './attributes.js';
 import { recordMetrics } from './metrics.js';
 import { recordSpans } from './spans.js';
 
@@ -34,9 +35,6 @@ export function instrumentFencedLock(options: InstrumentOptions = {}): () => voi
   };
 }
 
-/** OpenTelemetry's word for a value that is not told apart. */
-const OTHER = '_OTHER';
-
 function beforeColon(key: string): string {
   const end = key.indexOf(':');
   // A key without one may be an id: there would be as many time series as there are keys.
@@ -47,7 +45,8 @@ function beforeColon(key: string): string {
 function checkedGroup(group: (key: string) => string): (key: string) => string {
   return (key) => {
     try {
-      return group(key);
+      const name: unknown = group(key);
+      return typeof name === 'string' ? name : OTHER;
     } catch (error) {
       diag.warn(`${NAME}: the function \`group\` threw: ${String(error)}`);
       return OTHER;

@@ -1,6 +1,6 @@
 import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import type { LockMessage, LockOutcome, TracedMessage } from '../base/messages.js';
-import { errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
+import { errorOfLock, errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
 import { onTraced } from './listen.js';
 
 /** The span of a call, in which those of its parts are. */
@@ -10,6 +10,7 @@ interface Whole {
 
 /** A span for each call, with one for its wait, each admission, run of the function and COMMIT. */
 export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): () => void {
+  const end = (span: Span, error: unknown, outcome?: LockOutcome) => endOf(span, error, withKeys, outcome);
   const wholes = new WeakMap<LockMessage, Whole>();
   /** `isActive`: whether what begins meanwhile is inside of it. */
   const part = (name: string, message: TracedMessage & { readonly call: LockMessage }, isActive: boolean): Span => {
@@ -58,7 +59,7 @@ export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): 
     }),
   ];
   return () => {
-    for (const end of ends) end();
+    for (const stop of ends) stop();
   };
 }
 
@@ -68,12 +69,20 @@ function activate(message: TracedMessage, inside: Context): void {
   message.around = (action) => context.with(inside, () => (around === undefined ? action() : around(action)));
 }
 
-function end(span: Span, error: unknown, outcome?: LockOutcome): void {
+function endOf(span: Span, error: unknown, withKeys: boolean, outcome?: LockOutcome): void {
   if (outcome !== undefined) span.setAttribute(OUTCOME, outcome);
   if (error !== undefined) {
     span.setAttributes(errorType(error));
-    span.recordException(error instanceof Error ? error : String(error));
-    span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
+    const shown = shownOf(error, withKeys);
+    span.recordException(shown);
+    span.setStatus({ code: SpanStatusCode.ERROR, message: typeof shown === 'string' ? shown : shown.message });
   }
   span.end();
+}
+
+/** The messages of this package name keys. */
+function shownOf(error: unknown, withKeys: boolean): string | { readonly name: string; readonly message: string } {
+  const own = withKeys ? undefined : errorOfLock(error);
+  if (own) return { name: own.name, message: own.code };
+  return error instanceof Error ? error : String(error);
 }

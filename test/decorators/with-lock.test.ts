@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { describe, expect, test } from 'vitest';
 import * as decorators from '../../src/decorators/index.js';
+import { toKeys } from '../../src/decorators/key.js';
 import { InvalidOptionError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -144,4 +145,8 @@ describe('a decorator that cannot be is refused when the class is defined:', () 
   ])('%s', (_, option, define) => {
     expect(define).toThrow(expect.objectContaining({ constructor: InvalidOptionError, option }));
   });
+});
+
+test.each([Number.NaN, Number.POSITIVE_INFINITY, undefined, null])('%s is refused in a template', (value) => {
+  expect(() => toKeys('stock:{0}')(undefined, [value])).toThrow(/\{0\} is no string, finite number or bigint/);
 });

@@ -66,8 +66,8 @@ declare module 'express' {
 /** Its reader's compiler resolves as bundlers do, without the endings of files. */
 const BUNDLED = 'docs/guides/nextjs.md';
 
-/** Its reader's compiler has the decorators of Nest. */
-const DECORATED = 'docs/guides/nestjs.md';
+/** Their reader's compiler has the decorators of Nest. */
+const DECORATED: readonly (string | undefined)[] = ['docs/guides/nestjs.md', 'docs/guides/once-per-interval.md'];
 
 /** Files that several programs have in common, parsed once; `bundled` ones are told apart. */
 const parsed = new Map<string, ts.SourceFile>();
@@ -92,7 +92,7 @@ function compile(text: string, file?: string): string[] {
     ...options,
     ...lax,
     ...(file === BUNDLED && bundled),
-    ...(file === DECORATED && decorated),
+    ...(DECORATED.includes(file) && decorated),
     paths,
   };
   const host = ts.createCompilerHost(withPaths);

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { HttpAdapterHost } from '@nestjs/core';
+import { firstValueFrom, type Observable } from 'rxjs';
 import { expect, test } from 'vitest';
 import * as errors from '../../src/index.js';
 import { FencedLockExceptionFilter } from '../../src/nest/index.js';
@@ -81,10 +82,17 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
     expect([sold.status, await sold.text()]).toEqual([200, '9']);
   });
 
-  test('goes through a filter that was made by hand, and on as it is where it is no request', async () => {
+  test('is the answer to a message of a microservice or of a WebSocket, and goes on as it is elsewhere', async () => {
     const { app } = await listening(shop, { lock: { client: shop.client().prisma } });
     const filter = new FencedLockExceptionFilter(app.get(HttpAdapterHost));
-    const host = { getType: () => 'rpc' } as never;
-    expect(() => filter.catch(held, host)).toThrow(held);
+    const sent: unknown[] = [];
+    const client = { emit: (...message: unknown[]) => sent.push(message) };
+    const hostOf = (type: string) =>
+      ({ getType: () => type, switchToWs: () => ({ getClient: () => client }) }) as never;
+    const answer = { status: 'error', code: 'LOCK_TIMEOUT', message: expect.not.stringContaining('secret') };
+    await expect(firstValueFrom(filter.catch(held, hostOf('rpc')) as Observable<never>)).rejects.toEqual(answer);
+    filter.catch(held, hostOf('ws'));
+    expect(sent).toEqual([['exception', answer]]);
+    expect(() => filter.catch(held, hostOf('graphql'))).toThrow(held);
   });
 });

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { type BeforeApplicationShutdown, Global, Module } from '@nestjs/common';
 import { expect, inject, test } from 'vitest';
+import { FencedLockModule } from '../../src/nest/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
@@ -113,4 +114,17 @@ describeWithShop('the end of an application of Nest', () => {
     expect((await shop.row(id))?.quantity).toBe(9);
     expect(await inRedis(key)).toEqual([]);
   }, 90_000);
+
+  test('comes once, however often the application is closed, and calls onClosed although disconnecting failed', async () => {
+    const steps: string[] = [];
+    const $disconnect = async () => {
+      steps.push('disconnect');
+      throw new Error('no connection');
+    };
+    const client = { $disconnect, $locks: { close: async () => {} } } as never;
+    const module = new FencedLockModule({ client, onClosed: () => steps.push('closed') });
+    await expect(module.onApplicationShutdown()).rejects.toThrow('no connection');
+    await expect(module.onApplicationShutdown()).rejects.toThrow('no connection');
+    expect(steps).toEqual(['disconnect', 'closed']);
+  });
 });

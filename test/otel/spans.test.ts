@@ -2,6 +2,7 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterAll, expect, test } from 'vitest';
 import { LockTimeoutError } from '../../src/index.js';
+import { errorType } from '../../src/otel/attributes.js';
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -145,5 +146,33 @@ describeWithShop('the spans of a lock', () => {
     const before = ended.length;
     await prisma.$withLock(key, () => {});
     expect(ended).toHaveLength(before);
+  });
+
+  test('without keyOnSpans the message of an error of a lock, which names the key, is not shown', async () => {
+    const { key } = await shop.product(1);
+    await using _handle = await shop.client().prisma.$lock(key);
+    const ended: ReadableSpan[] = [];
+    const end = instrumentFencedLock({ tracer: tracerTo(ended), meter: false, group: () => 7 as never });
+    await expect(shop.client().prisma.$withLock(key, () => {}, { waitTime: 20 })).rejects.toThrow(LockTimeoutError);
+    end();
+    // The group is no string.
+    const root = ended.find(({ name }) => name === 'lock _OTHER');
+    expect(root?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'LOCK_TIMEOUT' });
+    expect(root?.events).toHaveLength(1);
+    expect(JSON.stringify(ended.map(({ status, events }) => [status, events]))).not.toContain(key);
+  });
+
+  test('the work ends with the call where the function hangs past its timeout', async () => {
+    const { key } = await shop.product(1);
+    const hangs = shop.client().prisma.$withLock(key, () => new Promise(() => {}), { timeout: 200 });
+    await expect(hangs).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect(telemetry.trace(of(key)).one('work').attributes['error.type']).toBe('TRANSACTION_ABORTED');
+  });
+
+  test('the type of an error is one of few', () => {
+    const withCode = (code: string) => Object.assign(new RangeError('x'), { code });
+    const types = ['P2002', '40001', 'ORDER_4711', 'ABCDE'].map((code) => errorType(withCode(code))['error.type']);
+    expect(types).toEqual(['P2002', '40001', 'RangeError', 'RangeError']);
+    expect(errorType(Object.assign(new Error('x'), { name: 'order 4711' }))['error.type']).toBe('_OTHER');
   });
 });

@@ -12,7 +12,7 @@ const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
 /** Each subpath, and the peers that it cannot be imported without. */
 const SUBPATHS: Record<string, readonly string[]> = {
   decorators: [],
-  nest: ['@nestjs/common', '@nestjs/core'],
+  nest: ['@nestjs/common', '@nestjs/core', 'rxjs'],
   'nest-cls': [],
 };
 

@@ -1,6 +1,6 @@
-import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
+import { InsideTransactionError, InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
 import type { FencedLockEvent } from '../../base/events.js';
-import { findJoinable } from '../../base/held-keys.js';
+import { findJoinable, heldKey, holds } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
 import { CallHooks, RunningHooks } from '../../call/hooks.js';
 import { JoinableTransaction } from '../../call/joinable.js';
@@ -99,6 +99,9 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   readonly #script = new Script();
   readonly #runs = new Runs();
   readonly #handles = new Set<FakeHandle>();
+  readonly #working = new Set<Promise<unknown>>();
+  /** Each turns one away who waits. */
+  readonly #waiting = new Set<() => void>();
   readonly #tokens = new Map<string, { token: bigint; turns: bigint; admittedAt: Date }>();
   #token = 0n;
 
@@ -163,12 +166,34 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       $locks: {
         inspect: async (key: unknown) => locks.#inspect(checkKey(key)),
         list: async () => locks.#turns.keys.map((key) => locks.#inspect(key)),
-        forceRelease: async (key: unknown) => locks.lose(checkKey(key)),
-        close: async () => void (await Promise.all([...locks.#handles].map((handle) => handle.release()))),
+        history: async (key: unknown) => {
+          const { turns } = locks.#inspect(checkKey(key));
+          return { key, turns, recorded: false, last: [] };
+        },
+        forceRelease: async (key: unknown) => {
+          const checked = checkKey(key);
+          refuseInside('$locks.forceRelease', holds(checked) ? checked : undefined);
+          return locks.lose(checked);
+        },
+        close: async () => {
+          refuseInside('$locks.close', heldKey());
+          await locks.#close();
+        },
       },
       $connect: async () => {},
-      $disconnect: async () => void (await Promise.all([...locks.#handles].map((handle) => handle.release()))),
+      $disconnect: async () => {
+        refuseInside('$disconnect', heldKey());
+        await locks.#close();
+      },
     };
+  }
+
+  /** Who waits is turned away, handles are given back, and work that runs ends. */
+  async #close(): Promise<void> {
+    for (const turnAway of [...this.#waiting]) turnAway();
+    await Promise.all([...this.#handles].map((handle) => handle.close()));
+    while (this.#working.size > 0) await Promise.allSettled(this.#working);
+    await this.#running.idle();
   }
 
   async #withLock<R>(
@@ -191,7 +216,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     begun();
     const hooks = this.#hooksOf(keys, options);
     const token = () => this.#admit(keys);
-    const request = { joinedBy: this.prisma, client: this.#base, turn, plan, options, record, hooks, token };
+    const of = { owner: this.prisma, joins: true, client: this.#base };
+    const request = { ...of, turn, plan, options, record, hooks, token };
     const transaction = async () => {
       try {
         const value = await fakeTransaction(request, work);
@@ -201,7 +227,11 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
         turn.release();
       }
     };
-    return await hooks.follow(transaction());
+    const working = transaction();
+    this.#working.add(working);
+    const over = () => this.#working.delete(working);
+    working.then(over, over);
+    return await hooks.follow(working);
   }
 
   async #tryWithLock<R>(
@@ -228,13 +258,14 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   async #oncePer<R>(key: string, interval: unknown, work: Work<object, R>, given: OnceOptions): Promise<OnceResult<R>> {
     checkWork(work);
     const { schedule, rest } = resolveSchedule(interval, given);
+    const { leaseTime, nested } = resolveLockOptions(rest, this.#defaults);
+    findJoinable([key], nested, () => false);
     const due = this.#runs.due(key, schedule);
     if (due !== undefined) return notNow(due, false);
     const begunAt = Date.now();
     const committed = () => this.#runs.mark(key, begunAt, schedule);
     const result = await this.#tryWithLock('$oncePer', key, work, { ...rest, reentry: 'throw' }, committed);
     if (result.acquired) return { ran: true, value: result.value };
-    const { leaseTime } = resolveLockOptions(rest, this.#defaults);
     return notNow(Math.min(nextInterval(begunAt, schedule), begunAt + leaseTime), true);
   }
 
@@ -274,7 +305,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
         const plan = this.#script.take(turn.keys, 'work');
         const own = this.#record('$transaction', turn.keys);
         const hooks = this.#hooksOf(turn.keys, of);
-        const request = { client: this.#base, turn, plan, options: of, record: own, hooks, token: () => token };
+        const whose = { owner: this.prisma, joins: false, client: this.#base };
+        const request = { ...whose, turn, plan, options: of, record: own, hooks, token: () => token };
         const transaction = fakeTransaction(request, work);
         return { transaction, result: hooks.follow(transaction) };
       },
@@ -294,7 +326,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     try {
       if (plan?.instead) throw plan.instead(record.keys[0] as string);
       const { waitTime, signal } = options;
-      return await this.#turns.take(record.keys, { waitTime, signal, onWait: (key) => record.waitedFor.push(key) });
+      const onWait = (key: string) => void record.waitedFor.push(key);
+      return await this.#turns.take(record.keys, { waitTime, signal, onWait, waiting: this.#waiting });
     } catch (error) {
       record.end('not acquired', error);
       throw error;
@@ -329,4 +362,10 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const waiting = this.#turns.waiting(key);
     return { key, holder: id, expiresIn, waiting, token, turns, admittedAt, transaction: undefined };
   }
+}
+
+function refuseInside(method: string, key: string | undefined): void {
+  if (key === undefined) return;
+  const what = 'was called inside the function of a lock, and would wait for its end. Call it outside.';
+  throw new InsideTransactionError(`\`${method}\` ${what}`, { key });
 }

@@ -70,6 +70,12 @@ export class FakeHandle implements LockHandle<object> {
     return holds(this.key) ? Promise.resolve() : this.#released;
   }
 
+  /** The client is closed: the work under the lock learns of it. */
+  close(): Promise<void> {
+    this.turn.lost.abort(new ClosedError('The client was closed, and this lock was given back.', { key: this.key }));
+    return this.release();
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.release();
   }

@@ -17,6 +17,8 @@ export interface Plan {
   readonly lost?: { readonly after: number; readonly reason: LossReason };
   /** The first write behind so many operations is refused. */
   readonly refused?: { readonly after: number; readonly error: (key: string, token: bigint) => unknown };
+  /** The function runs, and is rolled back by this; `retries` counts. */
+  readonly conflict?: Error;
   /** In place of COMMIT's answer. */
   readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
 }
@@ -41,11 +43,19 @@ export interface Next {
   hasUnknownOutcome(): void;
   /** Postgres rolls back at COMMIT: TransactionAbortedError. */
   isRolledBack(why?: string): void;
+  /** Postgres rolls back because of a concurrent transaction (SQLSTATE 40001): runs again as `retries` says, then rejects. */
+  conflicts(): void;
   /** Any other error instead of the lock, such as one of your own. */
   rejects(error: unknown): void;
 }
 
 const SCRIPTED = new Error('The script of fakeLocks says so.');
+
+/** As Prisma reports it. */
+function conflict(): Error {
+  const message = 'Transaction failed due to a write conflict or a deadlock. Please retry your transaction';
+  return Object.assign(new Error(message), { name: 'PrismaClientKnownRequestError', code: 'P2034' });
+}
 
 /** What shall happen, in order. */
 export class Script {
@@ -61,6 +71,7 @@ export class Script {
       isLost: ({ after = Number.POSITIVE_INFINITY, reason = 'gone' } = {}) => add({ lost: { after, reason } }),
       isStale: ({ after = 0, reason = 'superseded', model = 'Model' } = {}) =>
         add({ refused: { after, error: (of, token) => new StaleTokenError(of, token, model, { reason }) } }),
+      conflicts: () => add({ conflict: conflict() }),
       hasUnknownOutcome: () =>
         add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),
       isRolledBack: (why = SCRIPTED.message) =>

@@ -50,12 +50,16 @@ export class Statements extends Unsent {
   }
 
   #model(model: object): object {
-    return new Proxy(model, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name);
+    // A target of its own: the engine compares the value with the target's own property, which a frozen mock cannot change.
+    return new Proxy(typeof model === 'function' ? () => {} : {}, {
+      get: (_, name) => {
+        const value: unknown = Reflect.get(model, name);
         const isOperation = typeof name === 'string' && typeof value === 'function' && name !== 'then';
-        return isOperation ? this.#operation(name, value as Method, target) : value;
+        return isOperation ? this.#operation(name, value as Method, model) : value;
       },
+      apply: (_, self, args) => Reflect.apply(model as Method, self, args),
+      has: (_, name) => Reflect.has(model, name),
+      set: (_, name, value) => Reflect.set(model, name, value),
     });
   }
 

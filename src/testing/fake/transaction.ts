@@ -14,8 +14,10 @@ import type { FakeTurn } from './turns.js';
 
 /** A transaction that a call, or a handle, wants. */
 export interface FakeRequest {
-  /** What an inner call of the same keys has to be of to join it; nothing joins a handle. */
-  readonly joinedBy?: object;
+  /** The client that the lock was taken on, as `currentTx` is given it. */
+  readonly owner: object;
+  /** Whether an inner call of the same keys may join it; nothing joins a handle. */
+  readonly joins: boolean;
   /** What the function works on. */
   readonly client: object;
   readonly turn: FakeTurn;
@@ -34,7 +36,7 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
     try {
       return await runOnce({ ...request, plan }, work);
     } catch (error) {
-      const isConflict = error instanceof StaleTokenError && error.reason === 'other-key';
+      const isConflict = plan?.conflict === error || (error instanceof StaleTokenError && error.reason === 'other-key');
       if (!isConflict || run >= request.options.retries) throw error;
       plan = undefined;
     }
@@ -42,7 +44,7 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
 }
 
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
-  const { client, turn, plan, options, record, hooks, joinedBy } = request;
+  const { owner, joins, client, turn, plan, options, record, hooks } = request;
   const { signal, timeout } = options;
   const [key, token] = [turn.keys[0] as string, request.token()];
   record.begin(token);
@@ -58,11 +60,11 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
   hooks.begin(lock);
-  const own = joinedBy && new JoinableTransaction(joinedBy, tx, lock, abort, options);
+  const own = joins ? new JoinableTransaction(owner, tx, lock, abort, options) : undefined;
   try {
     abort.throwIfAborted();
     const value = await abort.race(
-      holding(turn.keys, own, { client, tx, lock }, () => work(tx, lock)).finally(() => lock.end()),
+      holding(turn.keys, own, { client: owner, tx, lock }, () => work(tx, lock)).finally(() => lock.end()),
     );
     own?.check();
     if (plan?.lost) lose(plan.lost.reason);
@@ -70,6 +72,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     if (statements.refusal) throw statements.refusal.error;
     // It wrote nothing that could have been refused.
     if (plan?.refused) throw plan.refused.error(key, token);
+    if (plan?.conflict) throw plan.conflict;
     if (plan?.atCommit) throw plan.atCommit.error(key);
     record.end('committed');
     hooks.settle({ type: 'committed' });

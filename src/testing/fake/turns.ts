@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
-import { LockLostError, LockTimeoutError } from '../../base/errors.js';
+import { ClosedError, LockLostError, LockTimeoutError } from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import { startTimer } from './timer.js';
 
@@ -10,6 +10,8 @@ export interface Wait {
   readonly signal: AbortSignal | undefined;
   /** Told of each key that somebody else has. */
   onWait(key: string): void;
+  /** Has, while the caller waits, what turns it away. */
+  readonly waiting?: Set<() => void>;
 }
 
 /** What one caller has. */
@@ -53,12 +55,18 @@ export class Turns {
    *
    * @throws LockTimeoutError, or the signal's reason.
    */
-  async take(keys: readonly string[], { waitTime, signal, onWait }: Wait): Promise<FakeTurn> {
+  async take(keys: readonly string[], { waitTime, signal, onWait, waiting }: Wait): Promise<FakeTurn> {
     signal?.throwIfAborted();
     const turn = new FakeTurn(this, keys);
     const end = new LazyAbort();
     const aborted = { handleEvent: () => end.abort(signal?.reason) };
     let stop: (() => void) | undefined;
+    const turnAway = () =>
+      end.abort(
+        new ClosedError('The client was closed, so this call no longer waits for the lock. Nothing was done.', {
+          key: keys[0],
+        }),
+      );
     try {
       for (const key of keys) {
         if (this.#takeFree(key, turn)) continue;
@@ -67,6 +75,7 @@ export class Turns {
         if (waitTime === 0) late();
         if (stop === undefined) onAbort(signal, aborted);
         stop ??= startTimer(waitTime, late);
+        waiting?.add(turnAway);
         await this.#wait(key, turn, end);
       }
       return turn;
@@ -75,6 +84,7 @@ export class Turns {
       throw error;
     } finally {
       stop?.();
+      waiting?.delete(turnAway);
       offAbort(signal, aborted);
     }
   }

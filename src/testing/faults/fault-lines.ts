@@ -44,7 +44,6 @@ export async function faultLines(
   const frozen = new Map<ChildProcess, () => void>();
   const thaw = (child: ChildProcess) => {
     frozen.get(child)?.();
-    frozen.delete(child);
     child.kill('SIGCONT');
   };
   return {
@@ -54,7 +53,17 @@ export async function faultLines(
       if (child === undefined) for (const line of [postgres, redis]) line.silence();
       else {
         // It could not end by itself, if this process did.
-        if (child.pid !== undefined) frozen.set(child, guard({ pid: child.pid }).release);
+        if (!frozen.has(child) && child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+          const { release } = guard({ pid: child.pid });
+          const over = () => {
+            child.off('exit', over);
+            frozen.delete(child);
+            release();
+          };
+          frozen.set(child, over);
+          // Its pid may be another process's afterwards.
+          child.once('exit', over);
+        }
         child.kill('SIGSTOP');
       }
     },
@@ -75,7 +84,7 @@ export async function faultLines(
       else throw new InvalidOptionError('at', "must be 'commit', 'before commit' or 'now'.");
     },
     async close() {
-      for (const child of frozen.keys()) thaw(child);
+      for (const child of [...frozen.keys()]) thaw(child);
       await Promise.all([postgres.close(), redis.close()]);
     },
   };

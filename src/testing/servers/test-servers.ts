@@ -64,8 +64,8 @@ interface Shared {
 export async function testServers(options: TestServersOptions = {}): Promise<TestServers> {
   const known = process.env[SHARED];
   if (known !== undefined && known !== '') return await attach(JSON.parse(known) as Shared);
-  const { shared, stop } = await start(options);
-  return { ...(await attach(shared)), stop };
+  const { stop, servers } = await startAttached(options);
+  return { ...servers, stop };
 }
 
 /**
@@ -76,8 +76,7 @@ export async function testServers(options: TestServersOptions = {}): Promise<Tes
  * @throws as `testServers`.
  */
 export async function setUpTestServers(options: TestServersOptions = {}): Promise<() => Promise<void>> {
-  const { shared, stop } = await start(options);
-  const servers = await attach(shared);
+  const { shared, stop, servers } = await startAttached(options);
   const before = { ...process.env };
   Object.assign(process.env, {
     [SHARED]: JSON.stringify(shared),
@@ -91,6 +90,18 @@ export async function setUpTestServers(options: TestServersOptions = {}): Promis
     }
     await stop();
   };
+}
+
+async function startAttached(
+  options: TestServersOptions,
+): Promise<{ shared: Shared; stop: () => Promise<void>; servers: TestServers }> {
+  const { shared, stop } = await start(options);
+  try {
+    return { shared, stop, servers: await attach(shared) };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function start({

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { WithLock } from '../../../src/decorators/index.js';
 import * as errors from '../../../src/index.js';
 import { type AnyClient, type FakeLocks, fakeLocks } from '../../../src/testing/index.js';
 import { gate } from '../../support/shop.js';
@@ -424,4 +425,85 @@ test('is of the type that the test says', async () => {
   const locks = fakeLocks<Client>({ stock: { count: async () => 4 } });
   const count: number = await locks.prisma.stock.count();
   expect(count).toBe(4);
+});
+
+describe('code under a lock that is not given tx', () => {
+  test('finds it by the client, in the function of a call, in a handle and in a method with a decorator', async () => {
+    const { prisma } = fakeLocks();
+    await prisma.$withLock('stock:1', (tx, lock) => {
+      expect(errors.currentTx(prisma)).toBe(tx);
+      expect(errors.currentLock(prisma)).toBe(lock);
+    });
+    const handle = await prisma.$lock('stock:1');
+    await handle.$transaction((tx) => expect(errors.currentTx(prisma)).toBe(tx));
+    await handle.release();
+    async function sell(this: { prisma: AnyClient }) {
+      return errors.currentLock(this.prisma).key;
+    }
+    const decorate = WithLock('stock:2') as (method: object, context: object) => unknown;
+    const locked = decorate(sell, { kind: 'method', name: 'sell' }) as typeof sell;
+    expect(await locked.call({ prisma })).toBe('stock:2');
+  });
+});
+
+describe('the end of a fake client', () => {
+  test.each(['$locks.close', '$disconnect'])('%s turns waiters away, ends handles and awaits work', async (how) => {
+    const locks = fakeLocks();
+    const { prisma } = locks;
+    const [inside, goOn] = [gate(), gate()];
+    const works = prisma.$withLock('works', async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const elsewhere = await locks.hold('held');
+    const waits = codeOf(prisma.$withLock('held', () => {}));
+    await locks.waiting('held');
+    const handle = await prisma.$lock('handle');
+    let isClosed = false;
+    const closed = (how === '$disconnect' ? prisma['$disconnect']() : prisma['$locks'].close()).then(() => {
+      isClosed = true;
+    });
+    expect(await waits).toBe('CLOSED');
+    expect(handle.signal.reason).toMatchObject({ code: 'CLOSED' });
+    await new Promise(setImmediate);
+    expect(isClosed).toBe(false);
+    goOn.open();
+    await Promise.all([works, closed]);
+    elsewhere.release();
+    expect(await prisma.$withLock('handle', () => 'anew')).toBe('anew');
+  });
+
+  test('is refused inside a lock, and so is forceRelease of its key', async () => {
+    const { prisma } = fakeLocks();
+    await prisma.$withLock('stock:1', async () => {
+      expect(await codeOf(prisma['$locks'].close())).toBe('INSIDE_TRANSACTION');
+      expect(await codeOf(prisma['$disconnect']())).toBe('INSIDE_TRANSACTION');
+      expect(await codeOf(prisma['$locks'].forceRelease('stock:1'))).toBe('INSIDE_TRANSACTION');
+      expect(await prisma['$locks'].forceRelease('stock:2')).toBe(false);
+    });
+    expect(await prisma['$locks'].history('stock:1')).toEqual({ key: 'stock:1', turns: 1n, recorded: false, last: [] });
+  });
+});
+
+test('a conflict that the script has is retried as `retries` says', async () => {
+  const locks = fakeLocks();
+  let runs = 0;
+  locks.next().conflicts();
+  expect(await locks.prisma.$withLock('stock:1', () => ++runs, { retries: 1 })).toBe(2);
+  locks.next().conflicts();
+  expect(await codeOf(locks.prisma.$withLock('stock:1', () => ++runs, { retries: 0 }))).toBe('P2034');
+});
+
+test('a run of $oncePer that is done is refused inside a lock of its key', async () => {
+  const { prisma } = fakeLocks();
+  await prisma.$oncePer('report', 60_000, () => {});
+  await prisma.$withLock('report', async () => {
+    expect(await codeOf(prisma.$oncePer('report', 60_000, () => {}))).toBe('REENTRY');
+  });
+});
+
+test('a frozen mock of a model can be used', async () => {
+  const stock = Object.freeze({ find: async () => 1 });
+  expect(await fakeLocks({ stock }).prisma.$withLock('stock:1', (tx) => tx['stock'].find())).toBe(1);
 });

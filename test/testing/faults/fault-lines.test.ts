@@ -111,10 +111,15 @@ describeWithShop('lines that fail when a test says so', () => {
     const child = fork('-e', ['setInterval(() => {}, 1000)'], { execArgv: [] });
     closing.push(() => child.kill('SIGKILL'));
     const state = () => /^\d+ \(.*\) (\w)/.exec(readFileSync(`/proc/${child.pid}/stat`, 'utf8'))?.[1];
+    const listeners = child.listenerCount('exit');
     line.freezeHolder(child);
     await eventually('it stands still', async () => state() === 'T');
+    // Guarded once, until it goes on or ends.
+    line.freezeHolder(child);
+    expect(child.listenerCount('exit')).toBe(listeners + 1);
     line.thawHolder(child);
     await eventually('it goes on', async () => state() !== 'T');
+    expect(child.listenerCount('exit')).toBe(listeners);
   });
 
   test('connections break at once', async () => {
