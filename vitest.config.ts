@@ -7,10 +7,13 @@ const SLOW = '**/*.slow.test.ts';
 const FAULTS = 'test/faults/**';
 const INSTALL = 'test/install/**';
 
+/** Files about a process in which no lock is left: functions of other files may go on for ever after an abort. */
+const AT_REST = ['test/base/scope.test.ts', 'test/call/context-at-rest.test.ts'];
 /** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
 const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((file) => join('test', file))
-  .filter((file) => file.endsWith('.test.ts') && /\bvi\.(mock|hoisted)\(/.test(readFileSync(file, 'utf8')));
+  .filter((file) => file.endsWith('.test.ts') && /\bvi\.(mock|hoisted)\(/.test(readFileSync(file, 'utf8')))
+  .concat(AT_REST);
 
 const common = {
   // Real servers, processes that are frozen, leases that have to run out: seconds are normal.
