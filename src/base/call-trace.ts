@@ -12,7 +12,7 @@ interface Admitted {
   readonly xid: string;
 }
 
-/** What a call had: its keys' holders, and how it came by them. */
+/** The holders in whose names a call has its leases, and how it got each lease. */
 interface Leases {
   readonly holders: readonly string[];
   readonly via: readonly LockVia[];

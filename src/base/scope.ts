@@ -72,15 +72,15 @@ const shared = slots[SLOT];
 
 /** Runs `action` in a scope that ends when its promise settles. */
 export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Promise<R>): Promise<R> {
-  // `action` is the lock's function then, and ends with it.
+  // Such a scope is made for the lock's function itself, so it ends together with that function.
   const isOfFunction = inside.held !== undefined;
   const scope = new Scope(inside);
   shared.active++;
   const end = () => {
     const { held } = scope.inside;
     if (held !== undefined && !isOfFunction) {
-      // An aborted transaction ends before the lock's function does. What that function still calls is not outside of
-      // the lock: it must be refused, and not run without one.
+      // An aborted transaction ends before the lock's function does. That function stays inside the lock, so that its
+      // further calls are refused and do not run without a lock.
       scope.inside = { held };
       scope.whenLeft = end;
       return;

@@ -80,7 +80,7 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
 /** Takes over the lock of the handle that `state` was made from. That handle loses it. */
 export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: HandleState): Promise<LockHandle<Tx>> {
   if (call.trace === undefined && isTraced()) {
-    return await traced('$resumeLock', parts, call, (traced) => resume(parts, traced, state));
+    return await traced('$resumeLock', parts, call, (tracedCall) => resume(parts, tracedCall, state));
   }
   const { tokens, holders, leaseTime } = state;
   const { room } = parts;

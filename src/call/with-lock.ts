@@ -19,8 +19,8 @@ import { runUnderLeases } from './run-under-leases.js';
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
 
 /**
- * One call, from start to end: the lease, then the transaction that Postgres admits, then the release, then the hooks.
- * The lease keeps the others waiting in Redis; that no update is lost is decided by the admission alone.
+ * Runs one call: acquires the lease, runs the transaction that Postgres admits, releases the lease, runs the hooks. The
+ * lease keeps other callers waiting in Redis. Only the admission ensures that no update is lost.
  */
 export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
@@ -38,7 +38,7 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
 }
 
 function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
-  return traced(call.operation ?? '$withLock', parts, call, (traced) => withLock(parts, traced, work));
+  return traced(call.operation ?? '$withLock', parts, call, (tracedCall) => withLock(parts, tracedCall, work));
 }
 
 function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: LockRequest<Tx>): Promise<Turn> {
