@@ -86,7 +86,7 @@ module.exports = {
       '^src/cli/commands/',
       '^src/cli/',
       file('options/options'),
-      file('options/validate-arguments'),
+      file('options/validate-call'),
       file('database/sql'),
       '^src/base/',
       '^src/board/(board|node-listener|options)[.]ts$',

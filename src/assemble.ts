@@ -6,7 +6,6 @@ import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
 import { look } from './call/operators.js';
 import type { Parts } from './call/parts.js';
-import type { Database } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
 import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
 import { WaitingRoom } from './lease/queue/waiting-room.js';
@@ -19,7 +18,7 @@ import { fenceFactory } from './prisma/adapter.js';
 import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
-import { prismaDatabase } from './prisma/transactions.js';
+import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 import { Outage } from './transaction/outage.js';
@@ -41,7 +40,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit };
   const parts: Parts = { ...shared, outage: new Outage() };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
-  const databases = new WeakMap<PrismaInternals, Database<object>>();
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
     callers: () => room.waitingByKey(),
@@ -52,12 +50,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     parts,
     store,
     observed,
-    /** The port to the database for a client, which may have been extended further. */
-    databaseOf(outermost: PrismaInternals): Database<object> {
-      const database = databases.get(outermost) ?? prismaDatabase(outermost, rescue.query, concerned);
-      databases.set(outermost, database);
-      return database;
-    },
+    databaseOf: prismaDatabases(rescue.query, concerned),
     async close(): Promise<void> {
       const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
       await givenBack();

@@ -1,6 +1,6 @@
 import { Prisma } from '@prisma/client/extension';
 import { assemble } from './assemble.js';
-import { InsideTransactionError, InvalidOptionError } from './base/errors.js';
+import { InvalidOptionError } from './base/errors.js';
 import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
@@ -11,12 +11,20 @@ import { type OnceResult, oncePer } from './call/once-per.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, ResolvedOptions } from './options/options.js';
-import { checkKey, checkKeys, checkParts, checkState, checkWork } from './options/validate-arguments.js';
-import { resolveLockOptions, resolveOptions, resolveSchedule } from './options/validate-options.js';
-import { hasOneSession, isTransactionClient } from './prisma/client.js';
+import {
+  checkKey,
+  checkKeys,
+  checkParts,
+  checkState,
+  checkWork,
+  resolveLockOptions,
+  resolveSchedule,
+} from './options/validate-call.js';
+import { resolveOptions } from './options/validate-options.js';
+import { hasOneSession } from './prisma/client.js';
+import { refuseInsideLock, refuseInsideTransaction, refuseTransactionClient } from './prisma/inside-transaction.js';
 import type { AdapterFactory, PrismaInternals } from './prisma/internals.js';
 import { detectOutsideWrites } from './prisma/outside.js';
-import { isInsideTransaction } from './prisma/plain-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 
 /**
@@ -72,11 +80,9 @@ function extensionOf(resolved: ResolvedOptions) {
       if (outermost === undefined) {
         throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
       }
-      refuseInside(outermost, method, keys[0]);
+      refuseTransactionClient(outermost, method, keys[0]);
       const options = resolveLockOptions(given, resolved.defaults);
-      if (options.nested === 'throw' && heldKey() === undefined && isInsideTransaction()) {
-        throw insideTransaction(method, 'inside the function of a `$transaction`', keys[0]);
-      }
+      if (options.nested === 'throw' && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);
       // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
       // only cost time.
       const database = databaseOf(outermost === own ? base : outermost);
@@ -199,12 +205,12 @@ function extensionOf(resolved: ResolvedOptions) {
            */
           async forceRelease(key: string): Promise<boolean> {
             const checked = checkKey(key);
-            refuseInside(undefined, '$locks.forceRelease', holds(checked) ? checked : undefined);
+            refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
             return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
           async close(): Promise<void> {
-            refuseInside(undefined, '$locks.close', heldKey());
+            refuseInsideLock('$locks.close', heldKey());
             await close();
           },
           /**
@@ -218,7 +224,7 @@ function extensionOf(resolved: ResolvedOptions) {
 
         /** Closes the locks as `$locks.close()` does, then the client. */
         async $disconnect(): Promise<void> {
-          refuseInside(undefined, '$disconnect', heldKey());
+          refuseInsideLock('$disconnect', heldKey());
           await close();
           await base.$disconnect();
         },
@@ -239,24 +245,4 @@ function promised<R>(call: () => Promise<R>): Promise<R> {
   } catch (error) {
     return Promise.reject(error);
   }
-}
-
-/** @throws InsideTransactionError if the method would leave the transaction that it is called in. */
-function refuseInside(client: PrismaInternals | undefined, method: string, key: string | undefined): void {
-  if (client === undefined ? key === undefined : !isTransactionClient(client)) return;
-  if (client !== undefined) throw insideTransaction(method, 'on the client of a transaction', key);
-  throw new InsideTransactionError(
-    `\`${method}\` was called inside the function of a lock, and would wait for its end. Call it outside.`,
-    {
-      key,
-    },
-  );
-}
-
-function insideTransaction(method: string, where: string, key: string | undefined): InsideTransactionError {
-  return new InsideTransactionError(
-    `\`${method}\` was called ${where}, which would wait for the lock while it holds a connection and rows. Call it on ` +
-      'the base client, outside of any transaction, and use the `tx` of its function.',
-    { key },
-  );
 }

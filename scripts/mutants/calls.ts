@@ -10,7 +10,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hint: where others wait for a connection',
-    file: 'src/connection/ticket.ts',
+    file: 'src/connection/pool.ts',
     change: [['if (!this.#evenIfWanted && pool.waitingCount > 0)', 'if (false)']],
     tests: ['test/call/hint'],
     why: 'Who waits for a key must not starve who waits for none.',
@@ -100,14 +100,14 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'keys in the order of UTF-16',
-    file: 'src/options/validate-arguments.ts',
+    file: 'src/options/validate-call.ts',
     change: [['.sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))', '.sort()']],
     tests: ['test/call/several-keys'],
     why: 'All who want the same keys take them in one order.',
   },
   {
     name: 'keys in the order of the call',
-    file: 'src/options/validate-arguments.ts',
+    file: 'src/options/validate-call.ts',
     change: [['.sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))', '']],
     tests: ['test/call/several-keys'],
     why: 'Two would wait for each other.',

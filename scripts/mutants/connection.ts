@@ -2,10 +2,10 @@ import type { Mutant } from './mutant.js';
 
 const adapter = 'src/prisma/adapter.ts';
 const connection = 'src/connection/pg-connection.ts';
-const line = 'src/connection/pooled-connection.ts';
+const line = 'src/connection/pool.ts';
 const other = 'src/connection/adapter-connection.ts';
-const messages = 'src/connection/messages.ts';
-const prepared = 'src/connection/prepared.ts';
+const messages = 'src/connection/flight.ts';
+const prepared = 'src/connection/flight.ts';
 const scope = 'src/base/scope.ts';
 const tx = 'src/prisma/tx.ts';
 
@@ -100,7 +100,7 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'what the work connects is the lock’s, too',
-    file: 'src/connection/ticket.ts',
+    file: 'src/connection/pool.ts',
     change: [['return !this.#used && !this.#closed;', 'return true;']],
     tests: ['test/connection/factories'],
     only: 'stay their own',
@@ -117,7 +117,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'who began before the class was fenced is refused',
     file: 'src/prisma/transactions.ts',
-    change: [['if (fencedClasses() > fencedBefore)', 'if (fencedClasses() < fencedBefore)']],
+    change: [['if (fencedClasses.count > fencedBefore)', 'if (fencedClasses.count < fencedBefore)']],
     tests: ['test/connection/factories'],
     only: 'for all who call at once',
     why: 'The first calls of a client that had connected would fail.',

@@ -1,6 +1,6 @@
 import { ClosedError, type FencedLockError } from '../base/errors.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import { checkHook } from '../options/validate-arguments.js';
+import { checkHook } from '../options/validate-call.js';
 import type { Outcome } from '../transaction/call.js';
 
 /** The lock, as the caller's function gets it. */

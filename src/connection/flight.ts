@@ -1,6 +1,5 @@
 import { Reply } from '../base/reply.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
-import { FLUSH, messagesOf, type Parsing, SYNC } from './messages.js';
 
 /** The part of pg's connection that a flight writes to. */
 interface Wire {
@@ -12,11 +11,8 @@ export type QueryClass = new (config: { text: string }) => object;
 
 /** What a flight needs of the connection that it is sent on. */
 export interface FlightContext {
-  parsingOf(statement: Statement): Parsing;
-  /** Called when a statement that was sent under its name has been answered. */
-  markPrepared(name: string): void;
-  /** Converts the error of a statement that was sent under its name. */
-  errorOf(error: unknown): unknown;
+  readonly client: object;
+  readonly prepared: Prepared;
   /** Called when the server is ready for the next query, or when a statement has failed. */
   onEnd(failed: boolean): void;
 }
@@ -65,7 +61,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     submit({ stream }: Wire): null {
       const buffers: Buffer[] = [];
       this.#statements.forEach((statement, index) => {
-        const parsing = this.#context.parsingOf(statement);
+        const parsing = this.#context.prepared.parsingOf(this.#context.client, statement);
         this.#named.push(parsing !== 'unnamed');
         buffers.push(messagesOf(statement, parsing));
         // A Flush makes the server send this answer before the next statement runs, which may wait.
@@ -87,7 +83,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     handleCommandComplete({ text }: { readonly text: string }): void {
       const at = this.#at++;
       const name = this.#statements[at]?.name;
-      if (name !== undefined && this.#named[at]) this.#context.markPrepared(name);
+      if (name !== undefined && this.#named[at]) this.#context.prepared.markPrepared(this.#context.client, name);
       const rows = this.#rows;
       this.#rows = [];
       this.replies[at]?.resolve({ rows, tag: text });
@@ -109,9 +105,116 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       const at = this.#at;
       this.#at = this.replies.length;
       const [failed, ...skipped] = this.replies.slice(at);
-      failed?.reject(this.#named[at] ? this.#context.errorOf(error) : error);
+      failed?.reject(this.#named[at] ? this.#context.prepared.errorOf(error) : error);
       for (const reply of skipped) reply.reject(new NotRun('a statement before it failed', { cause: error }));
       this.#end(true);
     }
   };
+}
+
+/**
+ * How a statement is sent. `unnamed`: parsed each time. `named`: parsed under its name, for later use. `known`: by the
+ * name, without parsing.
+ */
+export type Parsing = 'unnamed' | 'named' | 'known';
+
+/** SQLSTATEs: no such prepared statement; a prepared statement of that name exists. */
+const LOST: ReadonlySet<unknown> = new Set(['26000', '42P05']);
+
+/**
+ * Remembers which connections of a pool have prepared which statement, so that the server need not parse it again. A
+ * pooler in transaction mode changes the server connection between transactions, so a name may be unknown there. After
+ * the first such error, the pool's statements are sent unnamed.
+ */
+export class Prepared {
+  readonly #names = new WeakMap<object, Set<string>>();
+  #isOff = false;
+
+  parsingOf(client: object, { name }: Statement): Parsing {
+    if (name === undefined || this.#isOff) return 'unnamed';
+    return this.#names.get(client)?.has(name) ? 'known' : 'named';
+  }
+
+  /** Called when a statement that was sent under its name has been answered. */
+  markPrepared(client: object, name: string): void {
+    let names = this.#names.get(client);
+    if (names === undefined) {
+      names = new Set();
+      this.#names.set(client, names);
+    }
+    names.add(name);
+  }
+
+  /**
+   * Converts the error of a statement that was sent under its name. If the name was the cause, the statement can be
+   * sent again.
+   */
+  errorOf(error: unknown): unknown {
+    if (!LOST.has((error as { code?: unknown }).code)) return error;
+    this.#isOff = true;
+    return new NotRun('the server did not know the statement by its name');
+  }
+}
+
+// The messages of the extended query protocol: all those of a flight are in one buffer, because each write to a socket
+// costs a system call. https://www.postgresql.org/docs/current/protocol-message-formats.html
+
+export const FLUSH = message('H', Buffer.alloc(0));
+export const SYNC = message('S', Buffer.alloc(0));
+
+const NO_NUMBERS = int16(0);
+const NONE = Buffer.alloc(0);
+/** Executes the unnamed portal without a row limit. */
+const EXECUTE = message('E', Buffer.concat([text(''), int32(0)]));
+
+/** The messages of statements without values, which never change. */
+const known = new Map<string, Buffer>();
+
+/** Parse, Bind and Execute. Values and results are in text format. */
+export function messagesOf(statement: Statement, parsing: Parsing): Buffer {
+  if (statement.values.length > 0) return encode(statement, parsing);
+  let messages = known.get(statement.text);
+  if (messages === undefined) {
+    messages = encode(statement, 'unnamed');
+    known.set(statement.text, messages);
+  }
+  return messages;
+}
+
+function encode({ text: sql, name = '', values }: Statement, parsing: Parsing): Buffer {
+  const called = text(parsing === 'unnamed' ? '' : name);
+  const parse = parsing === 'known' ? NONE : message('P', Buffer.concat([called, text(sql), NO_NUMBERS]));
+  // Parse fails if the name is in use, as it is after a lost answer. Close never fails.
+  const close = parsing === 'named' ? message('C', Buffer.concat([Buffer.from('S'), called])) : NONE;
+  const parts = [text(''), called, NO_NUMBERS, int16(values.length)];
+  for (const value of values) {
+    if (value === null) parts.push(int32(-1));
+    else {
+      const bytes = Buffer.from(value);
+      parts.push(int32(bytes.length), bytes);
+    }
+  }
+  parts.push(NO_NUMBERS);
+  return Buffer.concat([close, parse, message('B', Buffer.concat(parts)), EXECUTE]);
+}
+
+/** Type, length (including its own four bytes), content. */
+function message(type: string, content: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(type), int32(content.length + 4), content]);
+}
+
+function text(value: string): Buffer {
+  return Buffer.from(`${value}\0`);
+}
+
+function int16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeInt16BE(value);
+  return bytes;
+}
+
+function int32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeInt32BE(value);
+  return bytes;
 }

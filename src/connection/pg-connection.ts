@@ -9,7 +9,41 @@ import {
   type Statement,
   type StatementResult,
 } from '../database/database.js';
-import type { PgClient, PgResult, PooledConnection } from './pooled-connection.js';
+
+/** A client of pg that was taken from its pool. */
+export interface PgClient {
+  query(query: unknown): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  release(error?: Error | boolean): void;
+  /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.23 and later. */
+  getTransactionStatus?(): string | null;
+}
+
+/** The result of a query of pg. */
+export interface PgResult {
+  readonly command: string;
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** A connection that was taken from the pool, as the transactions that follow each other on it use it. */
+export interface BorrowedConnection {
+  readonly client: PgClient;
+  /** Whether somebody waits for a connection of the pool. */
+  readonly isWaitedFor: boolean;
+  /** pg's transaction status, if it is known. */
+  readonly status: string | null | undefined;
+  /** `undefined` while a flight has no complete answer: the status is still that of before. */
+  readonly settledStatus: string | null | undefined;
+  /** Sends the statements in one write. */
+  sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
+  /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
+  send(config: Record<string, unknown>): Promise<PgResult>;
+  rollback(): Promise<void>;
+  /** Returns it to the pool when everything in flight is answered. Closes it instead if it is not usable. */
+  returnToPool(): void;
+  destroy(): void;
+}
 
 const LEVELS: Readonly<Record<string, string>> = {
   ReadUncommitted: 'READ UNCOMMITTED',
@@ -33,15 +67,15 @@ export class PgConnection implements Connection {
   readonly isBehind: boolean;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
-  #pooled: PooledConnection | undefined;
+  #pooled: BorrowedConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
-  #passedOn: PooledConnection | undefined;
+  #passedOn: BorrowedConnection | undefined;
   #answers: Answers = [];
 
   /**
    * @param begun the replies to BEGIN and the admission, if they were sent with the COMMIT of the previous transaction.
    */
-  constructor(line: PooledConnection, begun: Answers = []) {
+  constructor(line: BorrowedConnection, begun: Answers = []) {
     this.#pooled = line;
     this.#answers = begun;
     this.isBehind = begun.length > 0;
@@ -121,7 +155,7 @@ export class PgConnection implements Connection {
   }
 
   #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
-    let line: PooledConnection;
+    let line: BorrowedConnection;
     try {
       line = this.#connection();
       conductor.enter(text);
@@ -141,7 +175,7 @@ export class PgConnection implements Connection {
     );
   }
 
-  #connection(): PooledConnection {
+  #connection(): BorrowedConnection {
     if (this.#pooled === undefined) throw new NotRun('the connection of the lock has been closed');
     return this.#pooled;
   }

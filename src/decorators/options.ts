@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '../base/errors.js';
 import type { LockOptions, TryLockOptions } from '../index.js';
-import { BUILT_IN, resolveLockOptions } from '../options/validate-options.js';
+import { BUILT_IN } from '../options/options.js';
+import { resolveLockOptions } from '../options/validate-call.js';
 
 /** A Prisma client that is extended by fencedLock, as far as a decorator uses it. */
 export interface LockingClient {

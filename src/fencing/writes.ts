@@ -38,16 +38,15 @@ const WRITES: Readonly<Record<string, (write: ConditionalWrite) => Promise<unkno
   upsert,
 };
 
-export function isWrite(name: string): boolean {
-  return Object.hasOwn(WRITES, name);
-}
+/** The operations that write a model. */
+export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(WRITES));
 
 /** Sends a write so that no row of a fenced model gets an older fence. @throws StaleTokenError */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
   const { model, name } = operation;
   const args = (operation.args ?? {}) as Args;
   for (const data of [args['data'], args['create'], args['update']]) refuseNested(model, data, fence);
-  const send = needsCondition(model, fence) && isWrite(name) ? WRITES[name] : undefined;
+  const send = needsCondition(model, fence) && WRITE_NAMES.has(name) ? WRITES[name] : undefined;
   return send === undefined ? operation.send(operation.args) : send({ operation, model, args, fence });
 }
 

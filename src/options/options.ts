@@ -216,3 +216,18 @@ export const DEFAULTS = {
   retries: 0,
   hookErrors: 'event',
 } as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;
+
+/** The options of a call where neither `defaults` nor the call gives one. */
+export const BUILT_IN: ResolvedLockOptions = {
+  waitTime: DEFAULTS.waitTime,
+  leaseTime: DEFAULTS.leaseTime,
+  renew: DEFAULTS.renew,
+  timeout: DEFAULTS.timeout,
+  reentry: DEFAULTS.reentry,
+  nested: DEFAULTS.nested,
+  retries: DEFAULTS.retries,
+  hookErrors: DEFAULTS.hookErrors,
+  signal: undefined,
+  isolationLevel: undefined,
+  maxWait: undefined,
+};

@@ -1,29 +1,13 @@
-import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { MemoryStore } from '../lease/stores/memory.js';
-import {
-  DEFAULTS,
-  type FencedLockOptions,
-  type LockOptions,
-  type OnceOptions,
-  type RedisLike,
-  type ResolvedLockOptions,
-  type ResolvedOptions,
-  type Schedule,
-  type TransactionOptions,
-} from './options.js';
+import { BUILT_IN, DEFAULTS, type FencedLockOptions, type RedisLike, type ResolvedOptions } from './options.js';
 import { processName } from './process-name.js';
+import { checkNames, choice, count, resolveLockOptions, time } from './validate-call.js';
 
-/** The shortest lease that a renewal at a third of its time can keep over a network; milliseconds. */
-const SHORTEST_LEASE = 100;
-/** A shorter one is over before its callers have been answered. */
-const SHORTEST_INTERVAL = 100;
-const MOST_RETRIES = 100;
 const MOST_HANDOVERS = 1_000_000;
 /** A process that is first in the queue and looks less often than this would delay all others; milliseconds. */
 const LONGEST_POLL = 2_000;
 const SHORTEST_POLL = 10;
-const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
 
 const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'redis',
@@ -42,37 +26,6 @@ const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'defaults',
   'onEvent',
 ];
-const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
-  'waitTime',
-  'leaseTime',
-  'renew',
-  'timeout',
-  'signal',
-  'reentry',
-  'nested',
-  'retries',
-  'hookErrors',
-  'isolationLevel',
-  'maxWait',
-];
-
-const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
-  'waitTime',
-  'timeout',
-  'signal',
-  'nested',
-  'retries',
-  'hookErrors',
-  'isolationLevel',
-  'maxWait',
-];
-
-const ONCE_OPTION_NAMES: readonly (keyof OnceOptions)[] = [
-  'atLeast',
-  'offset',
-  ...LOCK_OPTION_NAMES.filter((name) => name !== 'waitTime' && name !== 'reentry'),
-];
-
 /** Checks the options of the extension. @throws InvalidOptionError */
 export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   checkNames('options', options, OPTION_NAMES);
@@ -116,64 +69,6 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
     onEvent,
   };
 }
-
-/** Checks the options of a handle's transaction. @throws InvalidOptionError */
-export function resolveTransactionOptions(
-  options: TransactionOptions,
-  defaults: ResolvedLockOptions,
-): ResolvedLockOptions {
-  checkNames('options', options, TRANSACTION_OPTION_NAMES);
-  return resolveLockOptions(options, defaults);
-}
-
-/** Takes what says when a job runs from the options of `$oncePer`. @throws InvalidOptionError */
-export function resolveSchedule(given: unknown, options: OnceOptions): { schedule: Schedule; rest: LockOptions } {
-  const interval = time('interval', given, SHORTEST_INTERVAL);
-  checkNames('options', options, ONCE_OPTION_NAMES);
-  const { atLeast = 0, offset = 0, ...rest } = options;
-  const within = { atLeast: time('atLeast', atLeast, 0, interval), offset: time('offset', offset, 0, interval - 1) };
-  return { schedule: { interval, ...within }, rest };
-}
-
-/** Checks the options of a call. @throws InvalidOptionError */
-export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockOptions): ResolvedLockOptions {
-  checkNames('options', options, LOCK_OPTION_NAMES);
-  if (Object.keys(options).length === 0) return defaults;
-  const waitTime = time('waitTime', options.waitTime ?? defaults.waitTime, 0);
-  const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);
-  const timeout = time('timeout', options.timeout ?? defaults.timeout, 1);
-  const givenWait = options.maxWait ?? defaults.maxWait;
-  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 1);
-  const renew = options.renew ?? defaults.renew;
-  if (typeof renew !== 'boolean') throw new InvalidOptionError('renew', 'must be true or false.');
-  const signal = options.signal ?? defaults.signal;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidOptionError('signal', 'must be an AbortSignal.');
-  }
-  const isolationLevel = options.isolationLevel ?? defaults.isolationLevel;
-  if (isolationLevel !== undefined && !ISOLATION_LEVELS.includes(isolationLevel)) {
-    throw new InvalidOptionError('isolationLevel', `must be one of ${ISOLATION_LEVELS.join(', ')}.`);
-  }
-  const reentry = choice('reentry', options.reentry ?? defaults.reentry, ['join', 'throw']);
-  const nested = choice('nested', options.nested ?? defaults.nested, ['throw', 'allow']);
-  const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
-  const hookErrors = choice('hookErrors', options.hookErrors ?? defaults.hookErrors, ['event', 'throw']);
-  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
-}
-
-export const BUILT_IN: ResolvedLockOptions = {
-  waitTime: DEFAULTS.waitTime,
-  leaseTime: DEFAULTS.leaseTime,
-  renew: DEFAULTS.renew,
-  timeout: DEFAULTS.timeout,
-  reentry: DEFAULTS.reentry,
-  nested: DEFAULTS.nested,
-  retries: DEFAULTS.retries,
-  hookErrors: DEFAULTS.hookErrors,
-  signal: undefined,
-  isolationLevel: undefined,
-  maxWait: undefined,
-};
 
 /** By its mark: it may have been made by another copy of this package. */
 function memoryOf(redis: unknown): MemoryStore | undefined {
@@ -243,39 +138,7 @@ interface ClusterLike {
   readonly options?: { readonly keyPrefix?: string | undefined };
 }
 
-function checkNames(what: string, options: unknown, known: readonly string[]): void {
-  if (options === null || typeof options !== 'object' || Array.isArray(options)) {
-    throw new InvalidOptionError(what, 'must be an object.');
-  }
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new InvalidOptionError(unknown, `is not an option here; there are ${known.join(', ')}.`);
-  }
-}
-
 function text(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value;
   throw new InvalidOptionError(name, 'must be a text of at least one character.');
-}
-
-/** Whether a lease time is one that this package allows. */
-export function isLeaseTime(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= SHORTEST_LEASE && (value as number) <= LONGEST_TIME;
-}
-
-function choice<const Choice extends string>(name: string, value: Choice, choices: readonly Choice[]): Choice {
-  if (choices.includes(value)) return value;
-  throw new InvalidOptionError(name, `must be ${choices.map((one) => `'${one}'`).join(' or ')}.`);
-}
-
-function count(name: string, value: number, most: number): number {
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
-  throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}.`);
-}
-
-function time(name: string, value: unknown, least: number, most = LONGEST_TIME): number {
-  // Rounded, because Redis accepts integers only, and callers often compute the rest of a time with fractions.
-  if (typeof value === 'number' && value >= least && value <= most) return Math.round(value);
-  const instead = value === Number.POSITIVE_INFINITY ? ` Instead of Infinity give the largest value, ${most}.` : '';
-  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.${instead}`);
 }

@@ -1,8 +1,8 @@
 import { heldKey } from '../base/held-keys.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import { refusalOfWrite } from '../connection/outside.js';
-import type { PgPool } from '../connection/pooled-connection.js';
-import { fencePool, openTicket } from '../connection/ticket.js';
+import type { PgPool } from '../connection/pool.js';
+import { fencePool, openTicket } from '../connection/pool.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
@@ -29,12 +29,13 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
 
 /** On `globalThis`, so that another copy of this package does not wrap the same class again. */
 const CLASSES = Symbol.for('prisma-extension-fenced-lock.classes');
-const slots = globalThis as { [CLASSES]?: number };
+const slots = globalThis as { [CLASSES]?: { count: number } };
+slots[CLASSES] ??= { count: 0 };
 
 /**
  * How many adapter classes are wrapped. A transaction that began before the last one may have an ordinary connection.
  */
-export const fencedClasses = (): number => slots[CLASSES] ?? 0;
+export const fencedClasses: { count: number } = slots[CLASSES];
 
 /**
  * The same for a client that had connected before the extension was applied: wraps its adapter class, which fences the
@@ -52,7 +53,7 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
     if (openTicket()) fenceDriver(this);
     return await start.call(this, isolationLevel);
   };
-  slots[CLASSES] = fencedClasses() + 1;
+  fencedClasses.count++;
 }
 
 /** Fences the adapter's pool of pg. Returns whether there is one. */

@@ -55,7 +55,3 @@ export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals):
   const { options } = (adapter ?? {}) as { options?: { schema?: string } };
   return readModels(_runtimeDataModel, options?.schema ?? 'public');
 }
-
-export function isTransactionClient(client: object): boolean {
-  return typeof (client as { $extends?: unknown }).$extends !== 'function';
-}

@@ -1,9 +1,9 @@
 import { InsideTransactionError } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
 import { writing } from '../connection/outside.js';
+import { WRITE_NAMES } from '../fencing/writes.js';
 import type { HookParams } from './internals.js';
 import { isRawWrite } from './raw-writes.js';
-import { WRITE_NAMES } from './transactions.js';
 
 /**
  * A query extension for writes. It passes them on, but a write inside a lock's function is refused if it does not
@@ -12,7 +12,7 @@ import { WRITE_NAMES } from './transactions.js';
 export function detectOutsideWrites({ oneSession }: { readonly oneSession: boolean }) {
   // With one session, a read waits for the lock's transaction, which waits for the read.
   if (oneSession) return { $allOperations: notice } as unknown as Record<string, never>;
-  const models = Object.fromEntries(WRITE_NAMES.map((name) => [name, notice]));
+  const models = Object.fromEntries([...WRITE_NAMES].map((name) => [name, notice]));
   return {
     $allModels: models,
     $executeRaw: notice,

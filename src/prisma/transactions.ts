@@ -2,7 +2,7 @@ import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
 import { runInside, Scope, scopeWith } from '../base/scope.js';
-import { Ticket } from '../connection/ticket.js';
+import { Ticket } from '../connection/pool.js';
 import {
   type BeginOptions,
   type Database,
@@ -12,17 +12,32 @@ import {
   type OpeningOptions,
   type Query,
 } from '../database/database.js';
-import { isWrite } from '../fencing/writes.js';
+import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { fencedTx } from './tx.js';
 import { type OperationNames, UNSENT, Unsent } from './unsent.js';
 
-/** Implements the port to the database for `client`. `concerned`: the models whose writes can reach fenced rows. */
-export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
+/**
+ * Implements the port to the database for the client of a call, which may have been extended further than the one that
+ * the locks were made for. `concerned`: the models whose writes can reach fenced rows.
+ */
+export function prismaDatabases(
+  rescue: Query,
+  concerned: readonly string[],
+): (client: PrismaInternals) => Database<object> {
+  const databases = new WeakMap<PrismaInternals, Database<object>>();
+  return (client) => {
+    const database = databases.get(client) ?? prismaDatabase(client, rescue, concerned);
+    databases.set(client, database);
+    return database;
+  };
+}
+
+function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
   const models = new Set(Object.keys(client._runtimeDataModel.models).flatMap((name) => [name, lower(name)]));
-  const operations = { isModel: (name: string) => models.has(name), isWrite };
+  const operations = { isModel: (name: string) => models.has(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
   return {
     rescue,
     sqlState,
@@ -45,7 +60,7 @@ function begin(
 ): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(options);
-  const fencedBefore = fencedClasses();
+  const fencedBefore = fencedClasses.count;
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>
     (hooks === undefined ? client : client.$extends(hooks.extension(concerned))).$transaction(
@@ -82,7 +97,7 @@ function begin(
  */
 async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fencedBefore: number): Promise<never> {
   if (adapter !== undefined) await fenceConnected(adapter);
-  if (fencedClasses() > fencedBefore) throw new NotRun('the adapter had to be fenced first');
+  if (fencedClasses.count > fencedBefore) throw new NotRun('the adapter had to be fenced first');
   throw new InvalidOptionError(
     'adapter',
     'gave the transaction of the lock a connection that is not fenced: this client had connected before `fencedLock` was ' +
@@ -134,7 +149,8 @@ class WriteHooks {
 
   /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
   extension(models: readonly string[]): object {
-    const writes = Object.fromEntries(WRITE_NAMES.map((name) => [name, (params: HookParams) => this.#onWrite(params)]));
+    const onWrite = (params: HookParams) => this.#onWrite(params);
+    const writes = Object.fromEntries([...WRITE_NAMES].map((name) => [name, onWrite]));
     return {
       name: 'fenced-lock writes',
       client: { [HOOKED]: true },
@@ -160,18 +176,5 @@ class WriteHooks {
     });
   }
 }
-
-/** Operations that write a model. */
-export const WRITE_NAMES = [
-  'create',
-  'createMany',
-  'createManyAndReturn',
-  'update',
-  'updateMany',
-  'updateManyAndReturn',
-  'upsert',
-  'delete',
-  'deleteMany',
-].filter(isWrite);
 
 const lower = (model: string) => model.charAt(0).toLowerCase() + model.slice(1);

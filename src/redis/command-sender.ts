@@ -1,8 +1,8 @@
 import { after, now, OVERDUE, within } from '../base/clock.js';
 import { isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
-import { RedisConnection } from './connection.js';
 import { isReply, presentable } from './errors.js';
+import { listen } from './listen.js';
 import { isUnknownScript, type Script } from './script.js';
 import type { Nodes } from './topology/nodes.js';
 
@@ -10,6 +10,8 @@ import type { Nodes } from './topology/nodes.js';
 const READY = ['ready', 'wait'];
 /** Statuses of a client without a connection that had one or failed to get one. */
 const AWAY = ['close', 'reconnecting', 'end'];
+/** Statuses of a client that is going to connect. */
+const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 
 /** Sends commands and bounds the wait for their answers. */
 export class CommandSender {
@@ -114,5 +116,47 @@ export class CommandSender {
   /** ioredis queues commands while it connects, so its status explains the missing answer. */
   #silence(time: number): string {
     return `Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`;
+  }
+}
+
+interface Connecting {
+  readonly status: string;
+  on(event: 'connect' | 'end', listener: () => void): unknown;
+  off(event: 'connect' | 'end', listener: () => void): unknown;
+}
+
+/** Waits for a client's connection, with one listener for all waiting callers. */
+class RedisConnection {
+  readonly #redis: Connecting;
+  #awaited: Promise<void> | undefined;
+  #settle = () => {};
+
+  constructor(redis: Connecting) {
+    this.#redis = redis;
+  }
+
+  /**
+   * While the client has no connection and would queue commands: resolves when it has one, or never will again. The
+   * client need not be ready: queued commands get the error of a refused login.
+   */
+  get awaited(): Promise<void> | undefined {
+    if (!UNCONNECTED.includes(this.#redis.status)) return undefined;
+    this.#awaited ??= new Promise((resolve) => {
+      const ends = [
+        listen(this.#redis, 'connect', () => this.#settle()),
+        listen(this.#redis, 'end', () => this.#settle()),
+      ];
+      this.#settle = () => {
+        this.#awaited = undefined;
+        for (const end of ends) end();
+        resolve();
+      };
+    });
+    return this.#awaited;
+  }
+
+  /** Removes the listeners from the client. */
+  close(): void {
+    this.#settle();
   }
 }

@@ -64,7 +64,7 @@ export class RedisStore implements LeaseStore {
   readonly #emit: Emit;
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
-  readonly #unanswered = new Unanswered();
+  #unanswered: Unanswered | undefined;
   #open: OpenedStore | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
@@ -114,7 +114,10 @@ export class RedisStore implements LeaseStore {
     const [reply, present, process] = await sender
       .runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], time)
       .catch((error: unknown) => {
-        if (nodes.resends && !isReply(error)) this.#unanswered.add(holder);
+        if (nodes.resends && !isReply(error)) {
+          this.#unanswered ??= new Unanswered();
+          this.#unanswered.add(holder);
+        }
         throw error;
       });
     const left = Number(reply);
@@ -150,7 +153,7 @@ export class RedisStore implements LeaseStore {
 
   async yield(claim: Claim): Promise<boolean> {
     const kept = (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
-    if (!kept) this.#unanswered.onReleased(claim.holder, () => this.#sendRelease(claim));
+    if (!kept) this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim));
     return kept;
   }
 
@@ -158,7 +161,7 @@ export class RedisStore implements LeaseStore {
     try {
       await this.#sendRelease(claim, quietly);
     } finally {
-      this.#unanswered.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
+      this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
     }
   }
 

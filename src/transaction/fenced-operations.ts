@@ -2,7 +2,7 @@ import { InsideTransactionError } from '../base/errors.js';
 import type { Database, Operation, Query } from '../database/database.js';
 import type { Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
-import { isWrite, sendFenced } from '../fencing/writes.js';
+import { sendFenced, WRITE_NAMES } from '../fencing/writes.js';
 import type { Call } from './call.js';
 import { transactionControl } from './raw-sql.js';
 
@@ -31,7 +31,7 @@ export class FencedOperations {
     const { database, fencing } = this.#call;
     const { model, name, args } = operation;
     try {
-      if (!isWrite(name) || !fencing.concerns(model)) return await operation.send(args);
+      if (!WRITE_NAMES.has(name) || !fencing.concerns(model)) return await operation.send(args);
       // Store the promise: several operations may start at the same time, and one query of the guards is enough.
       this.#fence ??= fencing.guarded(this.#query, database.rescue).then((guarded) => this.#makeFence(guarded));
       return await sendFenced(operation, await this.#fence);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Connection } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { FLUSH, messagesOf, type Parsing, SYNC } from '../../src/connection/messages.js';
+import { FLUSH, messagesOf, type Parsing, SYNC } from '../../src/connection/flight.js';
 import type { Statement } from '../../src/database/database.js';
 import { seed } from '../options/seed.js';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
-import { type PgPool, PooledConnection } from '../../src/connection/pooled-connection.js';
+import { type PgPool, PooledConnection } from '../../src/connection/pool.js';
 import { NotRun, type Statement } from '../../src/database/database.js';
 import { eventually } from '../support/eventually.js';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
 import type { FencedLockOptions, LockOptions } from '../../src/options/options.js';
-import { checkWork } from '../../src/options/validate-arguments.js';
-import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/options/validate-options.js';
+import { checkWork, resolveLockOptions, resolveTransactionOptions } from '../../src/options/validate-call.js';
+import { resolveOptions } from '../../src/options/validate-options.js';
 
 const client = { status: 'ready', duplicate: () => {}, evalsha: () => {} };
 const extension = (options: object) => resolveOptions({ redis: client, ...options } as FencedLockOptions);

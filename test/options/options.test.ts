@@ -2,8 +2,8 @@ import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, test } from 'vitest';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
 import { DEFAULTS, type FencedLockOptions, type LockOptions, type RedisLike } from '../../src/options/options.js';
-import { checkKey, checkWork } from '../../src/options/validate-arguments.js';
-import { resolveLockOptions, resolveOptions } from '../../src/options/validate-options.js';
+import { checkKey, checkWork, resolveLockOptions } from '../../src/options/validate-call.js';
+import { resolveOptions } from '../../src/options/validate-options.js';
 import { describeWithShop } from '../support/shop.js';
 
 /** What is given is of the wrong type on purpose: JavaScript has no compiler in the way. */

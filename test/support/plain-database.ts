@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { PgConnection } from '../../src/connection/pg-connection.js';
-import { type PgPool, type PgResult, PooledConnection } from '../../src/connection/pooled-connection.js';
+import { PgConnection, type PgResult } from '../../src/connection/pg-connection.js';
+import { type PgPool, PooledConnection } from '../../src/connection/pool.js';
 import type { Database, OpeningOptions } from '../../src/database/database.js';
 
 /** What the work does to the database: statements over its one connection. */

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../../base/errors.js';
-import { checkKey } from '../../options/validate-arguments.js';
+import { checkKey } from '../../options/validate-call.js';
 import { Misuse } from '../problem.js';
 
 /** A key, as it was given on the command line. @throws Misuse */

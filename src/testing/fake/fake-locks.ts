@@ -1,4 +1,4 @@
-import { InsideTransactionError, InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
+import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
 import type { FencedLockEvent } from '../../base/events.js';
 import { findJoinable, heldKey, holds } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
@@ -10,8 +10,17 @@ import type { LockState } from '../../call/operators.js';
 import type { TryResult } from '../../call/with-lock.js';
 import { memoryStore } from '../../lease/stores/memory.js';
 import type { LockOptions, OnceOptions, ResolvedLockOptions } from '../../options/options.js';
-import { checkKey, checkKeys, checkParts, checkState, checkWork } from '../../options/validate-arguments.js';
-import { resolveLockOptions, resolveOptions, resolveSchedule } from '../../options/validate-options.js';
+import {
+  checkKey,
+  checkKeys,
+  checkParts,
+  checkState,
+  checkWork,
+  resolveLockOptions,
+  resolveSchedule,
+} from '../../options/validate-call.js';
+import { resolveOptions } from '../../options/validate-options.js';
+import { refuseInsideLock } from '../../prisma/inside-transaction.js';
 import { CallRecord, type FakeCall } from './calls.js';
 import { FakeHandle } from './handle.js';
 import { nextInterval, notNow, Runs } from './runs.js';
@@ -172,17 +181,17 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
         },
         forceRelease: async (key: unknown) => {
           const checked = checkKey(key);
-          refuseInside('$locks.forceRelease', holds(checked) ? checked : undefined);
+          refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
           return locks.lose(checked);
         },
         close: async () => {
-          refuseInside('$locks.close', heldKey());
+          refuseInsideLock('$locks.close', heldKey());
           await locks.#close();
         },
       },
       $connect: async () => {},
       $disconnect: async () => {
-        refuseInside('$disconnect', heldKey());
+        refuseInsideLock('$disconnect', heldKey());
         await locks.#close();
       },
     };
@@ -362,10 +371,4 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const waiting = this.#turns.waiting(key);
     return { key, holder: id, expiresIn, waiting, token, turns, admittedAt, transaction: undefined };
   }
-}
-
-function refuseInside(method: string, key: string | undefined): void {
-  if (key === undefined) return;
-  const what = 'was called inside the function of a lock, and would wait for its end. Call it outside.';
-  throw new InsideTransactionError(`\`${method}\` ${what}`, { key });
 }

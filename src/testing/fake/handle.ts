@@ -3,8 +3,7 @@ import { findJoinable, holds } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
 import type { Work } from '../../call/lock.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../../options/options.js';
-import { checkWork } from '../../options/validate-arguments.js';
-import { resolveTransactionOptions } from '../../options/validate-options.js';
+import { checkWork, resolveTransactionOptions } from '../../options/validate-call.js';
 import type { FakeTurn } from './turns.js';
 
 /** What a handle has of the locks that made it. */

@@ -1,0 +1,211 @@
+import type { Reply } from '../base/reply.js';
+import { scopeWith } from '../base/scope.js';
+import {
+  type Connection,
+  NotRun,
+  type OpeningOptions,
+  type Statement,
+  type StatementResult,
+} from '../database/database.js';
+import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
+import { type FlightClass, type FlightContext, flightClass, Prepared, type QueryClass } from './flight.js';
+import { refusalOfWrite, refusingWrites } from './outside.js';
+import { type BorrowedConnection, type PgClient, PgConnection, type PgResult } from './pg-connection.js';
+
+/** The part of pg's pool that is used. */
+export interface PgPool {
+  connect(): Promise<PgClient>;
+  query(...given: unknown[]): unknown;
+  readonly waitingCount: number;
+  readonly ending: boolean;
+  readonly Client: { readonly Query: QueryClass };
+}
+
+/**
+ * Entitles one transaction to a fenced connection. The database client asks its pool for a connection deep inside its
+ * own code. The async context of that request tells which transaction it is for.
+ */
+export class Ticket {
+  /**
+   * Both are dropped after use: timers and sockets keep the async context that they were created in, and this object
+   * with it.
+   */
+  #over: Connection | undefined;
+  #connected: (connection: Connection) => void;
+  readonly #evenIfWanted: boolean;
+  #used = false;
+  #closed = false;
+
+  constructor({ over, connected, evenIfWanted }: Pick<OpeningOptions, 'over' | 'connected' | 'evenIfWanted'>) {
+    this.#evenIfWanted = evenIfWanted;
+    this.#over = over;
+    this.#connected = connected;
+  }
+
+  /** Only the first connection is for the transaction. Further ones are requested by the work itself. */
+  get isOpen(): boolean {
+    return !this.#used && !this.#closed;
+  }
+
+  /** Whether the transaction has its connection. */
+  get used(): boolean {
+    return this.#used;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Returns the facade that the database client gets instead of a connection of the pool. */
+  async takeFromPool(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
+    this.#used = true;
+    if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
+    const { facade } = this.#handOver(
+      this.#over ?? new PgConnection(new PooledConnection(await connect(), pool)),
+    ) as PgConnection;
+    return facade;
+  }
+
+  /** The same for an adapter without a pool of pg. */
+  takeFromAdapter(transaction: AdapterTransaction): AdapterTransaction {
+    this.#used = true;
+    // The connection is created here, because the adapter may have been wrapped by another copy of this package, with
+    // other classes.
+    return this.#handOver(new AdapterConnection(transaction)).facade;
+  }
+
+  #handOver<C extends Connection>(connection: C): C {
+    this.#connected(connection);
+    this.#over = undefined;
+    this.#connected = () => {};
+    return connection;
+  }
+}
+
+/** The ticket of the transaction that requests a connection in this async context, if it has none yet. */
+export function openTicket(): Ticket | undefined {
+  const ticket = scopeWith('ticket')?.inside.ticket as Ticket | undefined;
+  return ticket?.isOpen ? ticket : undefined;
+}
+
+const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
+
+/**
+ * Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave.
+ *
+ * @param inLock whether the present async context is the function of a lock.
+ */
+export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => boolean): void {
+  if (pool[FENCED]) return;
+  Object.defineProperty(pool, FENCED, { value: true });
+  const { connect, query } = pool;
+  pool.connect = function (this: PgPool, ...given: unknown[]) {
+    const ticket = given.length === 0 ? openTicket() : undefined;
+    if (ticket !== undefined) return ticket.takeFromPool(this, () => connect.call(this));
+    const client = connect.apply(this, given as []);
+    return given.length === 0 && inLock() ? client.then(refusingWrites) : client;
+  };
+  pool.query = function (this: PgPool, ...given: unknown[]) {
+    const refusal = refusalOfWrite();
+    return refusal ? Promise.reject(refusal) : query.apply(this, given);
+  };
+}
+
+const preparedOf = new WeakMap<PgPool, Prepared>();
+
+/**
+ * A pooled connection, from when it leaves the pool until it goes back. Several transactions may follow each other on
+ * it.
+ */
+export class PooledConnection implements FlightContext, BorrowedConnection {
+  readonly client: PgClient;
+  readonly prepared: Prepared;
+  readonly #pool: PgPool;
+  readonly #Flight: FlightClass;
+  /** The number of flights without a complete answer. */
+  #inFlight = 0;
+  #broken = false;
+  /** Whether a flight has failed, so that the transaction status is unknown. */
+  #isStatusUnknown = false;
+  #isReturning = false;
+  #isReleased = false;
+
+  constructor(client: PgClient, pool: PgPool) {
+    this.client = client;
+    this.#pool = pool;
+    this.#Flight = flightClass(pool.Client.Query);
+    const prepared = preparedOf.get(pool) ?? new Prepared();
+    preparedOf.set(pool, prepared);
+    this.prepared = prepared;
+    // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
+    client.on('error', this.#onError);
+  }
+
+  get isWaitedFor(): boolean {
+    return this.#pool.waitingCount > 0 || this.#pool.ending;
+  }
+
+  get status(): string | null | undefined {
+    return this.client.getTransactionStatus?.();
+  }
+
+  get settledStatus(): string | null | undefined {
+    return this.#inFlight > 0 ? undefined : this.status;
+  }
+
+  sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
+    this.#inFlight++;
+    const flight = new this.#Flight(statements, this);
+    this.client.query(flight);
+    return flight.replies;
+  }
+
+  send(config: Record<string, unknown>): Promise<PgResult> {
+    config['queryMode'] = 'extended';
+    return this.client.query(config) as Promise<PgResult>;
+  }
+
+  async rollback(): Promise<void> {
+    await this.send({ text: 'ROLLBACK' });
+    this.#isStatusUnknown = false;
+  }
+
+  returnToPool(): void {
+    if (this.#isReturning) return;
+    this.#isReturning = true;
+    if (this.#inFlight === 0) this.#finishReturn();
+  }
+
+  destroy(): void {
+    this.#broken = true;
+    this.#releaseClient();
+  }
+
+  onEnd(failed: boolean): void {
+    this.#inFlight--;
+    // Two failures in a row: the connection is broken, it was not a statement that failed.
+    this.#broken ||= failed && this.#isStatusUnknown;
+    this.#isStatusUnknown = failed;
+    if (this.#isReturning && this.#inFlight === 0) this.#finishReturn();
+  }
+
+  /** After an error, pg updates the status only with the next answer. A flight without statements gets one. */
+  #finishReturn(): void {
+    if (this.#isStatusUnknown && !this.#broken) this.sendFlight([]);
+    else this.#releaseClient();
+  }
+
+  readonly #onError = (): void => {
+    this.#broken = true;
+    if (this.#isReturning) this.#releaseClient();
+  };
+
+  #releaseClient(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    this.client.removeListener('error', this.#onError);
+    // Never return it inside a transaction: the pool's next user would commit that transaction.
+    const whole = !this.#broken && (this.status === 'I' || this.status === undefined);
+    this.client.release(whole ? undefined : true);
+  }
+}

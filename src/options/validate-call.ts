@@ -1,0 +1,223 @@
+import { LONGEST_TIME } from '../base/clock.js';
+import { InvalidOptionError, quoted } from '../base/errors.js';
+import type {
+  HandleState,
+  LockOptions,
+  OnceOptions,
+  ResolvedLockOptions,
+  Schedule,
+  TransactionOptions,
+} from './options.js';
+
+const LONGEST_KEY = 512;
+const MOST_KEYS = 100;
+/** The shortest lease that a renewal at a third of its time can keep over a network; milliseconds. */
+const SHORTEST_LEASE = 100;
+/** A shorter one is over before its callers have been answered. */
+const SHORTEST_INTERVAL = 100;
+const MOST_RETRIES = 100;
+const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
+
+const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
+  'waitTime',
+  'leaseTime',
+  'renew',
+  'timeout',
+  'signal',
+  'reentry',
+  'nested',
+  'retries',
+  'hookErrors',
+  'isolationLevel',
+  'maxWait',
+];
+
+const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
+  'waitTime',
+  'timeout',
+  'signal',
+  'nested',
+  'retries',
+  'hookErrors',
+  'isolationLevel',
+  'maxWait',
+];
+
+const ONCE_OPTION_NAMES: readonly (keyof OnceOptions)[] = [
+  'atLeast',
+  'offset',
+  ...LOCK_OPTION_NAMES.filter((name) => name !== 'waitTime' && name !== 'reentry'),
+];
+
+/**
+ * One or several keys, sorted by their UTF-8 bytes and without duplicates: all callers take the same keys in the same
+ * order, which rules out deadlocks.
+ *
+ * @throws InvalidOptionError
+ */
+export function checkKeys(keys: unknown): readonly string[] {
+  if (!Array.isArray(keys)) return Object.freeze([checkKey(keys)]);
+  if (keys.length === 0 || keys.length > MOST_KEYS) {
+    throw new InvalidOptionError('key', `must be one key, or 1 to ${MOST_KEYS} of them.`);
+  }
+  // Array.from and not map, which skips holes.
+  const unique = new Set(Array.from(keys, checkKey));
+  return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
+}
+
+/** Checks a key: 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */
+export function checkKey(key: unknown): string {
+  if (typeof key !== 'string') throw new InvalidOptionError('key', `must be a string, not ${typeof key}.`);
+  if (key === '') throw new InvalidOptionError('key', 'must not be empty: name what is locked, such as "stock:1".');
+  // Check the length first, so that the bytes of a very long string are not counted.
+  if (key.length > LONGEST_KEY || Buffer.byteLength(key) > LONGEST_KEY) {
+    throw new InvalidOptionError('key', `must not be longer than ${LONGEST_KEY} bytes of UTF-8: use an id, or a hash.`);
+  }
+  if (key.includes('\0')) throw new InvalidOptionError('key', 'must not contain NUL: Postgres cannot store it.');
+  if (!key.isWellFormed()) throw new InvalidOptionError('key', 'must be well-formed: it has a lone surrogate.');
+  return key;
+}
+
+/** What a template makes of a missing value, as a part of a key or at its end. */
+const UNSET =
+  /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\])/u;
+
+/**
+ * Refuses a key such as `stock:undefined`: callers with the same mistake would wait for each other, and not for the
+ * callers of the intended key.
+ *
+ * @throws InvalidOptionError
+ */
+export function checkParts(keys: readonly string[]): void {
+  for (const key of keys) {
+    const [, part = undefined, suffix = undefined, object = undefined] = UNSET.exec(key) ?? [];
+    const unset = part ?? suffix ?? object;
+    if (unset === undefined) continue;
+    throw new InvalidOptionError(
+      'key',
+      `is ${quoted(key)}, and "${unset}" stands where a value should: look at what the key is made of. If it is meant, set ` +
+        "`unsetKeyParts: 'allow'` in the options of fencedLock.",
+    );
+  }
+}
+
+/** @throws InvalidOptionError */
+export function checkWork(work: unknown): void {
+  if (typeof work !== 'function') {
+    throw new InvalidOptionError('fn', 'must be a function that is given the client of the transaction.');
+  }
+  refuseGenerator(work);
+}
+
+/** A hook of a lock. @throws InvalidOptionError */
+export function checkHook(hook: unknown): void {
+  if (typeof hook !== 'function')
+    throw new InvalidOptionError('fn', 'must be a function that runs when the outcome is known.');
+  refuseGenerator(hook);
+}
+
+/** It would run nothing, and look like a success. */
+function refuseGenerator(fn: unknown): void {
+  if (!/Generator/.test(Object.prototype.toString.call(fn))) return;
+  throw new InvalidOptionError('fn', 'must be a plain or an async function, and is a generator.');
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const TOKEN = /^[1-9][0-9]{0,18}$/;
+/** The highest value of Postgres's bigint. */
+const HIGHEST_TOKEN = 2n ** 63n - 1n;
+
+/** Checks the result of a handle's `toJSON`, as received from another process. @throws InvalidOptionError */
+export function checkState(state: unknown): HandleState {
+  const { keys, tokens, holders, leaseTime } = (state ?? {}) as Partial<Record<keyof HandleState, unknown>>;
+  const isList = (value: unknown, shape: RegExp, length: number): value is string[] =>
+    Array.isArray(value) && value.length === length && value.every((one) => typeof one === 'string' && shape.test(one));
+  if (Array.isArray(keys)) {
+    const checked = checkKeys(keys);
+    const isSame = checked.length === keys.length && checked.every((key, index) => key === keys[index]);
+    const isWhole = isSame && isList(tokens, TOKEN, keys.length) && isList(holders, UUID, keys.length);
+    if (isWhole && tokens.every((token) => BigInt(token) <= HIGHEST_TOKEN) && isLeaseTime(leaseTime)) {
+      return { keys: checked, tokens, holders, leaseTime };
+    }
+  }
+  throw new InvalidOptionError(
+    'state',
+    'must be what `toJSON()` of a handle gave: { keys, tokens, holders, leaseTime }.',
+  );
+}
+
+/** Checks the options of a handle's transaction. @throws InvalidOptionError */
+export function resolveTransactionOptions(
+  options: TransactionOptions,
+  defaults: ResolvedLockOptions,
+): ResolvedLockOptions {
+  checkNames('options', options, TRANSACTION_OPTION_NAMES);
+  return resolveLockOptions(options, defaults);
+}
+
+/** Takes what says when a job runs from the options of `$oncePer`. @throws InvalidOptionError */
+export function resolveSchedule(given: unknown, options: OnceOptions): { schedule: Schedule; rest: LockOptions } {
+  const interval = time('interval', given, SHORTEST_INTERVAL);
+  checkNames('options', options, ONCE_OPTION_NAMES);
+  const { atLeast = 0, offset = 0, ...rest } = options;
+  const within = { atLeast: time('atLeast', atLeast, 0, interval), offset: time('offset', offset, 0, interval - 1) };
+  return { schedule: { interval, ...within }, rest };
+}
+
+/** Checks the options of a call. @throws InvalidOptionError */
+export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockOptions): ResolvedLockOptions {
+  checkNames('options', options, LOCK_OPTION_NAMES);
+  if (Object.keys(options).length === 0) return defaults;
+  const waitTime = time('waitTime', options.waitTime ?? defaults.waitTime, 0);
+  const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);
+  const timeout = time('timeout', options.timeout ?? defaults.timeout, 1);
+  const givenWait = options.maxWait ?? defaults.maxWait;
+  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 1);
+  const renew = options.renew ?? defaults.renew;
+  if (typeof renew !== 'boolean') throw new InvalidOptionError('renew', 'must be true or false.');
+  const signal = options.signal ?? defaults.signal;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidOptionError('signal', 'must be an AbortSignal.');
+  }
+  const isolationLevel = options.isolationLevel ?? defaults.isolationLevel;
+  if (isolationLevel !== undefined && !ISOLATION_LEVELS.includes(isolationLevel)) {
+    throw new InvalidOptionError('isolationLevel', `must be one of ${ISOLATION_LEVELS.join(', ')}.`);
+  }
+  const reentry = choice('reentry', options.reentry ?? defaults.reentry, ['join', 'throw']);
+  const nested = choice('nested', options.nested ?? defaults.nested, ['throw', 'allow']);
+  const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
+  const hookErrors = choice('hookErrors', options.hookErrors ?? defaults.hookErrors, ['event', 'throw']);
+  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
+}
+
+export function checkNames(what: string, options: unknown, known: readonly string[]): void {
+  if (options === null || typeof options !== 'object' || Array.isArray(options)) {
+    throw new InvalidOptionError(what, 'must be an object.');
+  }
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new InvalidOptionError(unknown, `is not an option here; there are ${known.join(', ')}.`);
+  }
+}
+
+/** Whether a lease time is one that this package allows. */
+function isLeaseTime(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= SHORTEST_LEASE && (value as number) <= LONGEST_TIME;
+}
+
+export function choice<const Choice extends string>(name: string, value: Choice, choices: readonly Choice[]): Choice {
+  if (choices.includes(value)) return value;
+  throw new InvalidOptionError(name, `must be ${choices.map((one) => `'${one}'`).join(' or ')}.`);
+}
+
+export function count(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
+  throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}.`);
+}
+
+export function time(name: string, value: unknown, least: number, most = LONGEST_TIME): number {
+  // Rounded, because Redis accepts integers only, and callers often compute the rest of a time with fractions.
+  if (typeof value === 'number' && value >= least && value <= most) return Math.round(value);
+  const instead = value === Number.POSITIVE_INFINITY ? ` Instead of Infinity give the largest value, ${most}.` : '';
+  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.${instead}`);
+}
