@@ -5,10 +5,10 @@ import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
 import type { Lock, Work } from './call/lock.js';
-import type { LockCall } from './call/lock-request.js';
 import { makeObservable } from './call/observed.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
+import type { LockCall } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, ResolvedOptions } from './options/options.js';
 import {

@@ -20,8 +20,8 @@ export const ATTEMPT: readonly Mutant[] = [
   },
   {
     name: 'attempt: a broken connection has ended for the server, too',
-    file: 'src/transaction/attempt.ts',
-    change: [['failed !== undefined && this.#call.database.isDisconnect(failed)', 'failed === this']],
+    file: 'src/transaction/backends.ts',
+    change: [['failed !== undefined && call.database.isDisconnect(failed)', 'failed === connection']],
     tests: ['test/transaction/half-open'],
     only: 'costs the next caller',
     why: 'The key’s row would be kept for as long as the lease, from the process’ own callers, too.',
@@ -44,7 +44,7 @@ export const ATTEMPT: readonly Mutant[] = [
   },
   {
     name: 'raw SQL: only a line feed ends a comment',
-    file: 'src/transaction/raw-sql.ts',
+    file: 'src/transaction/gate.ts',
     change: [['/[\\r\\n]/', '/\\n/']],
     tests: ['test/transaction/raw-sql'],
     why: 'A COMMIT behind a carriage return would be let through, and end the transaction.',
@@ -52,7 +52,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'gate open at COMMIT',
     file,
-    change: [['      this.#gate.shut(() => this.#closed());\n      if (this.#gate.busy', '      if (this.#gate.busy']],
+    change: [['      this.gate.shut(() => this.#closed());\n      if (this.gate.busy', '      if (this.gate.busy']],
     tests: ['test/transaction/traps'],
     why: 'An operation that begins late would land behind the COMMIT.',
   },
@@ -77,25 +77,25 @@ export const ATTEMPT: readonly Mutant[] = [
   },
   {
     name: 'a lost answer means rolled back',
-    file,
-    change: [['if (code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)))', 'if (code !== null)']],
+    file: 'src/transaction/lost-commit.ts',
+    change: [['return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2));', 'return code !== null;']],
     tests: ['test/promises/g3-outcome'],
     why: 'The COMMIT may have held.',
   },
   {
     name: 'a server that goes down refuses',
-    file,
+    file: 'src/transaction/lost-commit.ts',
     change: [["'53', '57', '58'", "'53', '58'"]],
     tests: ['test/transaction/commit-answer'],
     why: 'It may have committed before it went down.',
   },
   {
     name: 'unknown means rolled back',
-    file,
+    file: 'src/transaction/lost-commit.ts',
     change: [
       [
         "if (outcome === 'unknown') {\n" +
-          '      return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };\n    }',
+          '    return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };\n  }',
         '',
       ],
     ],
@@ -105,7 +105,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'beat through a shut gate',
     file,
-    change: [[' || this.#gate.isShut', '']],
+    change: [[' || this.gate.isShut', '']],
     tests: ['test/transaction/beat'],
     why: 'It throws in the midst of the renewal, which then extends no lease.',
   },
@@ -143,12 +143,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'a work of any error runs again',
     file: 'src/transaction/transaction.ts',
-    change: [
-      [
-        'if (run >= limits.retries || !isRetryable(error, call)) throw error;',
-        'if (run >= limits.retries) throw error;',
-      ],
-    ],
+    change: [['if (run >= retries || !isRetryable(error, call)) throw error;', 'if (run >= retries) throw error;']],
     tests: ['test/fencing/writes/retries'],
     only: 'nothing else',
     why: 'Only what may be gone by then is a reason.',
@@ -229,14 +224,14 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file,
-    change: [['      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#howEnded();\n', '']],
+    change: [['      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();\n', '']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },
   {
     name: 'transaction control let through',
-    file,
-    change: [['    refuseControl(text, leases.key);\n', '']],
+    file: 'src/transaction/gate.ts',
+    change: [['      refuseControl(text, this.#leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',

@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.js';
 export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: a snapshot from before the COMMIT',
-    file: 'src/call/lock-request.ts',
+    file: 'src/call/with-lock.ts',
     change: [["if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;", '']],
     tests: ['test/call/hint'],
     why: 'It can only fail, and keeps the row from who is next until then.',
@@ -17,7 +17,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hint: kept for as long as it takes',
-    file: 'src/call/lock-request.ts',
+    file: 'src/call/with-lock.ts',
     change: [['commit: { entryTime: 150,', 'commit: { entryTime: 60_000,']],
     tests: ['test/call/hint'],
     only: 'gives its connection back',
@@ -25,7 +25,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'calls: with Redis back, who began without it is a former holder',
-    file: 'src/transaction/attempt.ts',
+    file: 'src/transaction/admission.ts',
     change: [['room: shared ? undefined : room', 'room']],
     tests: ['test/call/shared-blockers'],
     only: 'once Redis is back',
@@ -33,8 +33,8 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'calls: a joined call does not hear that the outer one has failed',
-    file: 'src/call/with-lock.ts',
-    change: [['      own.end(error);\n', '']],
+    file: 'src/call/lock.ts',
+    change: [['    own.joined?.end(error);\n', '']],
     tests: ['test/call/nested'],
     only: 'is not told that it succeeded',
     why: 'It would resolve though its work was rolled back.',
@@ -83,8 +83,8 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '    leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined));',
-        '    leases.release() as undefined;',
+        '        leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),',
+        '        leases.release() as undefined,',
       ],
     ],
     tests: ['test/promises/g3-outcome'],
@@ -93,7 +93,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'connection held while a look has no answer',
-    file: 'src/call/lock-request.ts',
+    file: 'src/call/with-lock.ts',
     change: [['    this.#timer = after(entryTime, () => this.discard());\n', '']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
@@ -181,7 +181,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'transaction begun beside the look, kept by who waits',
-    file: 'src/call/lock-request.ts',
+    file: 'src/call/with-lock.ts',
     change: [
       [
         '    this.#timer?.stop();\n    this.#entry?.discard();\n    this.#entry = undefined;',
@@ -201,7 +201,9 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'once: the function is called behind an abort',
     file: 'src/call/with-lock.ts',
-    change: [['      await beforeWork(ask);\n      abort.throwIfAborted();', '      await beforeWork(ask);']],
+    change: [
+      ['          await beforeWork(ask);\n          abort.throwIfAborted();', '          await beforeWork(ask);'],
+    ],
     tests: ['test/call/once-per'],
     only: 'is not called when the call was aborted',
     why: 'Its mails would go out for a run that is rolled back.',

@@ -4,7 +4,7 @@ export const HOOKS: readonly Mutant[] = [
   {
     name: 'hooks: run before the release has left',
     file: 'src/call/hooks.ts',
-    change: [['      await turnOfLoop();\n', '']],
+    change: [['  await turnOfLoop();\n', '']],
     tests: ['test/call/after-commit'],
     only: 'blocks the event loop',
     why: 'A hook must not lengthen the lock.',
@@ -28,14 +28,14 @@ export const HOOKS: readonly Mutant[] = [
   {
     name: 'hooks: a function that throws behind a COMMIT of its own counts as rolled back',
     file: 'src/transaction/attempt.ts',
-    change: [['      if (this.admitted && connection.isOver) this.#ended ??= await this.#howEnded();\n', '']],
+    change: [['      if (this.admitted && connection.isOver) this.#ended ??= await this.#tagOfEnd();\n', '']],
     tests: ['test/call/after-commit'],
     only: 'the function throws: onUnknown',
     why: 'A part of it is committed.',
   },
   {
     name: 'hooks: those of a run that is repeated are forgotten',
-    file: 'src/call/hooks.ts',
+    file: 'src/call/lock.ts',
     change: [['    this.#due ??= [];', '    this.#due = [];']],
     tests: ['test/call/after-commit'],
     only: 'was rolled back and repeated',
@@ -43,8 +43,13 @@ export const HOOKS: readonly Mutant[] = [
   },
   {
     name: 'hooks: an error of one that follows a rollback is thrown',
-    file: 'src/call/hooks.ts',
-    change: [['if (this.#due) await this.#run(this.#due, false);', 'if (this.#due) await this.#run(this.#due, true);']],
+    file: 'src/call/lock.ts',
+    change: [
+      [
+        'if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);',
+        'if (this.#due) throw (await parts.hooks.run(this.#due, key, undefined))[0];',
+      ],
+    ],
     tests: ['test/call/after-commit'],
     only: 'is an event in any case',
     why: 'It would be seen by nobody.',

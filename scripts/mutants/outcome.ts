@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.js';
 
-const file = 'src/transaction/outcome.ts';
+const file = 'src/transaction/lost-commit.ts';
 
 export const OUTCOME: readonly Mutant[] = [
   {

@@ -3,20 +3,17 @@ import type { CallTrace } from '../base/call-trace.js';
 import { isTraced } from '../base/channels.js';
 import { Deadline, OVERDUE, sleep, unlessAborted, within } from '../base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
-import { findJoinable, holding, holds } from '../base/held-keys.js';
+import { findJoinable, holds } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import type { Database } from '../database/database.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
 import type { Turn } from '../lease/queue/turn.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
-import type { Outcome, Registered } from '../transaction/call.js';
-import { refuseUnsent } from '../transaction/unsent.js';
-import { CallHooks } from './hooks.js';
-import { HeldLock, type HookName, type Lock, type Work } from './lock.js';
-import { type LockCall, traced } from './lock-request.js';
-import type { Parts } from './parts.js';
-import { runUnderLeases, type TransactionRequest } from './run-under-leases.js';
+import type { HeldLeases, Registered } from '../transaction/call.js';
+import { fencedTransaction } from '../transaction/transaction.js';
+import type { HookName } from './hooks.js';
+import { CallHooks, type Lock, runFunction, type Work } from './lock.js';
+import { type LockCall, type Parts, traced } from './parts.js';
 
 /**
  * After Postgres has refused a handle's token: how long its lease is left for the process that resumed it, and how
@@ -132,29 +129,29 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
 async function register<Tx>(
   parts: Parts,
   { database, options, trace }: LockCall<Tx>,
-  leases: TransactionRequest<Tx, unknown>['leases'],
+  leases: HeldLeases,
   deadline: Deadline,
   registered: Registered,
   whileClosing = false,
 ): Promise<readonly bigint[]> {
-  const request = {
+  return await fencedTransaction({
+    parts,
     database,
     leases,
     options: { ...options, retries: 0, isolationLevel: undefined },
     deadline,
+    abort: new LazyAbort(),
+    work: async (_, { tokens }) => tokens,
     registered: { ...registered, durable: true },
     whileClosing,
     trace,
-  };
-  return await runUnderLeases(parts, request, new LazyAbort(), async (_, { tokens }) => tokens);
+  });
 }
 
 class Handle<Tx> implements LockHandle<Tx> {
   readonly keys: readonly string[];
   readonly token: bigint;
   readonly #parts: Parts;
-  readonly #client: object;
-  readonly #database: Database<Tx>;
   readonly #defaults: ResolvedLockOptions;
   readonly #leases: LeaseSet;
   readonly #tokens: readonly bigint[];
@@ -166,11 +163,9 @@ class Handle<Tx> implements LockHandle<Tx> {
   #released: Promise<void> | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
-    const { client, database, options } = call;
+    const { database, options } = call;
     this.#parts = parts;
     this.#call = call;
-    this.#client = client;
-    this.#database = database;
     // The caller's signal only ends the waiting for the lock.
     this.#defaults = { ...options, signal: undefined };
     this.#leases = leases;
@@ -201,8 +196,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     if (this.#released) throw this.#closed();
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
-    const { hooks: running, emit } = this.#parts;
-    const hooks = new CallHooks({ running, emit, key: this.key, hookErrors: options.hookErrors });
+    const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
     const run = isTraced()
       ? traced('handle.$transaction', this.#parts, { ...this.#call, options }, ({ trace }) =>
           this.#run(before, fn, options, hooks, trace),
@@ -250,29 +244,21 @@ class Handle<Tx> implements LockHandle<Tx> {
     }
     if (this.#leases.loss) throw this.#leases.loss;
     const abort = new LazyAbort();
-    const request = {
-      database: this.#database,
-      leases: this.#leases,
-      options,
-      deadline,
-      registered: { tokens: this.#tokens },
-      settled: (outcome: Outcome) => hooks.settle(outcome),
-      trace,
-    };
-    const client = this.#client;
-    const work = async (tx: Tx) => {
-      const held = new HeldLock(this.keys, this.token, abort);
-      hooks.begin(held);
-      try {
-        const value = await holding(this.keys, undefined, { client, tx, lock: held }, () => fn(tx, held));
-        refuseUnsent(this.#database, tx, this.key);
-        return value;
-      } finally {
-        held.end();
-      }
-    };
+    const { database } = this.#call;
+    const own = { call: { ...this.#call, options }, fn, abort, hooks, joins: false };
     try {
-      return await runUnderLeases(this.#parts, request, abort, work);
+      return await fencedTransaction<Tx, R>({
+        parts: this.#parts,
+        database,
+        leases: this.#leases,
+        options,
+        deadline,
+        abort,
+        work: (tx) => runFunction(own, tx, this.token),
+        registered: { tokens: this.#tokens },
+        notCommitted: (outcome) => hooks.settle(outcome),
+        trace,
+      });
     } catch (error) {
       // Postgres has admitted another holder, or the handle was resumed elsewhere: the lease is worth nothing any more.
       if (error instanceof StaleTokenError && error.model === undefined) this.#leases.lose(error);

@@ -2,65 +2,57 @@ import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { after } from '../base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
-import type { Lock, Work } from './lock.js';
+import type { LockOptions } from '../options/options.js';
+import type { InnerCalls, JoinableTransaction, Work } from './lock.js';
+
+/** Runs `work` in a transaction that has begun. @throws as `JoinedCalls.run`. */
+export function join<Tx, R>(outer: JoinableTransaction, work: Work<Tx, R>, options: LockOptions): Promise<R> {
+  outer.joined ??= new JoinedCalls(outer);
+  return outer.joined.run(work, options);
+}
 
 /**
- * The transaction of a call, which inner calls of the same keys join. They work in it under its token, and it ends with
- * the outermost call. If an inner call fails, the transaction cannot commit, even if the error is caught: it would
- * commit half of the inner call's work.
+ * The calls that have joined the transaction of an outer call. They work in it under its token, and it ends with the
+ * outermost call. If an inner call fails, the transaction cannot commit, even if the error is caught: it would commit
+ * half of the inner call's work.
  */
-export class JoinableTransaction {
-  readonly client: object;
-  readonly #tx: unknown;
-  readonly #lock: Lock;
-  readonly #abort: LazyAbort;
-  readonly #options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>;
+class JoinedCalls implements InnerCalls {
+  readonly #outer: JoinableTransaction;
   /** Aborts the inner calls that still run when the outer function ends: their writes are rolled back. */
   readonly #over = new LazyAbort();
   #running = 0;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(
-    client: object,
-    tx: unknown,
-    lock: Lock,
-    abort: LazyAbort,
-    options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>,
-  ) {
-    this.client = client;
-    this.#tx = tx;
-    this.#lock = lock;
-    this.#abort = abort;
-    this.#options = options;
+  constructor(outer: JoinableTransaction) {
+    this.#outer = outer;
   }
 
   /** @throws InvalidOptionError for an option that cannot be changed for a transaction that has begun. */
-  async join<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R> {
+  async run<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R> {
+    const { abort, lock, tx, options: outer } = this.#outer;
     const { isolationLevel, hookErrors, retries, timeout, signal } = options;
-    if (isolationLevel !== undefined && isolationLevel !== this.#options.isolationLevel) {
+    if (isolationLevel !== undefined && isolationLevel !== outer.isolationLevel) {
       throw new InvalidOptionError('isolationLevel', 'is that of the outer call, whose transaction this one joins.');
     }
-    if (hookErrors !== undefined && hookErrors !== this.#options.hookErrors) {
+    if (hookErrors !== undefined && hookErrors !== outer.hookErrors) {
       throw new InvalidOptionError('hookErrors', 'is that of the outer call, with which the hooks of this one run.');
     }
     if (retries) {
       throw new InvalidOptionError('retries', 'belong to the outer call, whose transaction this one joins.');
     }
-    const abort = this.#abort;
     abort.throwIfAborted();
     signal?.throwIfAborted();
     const aborted = { handleEvent: () => abort.abort(signal?.reason) };
     onAbort(signal, aborted);
     const overdue = () =>
       new TransactionAbortedError(
-        this.#lock.key,
+        lock.key,
         `a call inside it had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`,
       );
     const timer = timeout === undefined ? undefined : after(timeout, () => abort.abort(overdue()));
     this.#running++;
     try {
-      const worked = Promise.resolve(work(this.#tx as Tx, this.#lock));
+      const worked = Promise.resolve(work(tx as Tx, lock));
       return await this.#over.race(abort.race(worked));
     } catch (error) {
       this.#failure ??= { error };
@@ -72,23 +64,22 @@ export class JoinableTransaction {
     }
   }
 
-  /**
-   * Called when the outer function has failed. Inner calls that still run must not resolve as if they had committed.
-   */
   end(error: unknown): void {
     if (this.#running === 0) return;
     const why = 'the call whose transaction it had joined ended before it did. See the cause.';
-    this.#over.abort(new TransactionAbortedError(this.#lock.key, why, error));
+    this.#over.abort(new TransactionAbortedError(this.#outer.lock.key, why, error));
   }
 
-  /** Called when the outer function has returned. @throws TransactionAbortedError */
   check(): void {
     if (this.#failure) {
       const why = 'a call inside it failed, which dooms the transaction that both share. See the cause.';
-      throw new TransactionAbortedError(this.#lock.key, why, this.#failure.error);
+      throw new TransactionAbortedError(this.#outer.lock.key, why, this.#failure.error);
     }
     if (this.#running > 0) {
-      throw new TransactionAbortedError(this.#lock.key, 'a call inside it had not ended: await every one of them.');
+      throw new TransactionAbortedError(
+        this.#outer.lock.key,
+        'a call inside it had not ended: await every one of them.',
+      );
     }
   }
 }

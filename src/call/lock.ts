@@ -1,7 +1,13 @@
-import { ClosedError, type FencedLockError } from '../base/errors.js';
+import { ClosedError, type FencedLockError, HookFailedError, TransactionAbortedError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import { findJoinable, holding } from '../base/held-keys.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
+import type { Database } from '../database/database.js';
+import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import { checkHook } from '../options/validate-call.js';
 import type { Outcome } from '../transaction/call.js';
+import type { DueHook, HookName, RunningHooks } from './hooks.js';
+import type { LockCall } from './parts.js';
 
 /** The lock, as the caller's function gets it. */
 export interface Lock {
@@ -33,15 +39,8 @@ export interface Lock {
   toJSON(): { readonly keys: readonly string[]; readonly token: string };
 }
 
+/** The function of a call. */
 export type Work<Tx, R> = (tx: Tx, lock: Lock) => R | Promise<R>;
-
-export type HookName = 'afterCommit' | 'afterRollback' | 'onUnknown';
-
-/** A hook that is to run. */
-export interface DueHook {
-  readonly name: HookName;
-  run(): unknown;
-}
 
 const RUNS: Readonly<Record<Outcome['type'], HookName>> = {
   committed: 'afterCommit',
@@ -120,4 +119,140 @@ export class HeldLock implements Lock {
   toJSON() {
     return { keys: this.keys, token: String(this.token) };
   }
+}
+
+interface CallHooksOptions {
+  readonly parts: { readonly hooks: RunningHooks; readonly emit: Emit };
+  readonly key: string;
+  readonly hookErrors: 'event' | 'throw';
+}
+
+/**
+ * The hooks of one call. Each belongs to the run of the function that registered it. The outcome of that run decides
+ * whether the hook runs. With `retries`, the hooks of the rolled-back runs come first.
+ */
+export class CallHooks {
+  readonly #options: CallHooksOptions;
+  #lock: HeldLock | undefined;
+  #due: DueHook[] | undefined;
+
+  constructor(options: CallHooksOptions) {
+    this.#options = options;
+  }
+
+  /** The function begins to run, with this lock. */
+  begin(lock: HeldLock): void {
+    this.#lock = lock;
+  }
+
+  /** The outcome of the present run of the function is known. The first call for each run counts. */
+  settle(outcome: Outcome): void {
+    const due = this.#lock?.settle(outcome);
+    if (due === undefined || due.length === 0) return;
+    this.#due ??= [];
+    this.#due.push(...due);
+  }
+
+  /**
+   * Runs the hooks after the call and resolves to its result. In the caller's async context, outside of the
+   * transaction.
+   *
+   * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
+   */
+  async follow<R>(call: Promise<R>): Promise<R> {
+    const { parts, key, hookErrors } = this.#options;
+    let value: R;
+    try {
+      value = await call;
+    } catch (error) {
+      // This error tells the outcome of the transaction. No error of a hook may hide it.
+      if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
+      throw error;
+    }
+    this.settle({ type: 'committed' });
+    if (this.#due === undefined) return value;
+    const errors = await parts.hooks.run(this.#due, key, hookErrors === 'throw' ? undefined : parts.emit);
+    if (errors.length > 0) throw new HookFailedError(key, value, errors);
+    return value;
+  }
+}
+
+/**
+ * The outer transaction to join. Only of the same client: another client's transaction may lack this client's
+ * extensions.
+ */
+export function joinableOf({
+  client,
+  keys,
+  options,
+}: Pick<LockCall<unknown>, 'client' | 'keys' | 'options'>): JoinableTransaction | undefined {
+  const mayJoin = (joinable: object) => {
+    const outer = joinable as JoinableTransaction;
+    // Another copy of this package has other classes.
+    return options.reentry === 'join' && outer.lock instanceof HeldLock && outer.client === client;
+  };
+  return findJoinable(keys, options.nested, mayJoin) as JoinableTransaction | undefined;
+}
+
+/** The transaction of a call, which inner calls of the same keys join. */
+export interface JoinableTransaction {
+  readonly client: object;
+  readonly tx: unknown;
+  readonly lock: Lock;
+  readonly abort: LazyAbort;
+  readonly options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>;
+  /** Set by the first call that joins. */
+  joined: InnerCalls | undefined;
+}
+
+/** The calls that have joined a transaction. */
+export interface InnerCalls {
+  run<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R>;
+  /** Called when the outer function has returned. @throws TransactionAbortedError */
+  check(): void;
+  /** Called when the outer function has failed. Inner calls that still run must not resolve as if they had committed. */
+  end(error: unknown): void;
+}
+
+/** What the runs of a call's function have in common. `joins`: whether inner calls of the same keys join its transaction. */
+interface FunctionOf<Tx, R> {
+  readonly call: Pick<LockCall<Tx>, 'client' | 'database' | 'keys' | 'options'>;
+  readonly fn: Work<Tx, R>;
+  readonly abort: LazyAbort;
+  readonly hooks: CallHooks;
+  readonly joins: boolean;
+}
+
+/** Runs the function of a call in its transaction, as the holder of its keys. */
+export async function runFunction<Tx, R>(
+  { call, fn, abort, hooks, joins }: FunctionOf<Tx, R>,
+  tx: Tx,
+  token: bigint,
+): Promise<R> {
+  const { client, database, keys, options } = call;
+  const lock = new HeldLock(keys, token, abort);
+  hooks.begin(lock);
+  const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
+  try {
+    const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
+    own.joined?.check();
+    refuseUnsent(database, tx, lock.key);
+    return value;
+  } catch (error) {
+    own.joined?.end(error);
+    throw error;
+  } finally {
+    lock.end();
+  }
+}
+
+/** An operation that was not sent when the function has returned is never sent. @throws TransactionAbortedError */
+function refuseUnsent<Tx>(database: Database<Tx>, tx: Tx, key: string): void {
+  const unsent = database.unsent?.(tx);
+  if (unsent === undefined) return;
+  throw new TransactionAbortedError(
+    key,
+    `\`${unsent}\` was called in its function and never awaited, so it was not sent. Await every operation, and remove ` +
+      'those that are not needed.',
+  );
 }

@@ -7,8 +7,7 @@ import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
 import type { Schedule } from '../options/options.js';
 import { NOT_INSTALLED } from '../transaction/transaction.js';
 import type { Work } from './lock.js';
-import type { LockCall } from './lock-request.js';
-import type { Parts } from './parts.js';
+import type { LockCall, Parts } from './parts.js';
 import { tryWithLock } from './with-lock.js';
 
 /** What `$oncePer` resolves to. */

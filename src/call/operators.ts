@@ -7,8 +7,8 @@ import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS } from '../database/sql.js';
 import type { KeyState, LeaseStore } from '../lease/store.js';
 import type { ResolvedLockOptions } from '../options/options.js';
+import { fencedTransaction } from '../transaction/transaction.js';
 import type { Parts } from './parts.js';
-import { runUnderLeases } from './run-under-leases.js';
 
 /** The state of a key, for operators. */
 export interface LockState {
@@ -85,21 +85,23 @@ export async function forceRelease<Tx>(
     look: async () => {},
     attach: () => () => {},
   };
-  const request = {
-    database,
-    leases,
-    options: { ...options, retries: 0, isolationLevel: undefined },
-    deadline: new Deadline(options.waitTime),
-    registered: { durable: true },
-    endsAnyBlocker: true,
-  };
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';
     parts.emit(event);
   };
   const { holder, problem } = await store.inspect(key).catch(unavailable(key));
-  await runUnderLeases({ ...parts, emit }, request, new LazyAbort(), async () => {});
+  await fencedTransaction({
+    parts: { ...parts, emit },
+    database,
+    leases,
+    options: { ...options, retries: 0, isolationLevel: undefined },
+    deadline: new Deadline(options.waitTime),
+    abort: new LazyAbort(),
+    work: async () => {},
+    registered: { durable: true },
+    endsAnyBlocker: true,
+  });
   const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
   if (holder === undefined && problem === undefined) return ended;
   // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.

@@ -1,21 +1,47 @@
-import type { Emit } from '../base/events.js';
-import type { Query } from '../database/database.js';
-import type { Fencing } from '../fencing/fencing.js';
+import { CallTrace } from '../base/call-trace.js';
+import type { LockMessage } from '../base/messages.js';
+import type { Database, Query } from '../database/database.js';
 import type { WaitingRoom } from '../lease/queue/waiting-room.js';
-import type { Outage } from '../transaction/outage.js';
+import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
+import type { TransactionParts } from '../transaction/call.js';
 import type { RunningHooks } from './hooks.js';
 import type { OpenHandles } from './open-handles.js';
 
 /** What the calls of one extended client share. */
-export interface Parts {
+export interface Parts extends TransactionParts {
   readonly room: WaitingRoom;
-  /** The id of the waiting room in Postgres: a signed 32-bit number. */
-  readonly roomId: number;
   readonly handles: OpenHandles;
   readonly hooks: RunningHooks;
   /** A connection for looks, which must not keep the rescue connection waiting. */
   readonly lookout: Query;
-  readonly fencing: Fencing;
-  readonly outage: Outage;
-  readonly emit: Emit;
+}
+
+/** A call of `$withLock` after the checks of its arguments. */
+export interface LockCall<Tx> {
+  /** The client that the method was called on. */
+  readonly client: object;
+  readonly database: Database<Tx>;
+  /** Sorted by their UTF-8 bytes, without duplicates. */
+  readonly keys: readonly string[];
+  readonly options: ResolvedLockOptions;
+  /** The options as the caller gave them. */
+  readonly given: LockOptions;
+  /** What it is called for whoever listens. Default: `$withLock`. */
+  readonly operation?: LockMessage['operation'];
+  /** Where somebody listens. */
+  readonly trace?: CallTrace | undefined;
+  /** Runs before the function in each transaction of the call. If it throws, the transaction is rolled back. */
+  readonly beforeWork?: (ask: Query) => Promise<void>;
+}
+
+/** Runs a call with a trace. Used only if `isTraced` says that somebody listens. */
+export function traced<Tx, R>(
+  operation: LockMessage['operation'],
+  { roomId }: Parts,
+  call: LockCall<Tx>,
+  run: (call: LockCall<Tx>) => Promise<R>,
+): Promise<R> {
+  const { waitTime, leaseTime, timeout } = call.options;
+  const trace = new CallTrace({ operation, keys: call.keys, roomId, waitTime, leaseTime, timeout });
+  return trace.run(() => run({ ...call, trace }));
 }

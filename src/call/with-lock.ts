@@ -1,19 +1,38 @@
+import { randomUUID } from 'node:crypto';
 import { isTraced } from '../base/channels.js';
+import { after, Deadline, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
-import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import type { Query } from '../database/database.js';
+import type { Connection, Database } from '../database/database.js';
+import type { Lease } from '../lease/lease.js';
 import { LeaseSet, withOthers } from '../lease/lease-set.js';
+import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { Turn } from '../lease/queue/turn.js';
-import type { Admission } from '../transaction/admission.js';
-import type { Outcome } from '../transaction/call.js';
-import { refuseUnsent } from '../transaction/unsent.js';
-import { CallHooks } from './hooks.js';
-import { JoinableTransaction } from './joinable.js';
-import { HeldLock, type Work } from './lock.js';
-import { type LockCall, LockRequest, traced } from './lock-request.js';
-import type { Parts } from './parts.js';
-import { runUnderLeases } from './run-under-leases.js';
+import { type AskedFor, askFor, Entry, type EntryOptions, requestOf } from '../transaction/admission.js';
+import type { Successor } from '../transaction/call.js';
+import { fencedTransaction } from '../transaction/transaction.js';
+import { join } from './joinable.js';
+import { CallHooks, joinableOf, runFunction, type Work } from './lock.js';
+import { type LockCall, type Parts, traced } from './parts.js';
+
+/**
+ * Limits of a transaction that begins ahead of its lease. `entryTime`: how long it keeps its connection without the
+ * lease. `rowTime`: how long its admission waits for the key's row. Both in milliseconds. `evenIfWanted`: whether it
+ * begins if other callers wait for a connection.
+ *
+ * Beside a look, the key's row is free if the lease is. Beside another holder's COMMIT, the row is free when the COMMIT
+ * is done.
+ */
+const PREOPEN = {
+  look: { entryTime: 20, rowTime: 10, evenIfWanted: true },
+  commit: { entryTime: 150, rowTime: 100, evenIfWanted: false },
+} as const;
+const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Serializable']);
+/**
+ * How long an admission that was sent with the COMMIT of the previous turn may wait for the key's row. Only another
+ * process can have locked it; milliseconds.
+ */
+const BEHIND_COMMIT = 500;
 
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
@@ -24,14 +43,13 @@ export type TryResult<R> = { readonly acquired: true; readonly value: R } | { re
  */
 export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
-  if (joinable) return await joinable.join(work, call.given);
+  if (joinable) return await join(joinable, work, call.given);
   if (call.trace === undefined && isTraced()) return await withLockTraced(parts, call, work);
   const lockRequest = new LockRequest(parts, call);
   // Calls spend their waiting time here, so keep few objects alive: they exist once for every waiting caller.
   const first = await enter(parts, call, lockRequest);
   const leases = withOthers(first, parts.room, call.keys, lockRequest);
-  const { hooks: running, emit } = parts;
-  const hooks = new CallHooks({ running, emit, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
+  const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
   return await hooks.follow(
     hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases, hooks),
   );
@@ -49,50 +67,37 @@ function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: Lock
 /** Runs the work under the leases, then releases them. */
 async function hold<Tx, R>(
   parts: Parts,
-  { client, database, keys, options, trace, beforeWork }: LockCall<Tx>,
-  work: Work<Tx, R>,
+  call: LockCall<Tx>,
+  fn: Work<Tx, R>,
   lockRequest: LockRequest<Tx>,
   leases: LeaseSet,
   hooks: CallHooks,
 ): Promise<R> {
+  const { database, options, trace, beforeWork } = call;
   const abort = new LazyAbort();
   trace?.had(leases);
-  const run = async (tx: Tx, { token }: Admission, ask: Query) => {
-    if (beforeWork) {
-      await beforeWork(ask);
-      abort.throwIfAborted();
-    }
-    const lock = new HeldLock(keys, token, abort);
-    hooks.begin(lock);
-    const own = new JoinableTransaction(client, tx, lock, abort, options);
-    try {
-      const value = await holding(keys, own, { client, tx, lock }, () => work(tx, lock));
-      own.check();
-      refuseUnsent(database, tx, keys[0] as string);
-      return value;
-    } catch (error) {
-      own.end(error);
-      throw error;
-    } finally {
-      lock.end();
-    }
-  };
-  const successor = () =>
-    leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined));
+  const own = { call, fn, abort, hooks, joins: true };
   try {
-    const committing = () => leases.hint();
-    const request = {
+    return await fencedTransaction<Tx, R>({
+      parts,
       database,
       entry: lockRequest.take(),
       leases,
       options,
       deadline: lockRequest.deadline,
-      successor,
-      committing,
-      settled: (outcome: Outcome) => hooks.settle(outcome),
+      abort,
+      async work(tx, { token }, ask) {
+        if (beforeWork) {
+          await beforeWork(ask);
+          abort.throwIfAborted();
+        }
+        return await runFunction(own, tx, token);
+      },
+      successor: () =>
+        leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
+      notCommitted: (outcome) => hooks.settle(outcome),
       trace,
-    };
-    return await runUnderLeases(parts, request, abort, run);
+    });
   } finally {
     // The outcome is known, or cannot be found out any more. Nothing here throws.
     leases.release();
@@ -122,11 +127,100 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
 }
 
 /**
- * The outer transaction to join. Only of the same client: another client's transaction may lack this client's
- * extensions.
+ * The request of one call, from its start until its turn. A single object, because thousands of callers may wait.
+ *
+ * Its transaction begins ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
+ * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
+ * waiting caller holds no connection.
  */
-function joinableOf({ client, keys, options }: LockCall<unknown>): JoinableTransaction | undefined {
-  const mayJoin = (joinable: object) =>
-    options.reentry === 'join' && joinable instanceof JoinableTransaction && joinable.client === client;
-  return findJoinable(keys, options.nested, mayJoin) as JoinableTransaction | undefined;
+class LockRequest<Tx> implements LeaseRequest, Preopen {
+  readonly deadline: Deadline;
+  readonly mayShare = true;
+  readonly #parts: Parts;
+  readonly #call: LockCall<Tx>;
+  #entry: Entry<Tx> | undefined;
+  /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
+  #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
+  #timer: Timer | undefined;
+
+  constructor(parts: Parts, call: LockCall<Tx>) {
+    this.#parts = parts;
+    this.#call = call;
+    this.deadline = new Deadline(call.options.waitTime);
+    if (call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
+  }
+
+  get waitTime(): number {
+    return this.#call.options.waitTime;
+  }
+
+  get leaseTime(): number {
+    return this.#call.options.leaseTime;
+  }
+
+  get renew(): boolean {
+    return this.#call.options.renew;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#call.options.signal;
+  }
+
+  get preopen(): Preopen {
+    return this;
+  }
+
+  open(beside: PreopenMoment): void {
+    if (this.#entry) return;
+    // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
+    if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
+    const holders = this.#call.keys.map(() => randomUUID());
+    const { entryTime, rowTime, evenIfWanted } = PREOPEN[beside];
+    try {
+      this.#entry = Entry.open(this.#call.database, { ...this.#beginning(holders, rowTime), evenIfWanted });
+    } catch {
+      // The caller opens it again when it is its turn, and gets the error then.
+      return;
+    }
+    this.#timer = after(entryTime, () => this.discard());
+  }
+
+  discard(): void {
+    this.#timer?.stop();
+    this.#entry?.discard();
+    this.#entry = undefined;
+  }
+
+  /** Prepares this call to begin in one flight with the COMMIT of the previous turn, if it can. */
+  follow(database: Database<unknown>, { holder, shared }: Lease): Successor | undefined {
+    const { keys } = this.#call;
+    if (database !== this.#call.database || keys.length > 1) return undefined;
+    const asked = askFor(this.#beginning([holder], BEHIND_COMMIT, shared));
+    return {
+      asked,
+      begin: (connection) => {
+        this.#begun = { connection, asked };
+      },
+    };
+  }
+
+  /** Returns the transaction, if it has begun. */
+  take(): Entry<Tx> | undefined {
+    this.#timer?.stop();
+    if (this.#begun === undefined) return this.#entry;
+    this.#entry?.discard();
+    const { connection, asked } = this.#begun;
+    // Not in `follow`, because that runs in the async context of the previous turn.
+    return Entry.follow(this.#call.database, this.#beginning([], BEHIND_COMMIT), connection, asked);
+  }
+
+  #beginning(holders: readonly string[], waitTime: number, shared = false): EntryOptions {
+    const { keys, options } = this.#call;
+    const { leaseTime, timeout, maxWait, isolationLevel } = options;
+    const { fencing, roomId: room } = this.#parts;
+    const hooked = fencing.needsHook(this.#call.database.rescue);
+    const leases = { keys, holders, leaseTime, shared };
+    const request = () => requestOf({ leases, timeout, room }, waitTime);
+    return { key: keys[0] as string, maxWait, isolationLevel, hooked, request };
+  }
 }

@@ -105,10 +105,10 @@ export class AdapterConnection implements Connection {
         'under a lock must be one statement with this driver adapter: send each by itself, and bind a text that has a semicolon.',
       );
     }
-    conductor.enter(sql);
+    conductor.gate.enter(sql);
     try {
       const answer = await send(query);
-      conductor.left();
+      conductor.gate.leave();
       return answer;
     } catch (error) {
       this.#failed = true;

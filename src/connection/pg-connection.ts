@@ -158,7 +158,7 @@ export class PgConnection implements Connection {
     let line: BorrowedConnection;
     try {
       line = this.#connection();
-      conductor.enter(text);
+      conductor.gate.enter(text);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -166,7 +166,7 @@ export class PgConnection implements Connection {
       (result) => {
         // `I` means outside a transaction. Only the work's own SQL can have ended it.
         if (line.status === 'I') conductor.ended(result.command);
-        conductor.left();
+        conductor.gate.leave();
         return result;
       },
       (error: unknown) => {

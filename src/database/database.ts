@@ -31,10 +31,9 @@ export interface Beginning {
 
 /** Decides about what the database client sends on a connection once the work has begun. */
 export interface Conductor {
-  /** Called before a statement of the work is sent; `left` or `failed` follows. Throws to refuse the statement. */
-  enter(text: string): void;
-  left(): void;
-  /** Returns the error that the work gets. */
+  /** Every statement of the work enters before it is sent, and leaves when it is answered. `enter` throws to refuse it. */
+  readonly gate: { enter(text: string): void; leave(): void };
+  /** Called instead of `leave` for a failed statement. Returns the error that the work gets. */
   failed(error: unknown): unknown;
   /** Called when the work is over and the database client sends COMMIT. Resolves if the transaction has committed. */
   commit<T>(done: T): Promise<T>;

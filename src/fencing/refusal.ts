@@ -1,9 +1,14 @@
-import { StaleTokenError } from '../base/errors.js';
+import { type StaleReason, StaleTokenError } from '../base/errors.js';
 import type { Database } from '../database/database.js';
 import type { Fencing } from './fencing.js';
 
 const STALE = 'FL001';
 const WITHOUT_TOKEN = 'FL002';
+/** Refusals of a handle's token by the admission. FL003: the key's row has another token. FL005: the key has no row any more. */
+const OF_HANDLE: ReadonlyMap<string, StaleReason> = new Map([
+  ['FL003', 'superseded'],
+  ['FL005', 'forgotten'],
+]);
 
 /** The DETAIL of a refusal by the guard. */
 interface Detail {
@@ -31,6 +36,19 @@ export function fromGuard(
     where: key ? by.fencing.toFields(model, key) : undefined,
     cause: error,
   });
+}
+
+/** Converts a refusal of a handle's token to a StaleTokenError. Any other error is returned unchanged. */
+export function fromAdmission(
+  error: unknown,
+  database: Pick<Database<unknown>, 'sqlState' | 'sqlDetail'>,
+  { keys, key: first }: { readonly keys: readonly string[]; readonly key: string },
+  tokens: readonly bigint[] | undefined,
+): unknown {
+  const reason = OF_HANDLE.get(database.sqlState(error) ?? '');
+  if (reason === undefined) return error;
+  const key = database.sqlDetail(error) ?? first;
+  return new StaleTokenError(key, tokens?.[keys.indexOf(key)] ?? 0n, undefined, { reason, cause: error });
 }
 
 function parse(detail: string | undefined): Detail {

@@ -1,5 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Query, Statement, TextRow } from '../database/database.js';
+import { LONGEST_TIME } from '../base/clock.js';
+import { Reply } from '../base/reply.js';
+import {
+  type Beginning,
+  type BeginOptions,
+  type Connection,
+  type Database,
+  type Hook,
+  NotRun,
+  type Opening,
+  type Query,
+  type Statement,
+  type StatementResult,
+  type TextRow,
+} from '../database/database.js';
 import { ADMIT } from '../database/sql.js';
 
 /**
@@ -7,6 +21,11 @@ import { ADMIT } from '../database/sql.js';
  * on the same server connection, under another text.
  */
 const ADMIT_NAME = `fenced_lock ${createHash('sha256').update(ADMIT).digest('hex').slice(0, 16)}`;
+/**
+ * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
+ * milliseconds.
+ */
+const BACKSTOP = 500;
 
 /** What Postgres answered to one attempt at a transaction. */
 export interface Admission {
@@ -47,8 +66,134 @@ export interface AdmissionRequest {
   readonly durable?: boolean | undefined;
 }
 
+export interface EntryOptions extends BeginOptions {
+  /** The key that errors name. */
+  readonly key: string;
+  /** Whether writes of some models need the condition that `fencing/writes.ts` adds. */
+  readonly hooked: boolean;
+  /** Makes the admission request when there is a connection: its wait time is what is left then. */
+  readonly request: () => AdmissionRequest;
+  /** Whether to begin even if other callers wait for a connection of the pool. Default: true. */
+  readonly evenIfWanted?: boolean;
+  /** Statements that run before the admission, in the same transaction. */
+  readonly before?: readonly Statement[];
+}
+
+/**
+ * The start of a transaction: takes a connection from the pool, or uses the connection of the previous turn, and sends
+ * BEGIN and the admission on it in one flight.
+ */
+export class Entry<Tx> {
+  /** Resolves when Postgres admits the transaction. Rejects when Postgres refuses it, or when it was not sent. */
+  readonly admission = new Reply<Admission>();
+  /** The replies to the statements before the admission. */
+  before: readonly Reply<StatementResult>[] = [];
+  connection: Connection | undefined;
+  readonly #opening: Opening<Tx>;
+  readonly #over: Connection | undefined;
+  #discarded = false;
+
+  private constructor(
+    database: Database<Tx>,
+    options: EntryOptions,
+    over: Connection | undefined,
+    asked: AskedFor | undefined,
+  ) {
+    const connected = (connection: Connection): void => {
+      this.connection = connection;
+      if (this.#discarded) {
+        this.admission.reject(new NotRun('it is not needed any more'));
+        return;
+      }
+      const sent = asked ?? askFor(options);
+      const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
+      this.before = answers.slice(0, -1);
+      answers.at(-1)?.listen(
+        ({ rows }) => {
+          try {
+            this.admission.resolve(readAdmission(sent, rows));
+          } catch (error) {
+            this.admission.reject(error);
+          }
+        },
+        (error) => this.admission.reject(over === undefined ? unwrapNotRun(error) : error),
+      );
+    };
+    this.#over = over;
+    this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
+  }
+
+  /** Begins on a connection of the pool. */
+  static open<Tx>(database: Database<Tx>, options: EntryOptions): Entry<Tx> {
+    return new Entry(database, options, undefined, undefined);
+  }
+
+  /**
+   * Continues on the connection of the previous turn, which has already sent BEGIN and the admission with its COMMIT.
+   */
+  static follow<Tx>(database: Database<Tx>, options: EntryOptions, over: Connection, asked: AskedFor): Entry<Tx> {
+    return new Entry(database, options, over, asked);
+  }
+
+  run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
+    return this.#opening.run(hook, body);
+  }
+
+  /** Called when the database client has ended its transaction. Without a connection, nothing was begun by it. */
+  onTransactionEnded(): void {
+    // BEGIN was sent with the previous turn's COMMIT, so the connection still has to be cleaned up.
+    if (this.connection === undefined) this.#over?.abandon();
+  }
+
+  /** Called instead of `run`: rolls back and returns the connection to the pool. */
+  discard(): void {
+    this.abandon();
+    this.#opening.discard();
+  }
+
+  /** If there is no connection yet, nothing is sent on it later. */
+  abandon(): void {
+    this.#discarded = true;
+  }
+}
+
+/** A built admission request: its flight, and what reads the reply. */
+export interface AskedFor {
+  readonly beginning: Beginning;
+  readonly attempt: string;
+  readonly keys: readonly string[];
+}
+
+export function askFor({ request, isolationLevel, before = [] }: EntryOptions): AskedFor {
+  const asked = request();
+  const { statement, attempt } = admissionOf(asked);
+  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
+}
+
+/** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */
+function unwrapNotRun(error: unknown): unknown {
+  return error instanceof NotRun && error.cause !== undefined ? error.cause : error;
+}
+
+interface AdmissionInput {
+  readonly leases: Pick<AdmissionRequest, 'keys' | 'holders' | 'leaseTime'> & { readonly shared: boolean };
+  /** The timeout of the work; milliseconds. */
+  readonly timeout: number;
+  readonly registered?: Pick<AdmissionRequest, 'tokens' | 'successors' | 'durable'> | undefined;
+  readonly room: number | undefined;
+}
+
+/** The admission request of a call. */
+export function requestOf({ leases, timeout, registered, room }: AdmissionInput, waitTime: number): AdmissionRequest {
+  const { keys, holders, leaseTime, shared } = leases;
+  const workTime = Math.min(timeout + BACKSTOP, LONGEST_TIME);
+  // A caller without a lease (Redis is down) registers no waiting room, so that no holder ends its transaction as that
+  // of a former holder.
+  return { keys, holders, leaseTime, workTime, waitTime, room: shared ? undefined : room, ...registered };
+}
+
 /** Builds the admission statement, with a new attempt id in it. */
-export function admissionOf(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
+function admissionOf(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
   const { keys, holders, leaseTime, workTime, waitTime, room, tokens, successors, durable } = request;
   const attempt = randomUUID();
   const values = [
@@ -71,7 +216,7 @@ function arrayOf(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
 
-export function readAdmission(
+function readAdmission(
   { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: string },
   rows: readonly TextRow[],
 ): Admission {

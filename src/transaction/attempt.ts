@@ -1,11 +1,8 @@
 import type { AttemptTrace } from '../base/call-trace.js';
-import { Alarm, after, Deadline, LONGEST_TIME, OVERDUE, within } from '../base/clock.js';
+import { Alarm, after, Deadline, OVERDUE, within } from '../base/clock.js';
 import {
   ClosedError,
-  CommitUnknownError,
-  InsideTransactionError,
   LockTimeoutError,
-  type StaleReason,
   StaleTokenError,
   TransactionAbortedError,
   toFencedLockError,
@@ -13,13 +10,14 @@ import {
 import type { Conductor, Connection, Query, Row, Statement, StatementResult } from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import type { Fencing } from '../fencing/fencing.js';
-import type { Admission, AdmissionRequest } from './admission.js';
-import { endBackend, endBlockers } from './backends.js';
+import { fromAdmission, fromGuard } from '../fencing/refusal.js';
+import { type Admission, Entry, type EntryOptions, requestOf } from './admission.js';
+import { ANSWER_TIME, drain, endBackend, endBlockers, roomOf } from './backends.js';
 import type { Call, Outcome } from './call.js';
-import { Entry, type EntryOptions } from './entry.js';
-import { FencedOperations, refuseControl } from './fenced-operations.js';
+import { endedByWork, tagOfEnd } from './ended-by-work.js';
+import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import { resolveOutcome } from './outcome.js';
+import { endOfLostCommit, isRefusal } from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
 
 /**
@@ -37,30 +35,10 @@ const LEAST_ROW_WAIT = 50;
  * end within it.
  */
 const END_BLOCKERS_AFTER = 50;
-/** SQLSTATEs of a refused handle token. FL003: the key's row has another token. FL005: the key has no row any more. */
-const REFUSALS: ReadonlyMap<string, StaleReason> = new Map([
-  ['FL003', 'superseded'],
-  ['FL005', 'forgotten'],
-]);
 /** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
 const END_BLOCKERS_TIME = 500;
-const SILENT = 'Postgres did not answer its first statement.';
-/** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
-const ANSWER_TIME = 2_000;
-/**
- * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
- * milliseconds.
- */
-const BACKSTOP = 500;
-/** Grace period for statements in flight after an abort, before their backend is ended; milliseconds. */
-const DRAIN_GRACE = 50;
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 const LEAST_COMMIT_TIME = 1_000;
-/** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
-const OUTCOME_TIME = 15_000;
-/** SQLSTATE classes that a server also sends while it shuts down. They do not tell whether COMMIT took effect. */
-const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
-
 /** What earlier attempts of the same call found. */
 export interface EarlierAttempts {
   /** An earlier admission waited in vain for the key's row, although this caller holds the lease. */
@@ -71,22 +49,6 @@ export interface EarlierAttempts {
 
 /** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
 type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
-
-interface AdmissionInput {
-  readonly leases: Pick<Call<unknown, unknown>['leases'], 'keys' | 'holders' | 'leaseTime' | 'shared'>;
-  readonly limits: Pick<Call<unknown, unknown>['limits'], 'timeout'>;
-  readonly registered?: Call<unknown, unknown>['registered'];
-  readonly room: number | undefined;
-}
-
-/** The admission request of a call. */
-export function requestOf({ leases, limits, registered, room }: AdmissionInput, waitTime: number): AdmissionRequest {
-  const { keys, holders, leaseTime, shared } = leases;
-  const workTime = Math.min(limits.timeout + BACKSTOP, LONGEST_TIME);
-  // A caller without a lease (Redis is down) registers no waiting room, so that no holder ends its transaction as that
-  // of a former holder.
-  return { keys, holders, leaseTime, workTime, waitTime, room: shared ? undefined : room, ...registered };
-}
 
 /**
  * One attempt at the transaction: opening → working → (gate shut, statements in flight ended) → committing → settled,
@@ -100,7 +62,7 @@ export class Attempt<Tx, R> implements Conductor {
   readonly #call: Call<Tx, R>;
   readonly #blocked: boolean;
   readonly #entry: Entry<Tx>;
-  readonly #gate = new Gate();
+  readonly gate: Gate;
   readonly #alarm = new Alarm();
   readonly #trace: AttemptTrace | undefined;
   #phase: 'opening' | 'working' | 'committing' | 'refused' = 'opening';
@@ -123,6 +85,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
   constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: EarlierAttempts) {
     this.#call = call;
+    this.gate = new Gate(call.leases);
     this.#blocked = blocked;
     const before: Statement[] = [];
     if (refusedBy !== undefined) before.push({ text: AWAIT_ROW, values: refusedBy });
@@ -136,7 +99,7 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   run(): Promise<R> {
-    const { abort, onBeat } = this.#call;
+    const { abort } = this.#call;
     const entry = this.#entry;
     if (abort.aborted) {
       entry.discard();
@@ -151,12 +114,11 @@ export class Attempt<Tx, R> implements Conductor {
         forget();
         const outcome = this.#outcomeOf(end);
         this.#trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
-        this.#gate.shut(() => this.#closed());
-        if (this.admitted) this.#call.settled?.(outcome);
+        this.gate.shut(() => this.#closed());
+        if (this.admitted && outcome.type !== 'committed') this.#call.notCommitted?.(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
       };
-      onBeat(() => this.#beat());
       entry
         .run(this.#hook, (tx, close) => this.#body(tx, close))
         .then(
@@ -171,9 +133,9 @@ export class Attempt<Tx, R> implements Conductor {
     this.#entry.onTransactionEnded();
     if (this.#phase === 'committing') return;
     this.#alarm.stop();
-    const why = this.#refused ? this.#refused.error : (this.#operations?.named(error) ?? error);
+    const why = this.#refused ? this.#refused.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
-    const failure = this.#gate.failure?.error;
+    const failure = this.gate.failure?.error;
     const named = failure !== undefined && this.#call.database.isDisconnect(failure) && fromOvertaking(why, this.#call);
     if (named) void named.then((error) => this.#fail(error));
     else this.#fail(why);
@@ -188,7 +150,7 @@ export class Attempt<Tx, R> implements Conductor {
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
-      if (this.admitted && connection.isOver) this.#ended ??= await this.#howEnded();
+      if (this.admitted && connection.isOver) this.#ended ??= await this.#tagOfEnd();
       const isCommitted = this.#ended !== undefined && this.#ended !== 'ROLLBACK';
       const why = isCommitted ? this.#endedItself(error) : error;
       this.#refused = { error: why };
@@ -200,9 +162,9 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   async #admitted(connection: Connection): Promise<Admission> {
-    const { database, abort, limits } = this.#call;
-    if (connection.isBehind) this.#alarm.set(limits.wait.deadline.remaining, () => this.#notAnswered());
-    else this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, SILENT);
+    const { database, abort, leases, registered, deadline } = this.#call;
+    if (connection.isBehind) this.#alarm.set(deadline.remaining, () => this.#notAnswered());
+    else this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, 'Postgres did not answer its first statement.');
     const help = this.#blocked ? this.#scheduleEndOfBlockers() : undefined;
     try {
       const admission = await this.#entry.admission.promise;
@@ -214,18 +176,17 @@ export class Attempt<Tx, R> implements Conductor {
       abort.throwIfAborted();
       this.#admission = admission;
       this.#trace?.admitted(admission);
-      this.#operations = new FencedOperations(this.#call, admission.token, connection.query);
       this.#phase = 'working';
       connection.stage = 'working';
-      this.#workDeadline = new Deadline(limits.timeout);
-      const { timeout } = limits;
+      const { timeout } = this.#call.options;
+      this.#workDeadline = new Deadline(timeout);
       this.#abortAfter(
         timeout,
         `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`,
       );
       return admission;
     } catch (error) {
-      throw this.#notAdmitted(error);
+      throw fromAdmission(error, database, leases, registered?.tokens);
     } finally {
       help?.stop();
     }
@@ -236,21 +197,12 @@ export class Attempt<Tx, R> implements Conductor {
    * turn closes the connection if that COMMIT gets no answer.
    */
   #notAnswered(): void {
-    const { leases, limits } = this.#call;
+    const { leases, options } = this.#call;
     const lost = new Error('the COMMIT before it was not answered');
-    const error = new LockTimeoutError(leases.key, `${limits.wait.waitTime} ms`, lost);
+    const error = new LockTimeoutError(leases.key, `${options.waitTime} ms`, lost);
     // Fail now: the ROLLBACK of this transaction would also wait for that answer.
     this.#fail(error);
     this.#entry.admission.reject(error);
-  }
-
-  #notAdmitted(error: unknown): unknown {
-    const { database, leases, registered } = this.#call;
-    const reason = REFUSALS.get(database.sqlState(error) ?? '');
-    if (reason === undefined) return error;
-    const key = database.sqlDetail(error) ?? leases.key;
-    const token = registered?.tokens?.[leases.keys.indexOf(key)] ?? 0n;
-    return new StaleTokenError(key, token, undefined, { reason, cause: error });
   }
 
   /** Ends the transactions that block the admission, if they belong to former holders of the lease. */
@@ -266,54 +218,42 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   async #work(tx: Tx, close: () => void, connection: Connection, admission: Admission): Promise<void> {
-    const { abort, work } = this.#call;
+    const { abort, trace } = this.#call;
+    const work = () => this.#call.work(tx, admission, (text, values) => this.#ask(connection, text, values));
     try {
-      this.#value = await abort.race(work(tx, admission, (text, values) => this.#ask(connection, text, values)));
+      this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
       close();
       // Wait for operations that were not awaited: committing in the middle of one would commit half of it.
-      if (this.#gate.busy) await abort.race(this.#gate.quiet());
+      if (this.gate.busy) await abort.race(this.gate.quiet());
     } catch (error) {
       throw toFencedLockError(error) ?? error;
     } finally {
       // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
       // and the rest of them would run outside the transaction.
-      this.#gate.shut(() => this.#closed());
-      if (this.#gate.busy || this.#gate.failure !== undefined) await this.#drain(connection, admission);
+      this.gate.shut(() => this.#closed());
+      if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
     }
     this.#mayCommit();
   }
 
   async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
-    this.#gate.enter();
+    this.gate.enter();
     try {
       return await connection.query(...statement);
     } catch (error) {
-      this.#gate.fail(error);
+      this.gate.fail(error);
       throw error;
     } finally {
-      this.#gate.leave();
+      this.gate.leave();
     }
-  }
-
-  enter(text: string): void {
-    const { leases } = this.#call;
-    refuseControl(text, leases.key);
-    // After a pause of the process, replies and closed sockets are handled before overdue timers. Reading `loss` checks
-    // the clock, so an expired lease aborts the work now, and the caller gets that error instead of a follow-up error.
-    void leases.loss;
-    this.#gate.enter();
-  }
-
-  left(): void {
-    this.#gate.leave();
   }
 
   failed(error: unknown): unknown {
     void this.#call.leases.loss;
-    const named = this.#operations?.named(error) ?? error;
-    this.#gate.fail(named);
+    const named = this.#named(error);
+    this.gate.fail(named);
     this.refused(named);
-    this.#gate.leave();
+    this.gate.leave();
     return named;
   }
 
@@ -324,7 +264,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   ended(tag: string): void {
     this.#ended ??= tag;
-    this.#gate.shut(() => this.#endedItself());
+    this.gate.shut(() => this.#endedItself());
   }
 
   /** The only place that sends COMMIT. */
@@ -333,7 +273,7 @@ export class Attempt<Tx, R> implements Conductor {
     const connection = this.#entry.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
-      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#howEnded();
+      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();
       this.#mayCommit();
     } catch (error) {
       this.#refused = { error };
@@ -348,7 +288,7 @@ export class Attempt<Tx, R> implements Conductor {
       : connection.commit(beginning);
     this.#hasSuccessor = next !== undefined;
     if (next) chained?.begin(next);
-    else this.#call.committing?.();
+    else if (successor) this.#call.leases.hint?.();
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
     return await new Promise<T>((resolve, reject) =>
@@ -375,7 +315,7 @@ export class Attempt<Tx, R> implements Conductor {
       this.#call.leases.key,
       'a statement in it had failed, which aborts the whole transaction in Postgres, and its function did not ' +
         'pass that error on. See the cause.',
-      this.#gate.failure?.error,
+      this.gate.failure?.error,
     );
     this.#fail(aborted);
     return aborted;
@@ -383,8 +323,8 @@ export class Attempt<Tx, R> implements Conductor {
 
   #onNoAnswer(connection: Connection, error: unknown): void {
     const code = this.#call.database.sqlState(error);
-    // Postgres itself refused the COMMIT, so the transaction was rolled back. The database client converts the error.
-    if (code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2))) this.#phase = 'refused';
+    // The database client converts the error of a refused COMMIT.
+    if (isRefusal(code)) this.#phase = 'refused';
     else this.#onLost(connection, error);
   }
 
@@ -397,28 +337,9 @@ export class Attempt<Tx, R> implements Conductor {
     if (this.#ended !== undefined) throw this.#endedItself();
   }
 
-  /** Waits for statements in flight. `statement_timeout` bounds them. After an abort, their backend is ended. */
-  async #drain(connection: Connection, admission: Admission): Promise<void> {
-    if (this.#gate.busy) {
-      await this.#call.abort.race(this.#gate.idle()).catch(() => {});
-      // Most statements end within the grace period, and then the connection can be used again.
-      if (this.#gate.busy) await within(this.#gate.idle(), DRAIN_GRACE);
-      if (this.#gate.busy) {
-        await endBackend(this.#call, admission);
-        if ((await within(this.#gate.idle(), ANSWER_TIME)) === OVERDUE) connection.destroy();
-        await this.#gate.idle();
-      }
-    }
-    // If the connection broke, Postgres may not know it yet and would keep the key's row locked for the lease time.
-    const failed = this.#gate.failure?.error;
-    if (failed !== undefined && this.#call.database.isDisconnect(failed)) {
-      await within(endBackend(this.#call, admission), ANSWER_TIME);
-    }
-  }
-
   #onAbort(): void {
     const { abort } = this.#call;
-    this.#gate.shut(() => abort.reason);
+    this.gate.shut(() => abort.reason);
     if (this.#phase === 'committing') return;
     if (this.#phase === 'working') {
       this.#alarm.set(ANSWER_TIME, () => this.#giveUp());
@@ -453,47 +374,31 @@ export class Attempt<Tx, R> implements Conductor {
    * Called at each renewal. Keeps Postgres from ending an idle transaction whose holder is alive and awaits something
    * else.
    */
-  #beat(): void {
+  beat(): void {
     const connection = this.#entry.connection;
-    if (connection === undefined || this.#phase !== 'working' || this.#gate.busy || this.#gate.isShut) return;
-    this.#gate.enter();
+    if (connection === undefined || this.#phase !== 'working' || this.gate.busy || this.gate.isShut) return;
+    this.gate.enter();
     void connection
       .query(STILL_HERE, [])
-      .catch((error: unknown) => this.#gate.fail(error))
-      .finally(() => this.#gate.leave());
+      .catch((error: unknown) => this.gate.fail(error))
+      .finally(() => this.gate.leave());
   }
 
   #onLost(connection: Connection, error: unknown): void {
     if (this.#isLost) return;
     this.#isLost = true;
-    void this.#findOutcome(error).then((end) => {
+    void endOfLostCommit(this.#call, this.#admission as Admission, error, this.#hasSuccessor).then((failed) => {
       connection.destroy();
-      this.#settle(end);
+      this.#settle(failed ?? { value: this.#value as R });
     });
-  }
-
-  async #findOutcome(error: unknown): Promise<End<R>> {
-    const { database, emit, leases } = this.#call;
-    const admission = this.#admission as Admission;
-    const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
-    emit({ type: 'commit-resolved', key: leases.key, outcome });
-    if (outcome === 'committed') return { value: this.#value as R };
-    if (outcome === 'unknown') {
-      return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
-    }
-    const aborted = new TransactionAbortedError(
-      leases.key,
-      'the connection failed at COMMIT, which did not hold.',
-      error,
-    );
-    // If the key has passed to a successor, the lease tells about the successor, not about this call.
-    return { error: this.#hasSuccessor ? aborted : await fromOvertaking(aborted, this.#call) };
   }
 
   readonly #hook: NonNullable<Parameters<Entry<Tx>['run']>[0]> = async (operation) => {
     try {
-      this.#gate.throwIfShut();
-      return await this.#operations?.send(operation);
+      this.gate.throwIfShut();
+      const { token } = this.#admission as Admission;
+      this.#operations ??= new FencedOperations(this.#call, token, (this.#entry.connection as Connection).query);
+      return await this.#operations.send(operation);
     } catch (error) {
       this.refused(error);
       throw error;
@@ -501,13 +406,15 @@ export class Attempt<Tx, R> implements Conductor {
   };
 
   #options(before: readonly Statement[]): EntryOptions {
-    const { limits, fencing, leases, database } = this.#call;
-    const hooked = fencing.needsHook(database.rescue);
-    return { ...limits, key: leases.key, hooked, before, request: () => requestOf(this.#call, this.#waitTime()) };
+    const { options, parts, leases, database, registered } = this.#call;
+    const { maxWait, isolationLevel, timeout } = options;
+    const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, this.#waitTime());
+    const hooked = parts.fencing.needsHook(database.rescue);
+    return { key: leases.key, maxWait, isolationLevel, hooked, before, request };
   }
 
   #waitTime(): number {
-    return Math.min(ROW_LOCK_TIMEOUT, Math.max(LEAST_ROW_WAIT, this.#call.limits.wait.deadline.remaining));
+    return Math.min(ROW_LOCK_TIMEOUT, Math.max(LEAST_ROW_WAIT, this.#call.deadline.remaining));
   }
 
   #fail(error: unknown): void {
@@ -529,26 +436,18 @@ export class Attempt<Tx, R> implements Conductor {
     this.#alarm.set(ms, () => abort.abort(new TransactionAbortedError(leases.key, why)));
   }
 
-  async #howEnded(): Promise<string> {
-    const { database } = this.#call;
-    const outcome = await resolveOutcome(database.rescue, this.#admission as Admission, new Deadline(OUTCOME_TIME));
-    return outcome === 'aborted' ? 'ROLLBACK' : 'COMMIT';
+  #named(error: unknown): unknown {
+    const { database, leases, parts } = this.#call;
+    if (this.#admission === undefined) return error;
+    return fromGuard(error, database, { key: leases.key, token: this.#admission.token, fencing: parts.fencing });
   }
 
-  #endedItself(cause?: unknown): InsideTransactionError | TransactionAbortedError {
-    const { key } = this.#call.leases;
-    if (this.#ended === 'ROLLBACK') {
-      return new TransactionAbortedError(
-        key,
-        'it had been ended before its function returned.',
-        this.#gate.failure?.error,
-      );
-    }
-    return new InsideTransactionError(
-      'The transaction of the lock was ended inside its function, by a COMMIT that is not its own: what was written until ' +
-        'then is committed, and nothing was sent after it. Return from the function to commit, or throw to roll back.',
-      { key, cause: cause instanceof InsideTransactionError ? undefined : cause },
-    );
+  #tagOfEnd(): Promise<string> {
+    return tagOfEnd(this.#call.database, this.#admission as Admission);
+  }
+
+  #endedItself(cause?: unknown): Error {
+    return endedByWork(this.#ended, this.#call.leases.key, this.gate.failure?.error, cause);
   }
 
   #closed(): ClosedError {

@@ -1,11 +1,23 @@
-import type { Database, Row, TextRow } from '../database/database.js';
+import { OVERDUE, within } from '../base/clock.js';
+import type { Connection, Row, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
 import type { Call } from './call.js';
+import type { Gate } from './gate.js';
 
-type Ending = Pick<Call<unknown, unknown>, 'emit' | 'leases' | 'room'> & {
-  readonly database: Pick<Database<unknown>, 'rescue'>;
+type Ending = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'endsAnyBlocker'> & {
+  readonly database: Pick<Call<unknown, unknown>['database'], 'rescue' | 'isDisconnect'>;
 };
+
+/** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
+export const ANSWER_TIME = 2_000;
+/** Grace period for statements in flight after an abort, before their backend is ended; milliseconds. */
+const DRAIN_GRACE = 50;
+
+/** The waiting room whose transactions a call may end as blockers. */
+export function roomOf({ parts, endsAnyBlocker }: Pick<Ending, 'parts' | 'endsAnyBlocker'>): number | undefined {
+  return endsAnyBlocker ? undefined : parts.roomId;
+}
 
 /**
  * Ends the backend of this call's own transaction, over the rescue connection. Its statements in flight fail and have
@@ -21,15 +33,40 @@ export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): 
  */
 export async function endBlockers(call: Ending, own: TextRow | undefined): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
-  if (!Number.isFinite(call.leases.age)) return;
-  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.[0], call.leases.age, own?.[1], call.room ?? null]));
+  const { age } = call.leases;
+  if (!Number.isFinite(age)) return;
+  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.[0], age, own?.[1], roomOf(call) ?? null]));
+}
+
+/** Waits for statements in flight. `statement_timeout` bounds them. After an abort, their backend is ended. */
+export async function drain(
+  call: Ending & Pick<Call<unknown, unknown>, 'abort'>,
+  gate: Gate,
+  connection: Connection,
+  admission: Admission,
+): Promise<void> {
+  if (gate.busy) {
+    await call.abort.race(gate.idle()).catch(() => {});
+    // Most statements end within the grace period, and then the connection can be used again.
+    if (gate.busy) await within(gate.idle(), DRAIN_GRACE);
+    if (gate.busy) {
+      await endBackend(call, admission);
+      if ((await within(gate.idle(), ANSWER_TIME)) === OVERDUE) connection.destroy();
+      await gate.idle();
+    }
+  }
+  // If the connection broke, Postgres may not know it yet and would keep the key's row locked for the lease time.
+  const failed = gate.failure?.error;
+  if (failed !== undefined && call.database.isDisconnect(failed)) {
+    await within(endBackend(call, admission), ANSWER_TIME);
+  }
 }
 
 /**
  * Never rejects. If the role may not end the backends, or the rescue connection fails, their own time limits end them.
  * The caller tries again or waits.
  */
-async function end({ emit, leases }: Ending, send: () => Promise<readonly Row[]>): Promise<void> {
+async function end({ parts, leases }: Ending, send: () => Promise<readonly Row[]>): Promise<void> {
   const rows = await send().catch(() => []);
-  for (const { pid } of rows) emit({ type: 'backend-ended', key: leases.key, pid: Number(pid) });
+  for (const { pid } of rows) parts.emit({ type: 'backend-ended', key: leases.key, pid: Number(pid) });
 }

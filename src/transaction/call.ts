@@ -1,16 +1,15 @@
 import type { CallTrace } from '../base/call-trace.js';
 import type { Deadline } from '../base/clock.js';
-import type { LockLostError } from '../base/errors.js';
+import type { ClosedError, LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { BeginOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
-import type { Admission } from './admission.js';
-import type { AskedFor, Entry } from './entry.js';
+import type { Admission, AskedFor, Entry } from './admission.js';
 import type { Outage } from './outage.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
-interface HeldLeases {
+export interface HeldLeases {
   /** Sorted by their UTF-8 bytes, without duplicates. */
   readonly keys: readonly string[];
   /** The first key. Messages name it. */
@@ -26,6 +25,10 @@ interface HeldLeases {
   readonly loss: LockLostError | undefined;
   /** Asks the store now whether the leases still stand, and marks a missing one as lost. */
   look(): Promise<unknown>;
+  /** Calls `lost` when a lease is lost, and `beat` at each renewal. Returns the function that ends that. */
+  attach(user: { lost(loss: LockLostError): void; beat(): void }): () => void;
+  /** Tells the next process that COMMIT has been sent. */
+  hint?(): void;
 }
 
 /** What the admissions of a handle's transactions are checked against. */
@@ -38,13 +41,15 @@ export interface Registered {
   readonly durable?: boolean;
 }
 
-interface Limits extends BeginOptions {
+interface TransactionLimits extends BeginOptions {
+  /** The wait time as the caller gave it, for messages; milliseconds. */
+  readonly waitTime: number;
   /** Time for the work, from its admission to COMMIT; milliseconds. */
   readonly timeout: number;
   /** How often the work may run again. */
   readonly retries: number;
-  /** The admission must be had within what is left of the wait time. */
-  readonly wait: { readonly deadline: Deadline; readonly waitTime: number };
+  /** Aborts the transaction. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** The next caller of this process, whose transaction begins in one flight with the COMMIT of this one. */
@@ -62,30 +67,42 @@ export type Outcome =
   | { readonly type: 'committed' }
   | { readonly type: 'rolled-back' | 'unknown'; readonly error: unknown };
 
-/** Everything that the transactions of one call need. */
-export interface Call<Tx, R> {
-  readonly database: Database<Tx>;
-  /** A transaction that was begun ahead, for the first attempt. */
-  readonly entry: Entry<Tx> | undefined;
+/** What the transactions of one client share. */
+export interface TransactionParts {
   readonly fencing: Fencing;
   readonly outage: Outage;
+  readonly emit: Emit;
+  /** The id of the waiting room in Postgres: a signed 32-bit number. */
+  readonly roomId: number;
+  /** Where the leases are from. Closing it turns a transaction away that is not admitted yet. */
+  readonly room: { untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void };
+}
+
+/** Everything that the transactions of one call need. */
+export interface Call<Tx, R> {
+  readonly parts: TransactionParts;
+  readonly database: Database<Tx>;
+  /** A transaction that was begun ahead, for the first attempt. */
+  readonly entry?: Entry<Tx> | undefined;
   readonly leases: HeldLeases;
-  /** The id of the leases' waiting room; `undefined` if a blocking transaction is ended whatever its waiting room. */
-  readonly room: number | undefined;
-  readonly limits: Limits;
+  readonly options: TransactionLimits;
+  /** When the wait time is over. The admission must be had before. */
+  readonly deadline: Deadline;
   readonly abort: LazyAbort;
   /** `ask` sends a statement of this package between the statements of the work. */
   readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
   readonly registered?: Registered | undefined;
-  /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
+  /**
+   * Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. Not there for a
+   * call that keeps its key.
+   */
   readonly successor?: (() => Successor | undefined) | undefined;
-  /** Called after COMMIT has been sent, if no successor begins with it. */
-  readonly committing?: (() => void) | undefined;
-  /** Called once for each run of the work, as soon as its outcome is known, or it is known that nobody will know it. */
-  readonly settled?: ((outcome: Outcome) => void) | undefined;
-  /** Registers `beat`, which is called at each renewal of the leases. */
-  onBeat(beat: () => void): void;
-  readonly emit: Emit;
+  /** Called once for each run of the work that has not committed, as soon as that is known. */
+  readonly notCommitted?: ((outcome: Outcome) => void) | undefined;
+  /** Whether to end a blocking transaction whatever its waiting room. */
+  readonly endsAnyBlocker?: boolean;
+  /** Whether to go on while the client is being closed. */
+  readonly whileClosing?: boolean;
   /** Where somebody listens. */
   readonly trace?: CallTrace | undefined;
 }

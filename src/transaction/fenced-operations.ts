@@ -1,12 +1,10 @@
-import { InsideTransactionError } from '../base/errors.js';
 import type { Database, Operation, Query } from '../database/database.js';
 import type { Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
 import { sendFenced, WRITE_NAMES } from '../fencing/writes.js';
 import type { Call } from './call.js';
-import { transactionControl } from './raw-sql.js';
 
-type Needed = Pick<Call<unknown, unknown>, 'fencing' | 'leases'> & {
+type Needed = Pick<Call<unknown, unknown>, 'parts' | 'leases'> & {
   readonly database: Pick<Database<unknown>, 'isNoMatch' | 'rescue' | 'sqlState' | 'sqlDetail'>;
 };
 
@@ -28,7 +26,8 @@ export class FencedOperations {
 
   /** @throws StaleTokenError, InvalidOptionError, or what the database client throws. */
   async send(operation: Operation): Promise<unknown> {
-    const { database, fencing } = this.#call;
+    const { database, leases, parts } = this.#call;
+    const { fencing } = parts;
     const { model, name, args } = operation;
     try {
       if (!WRITE_NAMES.has(name) || !fencing.concerns(model)) return await operation.send(args);
@@ -36,18 +35,13 @@ export class FencedOperations {
       this.#fence ??= fencing.guarded(this.#query, database.rescue).then((guarded) => this.#makeFence(guarded));
       return await sendFenced(operation, await this.#fence);
     } catch (error) {
-      throw this.named(error);
+      throw fromGuard(error, database, { key: leases.key, token: this.#token, fencing });
     }
   }
 
-  /** The typed error for a refusal of the guard. Any other error is returned unchanged. */
-  named(error: unknown): unknown {
-    const { database, leases, fencing } = this.#call;
-    return fromGuard(error, database, { key: leases.key, token: this.#token, fencing });
-  }
-
   #makeFence(guarded: ReadonlySet<string>): Fence {
-    const { database, fencing, leases } = this.#call;
+    const { database, leases, parts } = this.#call;
+    const { fencing } = parts;
     return {
       key: leases.key,
       token: this.#token,
@@ -59,15 +53,4 @@ export class FencedOperations {
       isNoMatch: (error) => database.isNoMatch(error),
     };
   }
-}
-
-/** @throws InsideTransactionError for a statement that would end the transaction. */
-export function refuseControl(sql: string, key: string): void {
-  const control = transactionControl(sql);
-  if (control === undefined) return;
-  throw new InsideTransactionError(
-    `Raw SQL under the lock must not end its transaction, and this begins with ${control}. ` +
-      'Return from the function to commit, or throw to roll back.',
-    { key },
-  );
 }

@@ -1,3 +1,4 @@
+import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { sleep } from '../base/clock.js';
 import { LockTimeoutError, LockUnavailableError, NotInstalledError, StaleTokenError } from '../base/errors.js';
 import { NotRun } from '../database/database.js';
@@ -31,27 +32,49 @@ const CANCELED =
  * Runs the caller's work in a transaction that Postgres has admitted. Where `retries` allows it, a conflict that may
  * have passed makes the work run again in a new transaction with a new token.
  *
+ * A lost lease, and the caller's signal, abort it. Closing the client aborts it until it is admitted.
+ *
  * @returns the result of the work, only if its transaction has committed.
  */
-export function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
-  return call.limits.retries === 0 ? admittedTransaction(call, call.entry, undefined) : repeatedTransaction(call);
+export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
+  const { parts, leases, abort } = call;
+  const { signal, retries } = call.options;
+  const present: Present<Tx, R> = { attempt: undefined, hasBegun: false };
+  const aborted = signal && { handleEvent: () => abort.abort(signal.reason) };
+  if (aborted) onAbort(signal, aborted);
+  if (signal?.aborted) aborted?.handleEvent();
+  const detach = leases.attach({ lost: (loss) => abort.abort(loss), beat: () => present.attempt?.beat() });
+  if (leases.loss) abort.abort(leases.loss);
+  const turnAway = (error: unknown) => {
+    if (!present.hasBegun && !present.attempt?.admitted) abort.abort(error);
+  };
+  const forget = call.whileClosing ? undefined : parts.room.untilAdmitted(leases.key, turnAway);
+  try {
+    let refusal: unknown;
+    for (let run = 0; ; run++) {
+      try {
+        return await admittedTransaction(call, present, run === 0 ? call.entry : undefined, refusal);
+      } catch (error) {
+        if (run >= retries || !isRetryable(error, call)) throw error;
+        if (abort.aborted || leases.loss) throw error;
+        refusal = error;
+        present.hasBegun ||= present.attempt?.admitted === true;
+        // Jitter, so that two callers that met in a conflict do not meet again.
+        const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** run) * Math.random();
+        await abort.race(sleep(pause));
+      }
+    }
+  } finally {
+    forget?.();
+    if (aborted) offAbort(signal, aborted);
+    detach();
+  }
 }
 
-async function repeatedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
-  const { leases, limits, abort } = call;
-  let refusal: unknown;
-  for (let run = 0; ; run++) {
-    try {
-      return await admittedTransaction(call, run === 0 ? call.entry : undefined, refusal);
-    } catch (error) {
-      if (run >= limits.retries || !isRetryable(error, call)) throw error;
-      if (abort.aborted || leases.loss) throw error;
-      refusal = error;
-      // Jitter, so that two callers that met in a conflict do not meet again.
-      const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** run) * Math.random();
-      await abort.race(sleep(pause));
-    }
-  }
+/** The attempt that is under way. `hasBegun`: the work has begun in an earlier one. */
+interface Present<Tx, R> {
+  attempt: Attempt<Tx, R> | undefined;
+  hasBegun: boolean;
 }
 
 function isRetryable(error: unknown, { database }: Pick<Call<unknown, unknown>, 'database'>): boolean {
@@ -66,19 +89,21 @@ function isRetryable(error: unknown, { database }: Pick<Call<unknown, unknown>, 
  */
 async function admittedTransaction<Tx, R>(
   call: Call<Tx, R>,
+  present: Present<Tx, R>,
   ahead: Call<Tx, R>['entry'],
   refusal: unknown,
 ): Promise<R> {
-  const { database, leases, limits } = call;
+  const { database, leases, deadline } = call;
   // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
   // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
   const { model, where } = refusal instanceof StaleTokenError ? refusal : {};
-  const refusedBy = model === undefined ? undefined : call.fencing.rowOf(model, where);
+  const refusedBy = model === undefined ? undefined : call.parts.fencing.rowOf(model, where);
   let entry = ahead;
   let disconnects = 0;
   let canceled = false;
   for (let blocked = false; ; ) {
     const attempt = new Attempt(call, entry, { blocked, refusedBy });
+    present.attempt = attempt;
     const wasAhead = entry !== undefined;
     entry = undefined;
     try {
@@ -91,8 +116,8 @@ async function admittedTransaction<Tx, R>(
       const begins = database.isDisconnect(error) || error instanceof NotRun;
       if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
       if (begins || database.isUnavailable(error)) {
-        if (limits.wait.deadline.passed) throw new LockUnavailableError(leases.key, error, 'Postgres');
-        await call.outage.wait(database, call.abort, limits.wait.deadline);
+        if (deadline.passed) throw new LockUnavailableError(leases.key, error, 'Postgres');
+        await call.parts.outage.wait(database, call.abort, deadline);
         continue;
       }
       const code = database.sqlState(error);
@@ -102,11 +127,10 @@ async function admittedTransaction<Tx, R>(
       // transaction.
       blocked ||= code !== SERIALIZATION_FAILURE && !wasAhead;
       canceled ||= code === QUERY_CANCELED;
-      const { deadline, waitTime } = limits.wait;
       // An admission that was sent ahead waited some milliseconds only, perhaps for this call's own ROLLBACK.
       if (deadline.passed && !wasAhead) {
         const why = canceled ? CANCELED : blocked ? BLOCKED : '';
-        throw new LockTimeoutError(leases.key, `${waitTime} ms${why}`, error);
+        throw new LockTimeoutError(leases.key, `${call.options.waitTime} ms${why}`, error);
       }
       if (code === QUERY_CANCELED) await call.abort.race(sleep(Math.min(CANCELED_PAUSE, deadline.remaining)));
     }

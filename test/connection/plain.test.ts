@@ -6,10 +6,8 @@ import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from
 import { LazyAbort } from '../../src/base/lazy-abort.js';
 import { type Connection, type Database, NotRun } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import type { Admission } from '../../src/transaction/admission.js';
-import { requestOf } from '../../src/transaction/attempt.js';
+import { type Admission, askFor, Entry, type EntryOptions, requestOf } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
-import { askFor, Entry, type EntryOptions } from '../../src/transaction/entry.js';
 import { Outage } from '../../src/transaction/outage.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
@@ -44,12 +42,20 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
       age: 0,
       loss: undefined,
       look: async () => {},
+      attach: () => () => {},
     };
-    const wait = { deadline: new Deadline(5_000), waitTime: 5_000 };
-    const limits = { timeout: 5_000, retries: 0, wait, maxWait: undefined, isolationLevel: undefined };
+    const limits = { waitTime: 5_000, timeout: 5_000, retries: 0 };
+    const options = { ...limits, signal: undefined, maxWait: undefined, isolationLevel: undefined };
     const fencing = new Fencing('fence', new Set(), new Map());
-    const rest = { entry: undefined, room: undefined, abort: new LazyAbort(), onBeat: () => {}, emit: () => {} };
-    return { database, leases, limits, fencing, outage: new Outage(), work, ...rest, ...more };
+    const room = { untilAdmitted: () => () => {} };
+    const parts = { fencing, outage: new Outage(), emit: () => {}, roomId: 0, room };
+    const rest = { endsAnyBlocker: true, abort: new LazyAbort() };
+    return { parts, database, leases, options, deadline: new Deadline(5_000), work, ...rest, ...more };
+  }
+
+  function requestFor(key: string) {
+    const { leases } = callOf(key, () => Promise.resolve());
+    return requestOf({ leases, timeout: 5_000, room: undefined }, 500);
   }
 
   async function tag(): Promise<string> {
@@ -144,12 +150,13 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
 
   /** An entry of its own, as it is opened beside the look in Redis. */
   function beside(key: string): Entry<PlainTx> {
-    const request = () =>
-      requestOf(
-        callOf(key, () => Promise.resolve()),
-        500,
-      );
-    return Entry.open(database, { key, hooked: false, request, maxWait: undefined, isolationLevel: undefined });
+    return Entry.open(database, {
+      key,
+      hooked: false,
+      request: () => requestFor(key),
+      maxWait: undefined,
+      isolationLevel: undefined,
+    });
   }
 
   test('one that is discarded before it has a connection sends nothing on it', async () => {
@@ -187,12 +194,13 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
   /** The turn behind `key`, that begins with the COMMIT of the one before it. */
   function chained(key: string) {
     const begun = gate<Connection>();
-    const request = () =>
-      requestOf(
-        callOf(key, () => Promise.resolve()),
-        500,
-      );
-    const options: EntryOptions = { key, hooked: false, request, maxWait: undefined, isolationLevel: undefined };
+    const options: EntryOptions = {
+      key,
+      hooked: false,
+      request: () => requestFor(key),
+      maxWait: undefined,
+      isolationLevel: undefined,
+    };
     const asked = askFor(options);
     return {
       successor: () => ({ asked, begin: begun.open }),

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import type { Admission } from '../../src/transaction/admission.js';
-import { resolveOutcome } from '../../src/transaction/outcome.js';
+import { resolveOutcome } from '../../src/transaction/lost-commit.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('the outcome of a transaction from before a crash', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { transactionControl } from '../../src/transaction/raw-sql.js';
+import { transactionControl } from '../../src/transaction/gate.js';
 
 describe('transaction control in raw SQL', () => {
   test.each([

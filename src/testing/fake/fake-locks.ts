@@ -2,9 +2,9 @@ import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../bas
 import type { FencedLockEvent } from '../../base/events.js';
 import { findJoinable, heldKey, holds } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
-import { CallHooks, RunningHooks } from '../../call/hooks.js';
-import { JoinableTransaction } from '../../call/joinable.js';
-import type { Lock, Work } from '../../call/lock.js';
+import { RunningHooks } from '../../call/hooks.js';
+import { join } from '../../call/joinable.js';
+import { CallHooks, joinableOf, type Lock, type Work } from '../../call/lock.js';
 import type { OnceResult } from '../../call/once-per.js';
 import type { LockState } from '../../call/operators.js';
 import type { TryResult } from '../../call/with-lock.js';
@@ -215,10 +215,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const keys = this.#keysOf(key);
     checkWork(work);
     const options = resolveLockOptions(given, this.#defaults);
-    const mayJoin = (joinable: object) =>
-      options.reentry === 'join' && joinable instanceof JoinableTransaction && joinable.client === this.prisma;
-    const joinable = findJoinable(keys, options.nested, mayJoin) as JoinableTransaction | undefined;
-    if (joinable) return await joinable.join(work, given);
+    const joinable = joinableOf({ client: this.prisma, keys, options });
+    if (joinable) return await join(joinable, work, given);
     const record = this.#record(method, keys);
     const plan = this.#script.take(keys, 'both');
     const turn = await this.#turn(record, plan, method === '$withLock' ? options : { ...options, waitTime: 0 });
@@ -327,7 +325,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
 
   #hooksOf(keys: readonly string[], { hookErrors }: ResolvedLockOptions): CallHooks {
     const emit = (event: FencedLockEvent) => void this.events.push(event);
-    return new CallHooks({ running: this.#running, emit, key: keys[0] as string, hookErrors });
+    return new CallHooks({ parts: { hooks: this.#running, emit }, key: keys[0] as string, hookErrors });
   }
 
   /** @throws what the script says, LockTimeoutError, or the signal's reason. */

@@ -2,9 +2,7 @@ import { offAbort, onAbort } from '../../base/abort-listeners.js';
 import { FencedLockError, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
 import { holding } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
-import type { CallHooks } from '../../call/hooks.js';
-import { JoinableTransaction } from '../../call/joinable.js';
-import { HeldLock, type Work } from '../../call/lock.js';
+import { type CallHooks, HeldLock, type JoinableTransaction, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
 import type { CallRecord } from './calls.js';
 import type { Plan } from './script.js';
@@ -60,13 +58,13 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
   hooks.begin(lock);
-  const own = joins ? new JoinableTransaction(owner, tx, lock, abort, options) : undefined;
+  const own: JoinableTransaction = { client: owner, tx, lock, abort, options, joined: undefined };
   try {
     abort.throwIfAborted();
     const value = await abort.race(
-      holding(turn.keys, own, { client: owner, tx, lock }, () => work(tx, lock)).finally(() => lock.end()),
+      holding(turn.keys, joins ? own : undefined, own, () => work(tx, lock)).finally(() => lock.end()),
     );
-    own?.check();
+    own.joined?.check();
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
@@ -80,7 +78,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   } catch (error) {
     // What it threw came of that, or came after it.
     const cause = abort.aborted ? abort.reason : (statements.refusal?.error ?? error);
-    own?.end(cause);
+    own.joined?.end(cause);
     const isUnknown = cause instanceof FencedLockError && cause.code === 'COMMIT_UNKNOWN';
     record.end(isUnknown ? 'unknown' : 'rolled back', cause);
     hooks.settle({ type: isUnknown ? 'unknown' : 'rolled-back', error: cause });

@@ -1,9 +1,12 @@
-import { type Deadline, OVERDUE, sleep, within } from '../base/clock.js';
+import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
+import { CommitUnknownError, TransactionAbortedError } from '../base/errors.js';
 import type { Query } from '../database/database.js';
 import { END_BACKEND, EVIDENCE } from '../database/sql.js';
 import type { Admission } from './admission.js';
+import type { Call } from './call.js';
+import { fromOvertaking } from './overtaken.js';
 
-export type Outcome = 'committed' | 'aborted' | 'unknown';
+type Verdict = 'committed' | 'aborted' | 'unknown';
 
 /** What Postgres knows of a transaction and of its key's row. */
 export interface Evidence {
@@ -19,18 +22,53 @@ export interface Evidence {
 /** How many attempt ids a key's row keeps. The `admit` function of the migration keeps the same number. */
 const REMEMBERED = 16n;
 
+/** SQLSTATE classes that a server also sends while it shuts down. They do not tell whether COMMIT took effect. */
+const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
+/** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
+export const OUTCOME_TIME = 15_000;
 /** Least time for one look, even if the deadline has passed; milliseconds. */
 const LEAST_LOOK = 1_000;
 /** First and longest pause between two looks; milliseconds. */
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 250;
 
+/** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
+export function isRefusal(code: string | undefined): boolean {
+  return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2));
+}
+
+/**
+ * The end of a transaction whose COMMIT got no answer: `undefined` if it has committed, else the error of the call.
+ *
+ * @param hasSuccessor whether the next turn of this process began with that COMMIT.
+ */
+export async function endOfLostCommit(
+  { database, parts, leases }: Pick<Call<unknown, unknown>, 'database' | 'parts' | 'leases'>,
+  admission: Admission,
+  error: unknown,
+  hasSuccessor: boolean,
+): Promise<{ readonly error: unknown; readonly isUnknown?: boolean } | undefined> {
+  const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
+  parts.emit({ type: 'commit-resolved', key: leases.key, outcome });
+  if (outcome === 'committed') return undefined;
+  if (outcome === 'unknown') {
+    return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
+  }
+  const aborted = new TransactionAbortedError(
+    leases.key,
+    'the connection failed at COMMIT, which did not hold.',
+    error,
+  );
+  // If the key has passed to a successor, the lease tells about the successor, not about this call.
+  return { error: hasSuccessor ? aborted : await fromOvertaking(aborted, { database, leases }) };
+}
+
 /**
  * Finds out whether a transaction whose COMMIT got no answer has committed.
  *
  * Its backend is ended before each look, so that a COMMIT that is still on its way cannot take effect after it.
  */
-export async function resolveOutcome(rescue: Query, admission: Admission, deadline: Deadline): Promise<Outcome> {
+export async function resolveOutcome(rescue: Query, admission: Admission, deadline: Deadline): Promise<Verdict> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
     // A look may take long: the rescue connection sends one statement at a time, and other calls may have queued
     // before.
@@ -42,7 +80,7 @@ export async function resolveOutcome(rescue: Query, admission: Admission, deadli
   }
 }
 
-async function look(rescue: Query, admission: Admission): Promise<Outcome | 'open'> {
+async function look(rescue: Query, admission: Admission): Promise<Verdict | 'open'> {
   await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);
   const [row] = await rescue(EVIDENCE, [admission.key, admission.xid]);
   if (row === undefined) return 'open';
@@ -56,7 +94,7 @@ async function look(rescue: Query, admission: Admission): Promise<Outcome | 'ope
 }
 
 /** Decides the outcome from the evidence. `open`: the transaction has not ended yet, look again. */
-export function judge(admission: Admission, evidence: Evidence): Outcome | 'open' {
+export function judge(admission: Admission, evidence: Evidence): Verdict | 'open' {
   const sameEpoch = admission.epoch !== undefined && admission.epoch === evidence.epoch;
   switch (evidence.status) {
     case 'aborted':
@@ -77,7 +115,7 @@ export function judge(admission: Admission, evidence: Evidence): Outcome | 'open
  * After a crash, 'committed' may refer to another transaction, because an xid that was not flushed is assigned again.
  * The attempt id in the key's row is unique.
  */
-function judgeByHistory(admission: Admission, { born, turns, attempts }: Evidence): Outcome {
+function judgeByHistory(admission: Admission, { born, turns, attempts }: Evidence): Verdict {
   // No row, or a row created after this token was drawn: the row with this attempt may have been deleted as idle.
   if (born === undefined || born >= admission.token) return 'unknown';
   if (attempts.includes(admission.attempt)) return 'committed';
