@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { CallTrace } from '../base/call-trace.js';
-import { after, Deadline, type Timer } from '../base/clock.js';
+import { after, Deadline, now, type Timer } from '../base/clock.js';
 import type { LockMessage } from '../base/messages.js';
 import type { Connection, Database, Query } from '../database/database.js';
 import type { Lease } from '../lease/lease.js';
@@ -76,6 +76,8 @@ export class LockRequest<Tx> implements LeaseRequest, Preopen {
   /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
   #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
   #timer: Timer | undefined;
+  /** When a transaction was begun beside another process's COMMIT. */
+  #hintedAt: number | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>) {
     this.#parts = parts;
@@ -116,7 +118,12 @@ export class LockRequest<Tx> implements LeaseRequest, Preopen {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
+    this.#hintedAt = beside === 'commit' ? now() : undefined;
     this.#timer = after(entryTime, () => this.discard());
+  }
+
+  get admittedSince(): number | undefined {
+    return this.#entry?.admission.value === undefined ? undefined : this.#hintedAt;
   }
 
   discard(): void {

@@ -3,6 +3,7 @@ import type { Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { WaitingRoom } from '../lease/queue/waiting-room.js';
 import type { Outage } from '../transaction/outage.js';
+import type { CommitTimes } from './commit-times.js';
 import type { RunningHooks } from './hooks.js';
 import type { OpenHandles } from './open-handles.js';
 
@@ -13,6 +14,7 @@ export interface Parts {
   readonly roomId: number;
   readonly handles: OpenHandles;
   readonly hooks: RunningHooks;
+  readonly commitTimes: CommitTimes;
   /** A connection for looks, which must not keep the rescue connection waiting. */
   readonly lookout: Query;
   readonly fencing: Fencing;

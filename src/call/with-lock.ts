@@ -1,4 +1,5 @@
 import { isTraced } from '../base/channels.js';
+import { now } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
@@ -80,7 +81,11 @@ async function hold<Tx, R>(
   const successor = () =>
     leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined));
   try {
-    const committing = () => leases.hint();
+    let sentAt: number | undefined;
+    const committing = () => {
+      sentAt = now();
+      if (parts.commitTimes.areLong) leases.hint();
+    };
     const request = {
       database,
       entry: lockRequest.take(),
@@ -89,7 +94,12 @@ async function hold<Tx, R>(
       deadline: lockRequest.deadline,
       successor,
       committing,
-      settled: (outcome: Outcome) => hooks.settle(outcome),
+      settled(outcome: Outcome) {
+        // At once, because other processes wait for it: the database client has work of its own after its COMMIT.
+        if (outcome.type === 'committed') leases.release();
+        if (sentAt !== undefined) parts.commitTimes.note(now() - sentAt);
+        hooks.settle(outcome);
+      },
       trace,
     };
     return await runUnderLeases(parts, request, abort, run);
