@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
+import { MovingAverage } from './base/moving-average.js';
 import { RunningHooks } from './call/hooks.js';
 import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
@@ -38,7 +39,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
   const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit };
-  const parts: Parts = { ...shared, outage: new Outage() };
+  const parts: Parts = { ...shared, commitTimes: new MovingAverage(), outage: new Outage() };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),

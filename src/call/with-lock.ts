@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isTraced } from '../base/channels.js';
-import { after, Deadline, type Timer } from '../base/clock.js';
+import { after, Deadline, now, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Connection, Database } from '../database/database.js';
@@ -142,6 +142,8 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
   /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
   #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
   #timer: Timer | undefined;
+  /** When a transaction was begun beside another process's COMMIT. */
+  #hintedAt: number | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>) {
     this.#parts = parts;
@@ -182,7 +184,12 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
+    this.#hintedAt = beside === 'commit' ? now() : undefined;
     this.#timer = after(entryTime, () => this.discard());
+  }
+
+  get admittedSince(): number | undefined {
+    return this.#entry?.admission.value === undefined ? undefined : this.#hintedAt;
   }
 
   discard(): void {

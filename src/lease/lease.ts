@@ -31,14 +31,15 @@ export class Lease implements Claim {
 
   /**
    * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
+   * @param time how long the store keeps it from then, if it is not extended; milliseconds.
    */
-  constructor(claim: Claim, sentAt: number, shared = false) {
+  constructor(claim: Claim, sentAt: number, shared = false, time = claim.leaseTime) {
     this.key = claim.key;
     this.holder = claim.holder;
     this.leaseTime = claim.leaseTime;
     this.shared = shared;
     this.#since = sentAt;
-    this.#expiresAt = sentAt + claim.leaseTime;
+    this.#expiresAt = sentAt + time;
   }
 
   get expiresAt(): number {

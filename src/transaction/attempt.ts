@@ -1,5 +1,5 @@
 import type { AttemptTrace } from '../base/call-trace.js';
-import { Alarm, after, Deadline, OVERDUE, within } from '../base/clock.js';
+import { Alarm, after, Deadline, now, OVERDUE, within } from '../base/clock.js';
 import {
   ClosedError,
   LockTimeoutError,
@@ -37,6 +37,11 @@ const LEAST_ROW_WAIT = 50;
 const END_BLOCKERS_AFTER = 50;
 /** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
 const END_BLOCKERS_TIME = 500;
+/**
+ * From this time on, it is worth telling the next process that COMMIT has been sent. If COMMIT is shorter, that process
+ * takes the processor that Postgres needs for it, and has nothing from it; milliseconds.
+ */
+const LONG_COMMIT = 1;
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 const LEAST_COMMIT_TIME = 1_000;
 /** What earlier attempts of the same call found. */
@@ -75,6 +80,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** The error with which the transaction's function rejected. */
   #refused: { readonly error: unknown } | undefined;
   #hasSuccessor = false;
+  #commitSentAt: number | undefined;
   /** Pending while the backends that block the admission are being ended. */
   #endingBlockers: Promise<void> | undefined;
   /** Whether COMMIT had no answer and its outcome is being looked up. */
@@ -115,7 +121,7 @@ export class Attempt<Tx, R> implements Conductor {
         const outcome = this.#outcomeOf(end);
         this.#trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
         this.gate.shut(() => this.#closed());
-        if (this.admitted && outcome.type !== 'committed') this.#call.notCommitted?.(outcome);
+        if (this.admitted) this.#onOutcome(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
       };
@@ -288,7 +294,7 @@ export class Attempt<Tx, R> implements Conductor {
       : connection.commit(beginning);
     this.#hasSuccessor = next !== undefined;
     if (next) chained?.begin(next);
-    else if (successor) this.#call.leases.hint?.();
+    else if (successor) this.#onCommitSent();
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
     return await new Promise<T>((resolve, reject) =>
@@ -304,6 +310,12 @@ export class Attempt<Tx, R> implements Conductor {
         },
       ),
     );
+  }
+
+  #onCommitSent(): void {
+    const { parts, leases } = this.#call;
+    this.#commitSentAt = now();
+    if (!parts.commitTimes.isBelow(LONG_COMMIT)) leases.hint?.();
   }
 
   #onAnswer({ tag }: StatementResult): TransactionAbortedError | undefined {
@@ -419,6 +431,14 @@ export class Attempt<Tx, R> implements Conductor {
 
   #fail(error: unknown): void {
     this.#settle({ error });
+  }
+
+  #onOutcome(outcome: Outcome): void {
+    const { parts, leases, successor, notCommitted } = this.#call;
+    if (this.#commitSentAt !== undefined) parts.commitTimes.note(now() - this.#commitSentAt);
+    if (outcome.type !== 'committed') notCommitted?.(outcome);
+    // At once, because other processes wait for it: the database client has work of its own after its COMMIT.
+    else if (successor) leases.release?.();
   }
 
   /** Not by the error's class: the function may have thrown an error of that class from another call. */

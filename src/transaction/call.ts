@@ -3,6 +3,7 @@ import type { Deadline } from '../base/clock.js';
 import type { ClosedError, LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
+import type { MovingAverage } from '../base/moving-average.js';
 import type { BeginOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission, AskedFor, Entry } from './admission.js';
@@ -27,8 +28,10 @@ export interface HeldLeases {
   look(): Promise<unknown>;
   /** Calls `lost` when a lease is lost, and `beat` at each renewal. Returns the function that ends that. */
   attach(user: { lost(loss: LockLostError): void; beat(): void }): () => void;
-  /** Tells the next process that COMMIT has been sent. */
+  /** Tells the next process that COMMIT has been sent. Not there for leases that do not end with the transaction. */
   hint?(): void;
+  /** Idempotent; never throws. */
+  release?(): void;
 }
 
 /** What the admissions of a handle's transactions are checked against. */
@@ -71,6 +74,8 @@ export type Outcome =
 export interface TransactionParts {
   readonly fencing: Fencing;
   readonly outage: Outage;
+  /** How long COMMITs take; milliseconds. */
+  readonly commitTimes: MovingAverage;
   readonly emit: Emit;
   /** The id of the waiting room in Postgres: a signed 32-bit number. */
   readonly roomId: number;
@@ -94,7 +99,7 @@ export interface Call<Tx, R> {
   readonly registered?: Registered | undefined;
   /**
    * Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. Not there for a
-   * call that keeps its key.
+   * call that keeps its leases.
    */
   readonly successor?: (() => Successor | undefined) | undefined;
   /** Called once for each run of the work that has not committed, as soon as that is known. */

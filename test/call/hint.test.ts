@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { expect, inject, test } from 'vitest';
+import { afterEach, expect, inject, test, vi } from 'vitest';
+import { MovingAverage } from '../../src/base/moving-average.js';
 import { fencedLock } from '../../src/index.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { PrismaClient } from '../generated/prisma/client.js';
@@ -11,6 +12,7 @@ import { slowCommit } from './slow-commit.js';
 
 describeWithShop('a process that is next, while the COMMIT before it is under way', () => {
   const shop = new Shop();
+  afterEach(() => void vi.restoreAllMocks());
 
   /** A contender in another process, and what its sessions do. */
   function contending(isolationLevel?: 'RepeatableRead') {
@@ -110,6 +112,55 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     expect(worked).toBe(false);
     released.open();
     await held;
+  });
+
+  test('begins its work with the message of the offer, without another look', async () => {
+    const redis = shop.redis();
+    let looks = 0;
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    Object.defineProperty(redis, 'evalsha', {
+      value: (...args: unknown[]) => {
+        if (args[0] === scripts.acquire.sha1) looks++;
+        return evalsha(...args);
+      },
+    });
+    const { prisma } = shop.client({ redis });
+    // On a busy machine, its transaction may be rolled back before the offer comes. It looks then.
+    for (let tries = 0; ; tries++) {
+      const { key } = await shop.product(10);
+      const holder = await committing(shop.client().prisma, key);
+      const held = prisma.$withLock(key, () => 'in');
+      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      looks = 0;
+      await holder.end();
+      await shop.blocked('fenced_lock.admit(');
+      await holder.goOn();
+      expect(await held).toBe('in');
+      await holder.held;
+      if (looks === 0) break;
+      expect(tries).toBeLessThan(20);
+    }
+  });
+
+  test('is told nothing by a process whose COMMITs are short', async () => {
+    vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(true);
+    const { key } = await shop.product(10);
+    const redis = shop.redis();
+    const sent: unknown[] = [];
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    Object.defineProperty(redis, 'evalsha', {
+      value: (...args: unknown[]) => {
+        sent.push(args[0]);
+        return evalsha(...args);
+      },
+    });
+    const holder = await committing(shop.client({ redis }).prisma, key);
+    const { held } = await contending().enter(key);
+    await holder.end();
+    await holder.goOn();
+    await Promise.all([holder.held, held]);
+    expect(sent).toContain(scripts.release.sha1);
+    expect(sent).not.toContain(scripts.hint.sha1);
   });
 
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { Deadline } from '../../src/base/clock.js';
 import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
 import { LazyAbort } from '../../src/base/lazy-abort.js';
+import { MovingAverage } from '../../src/base/moving-average.js';
 import { type Connection, type Database, NotRun } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
 import { type Admission, askFor, Entry, type EntryOptions, requestOf } from '../../src/transaction/admission.js';
@@ -48,7 +49,7 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
     const options = { ...limits, signal: undefined, maxWait: undefined, isolationLevel: undefined };
     const fencing = new Fencing('fence', new Set(), new Map());
     const room = { untilAdmitted: () => () => {} };
-    const parts = { fencing, outage: new Outage(), emit: () => {}, roomId: 0, room };
+    const parts = { fencing, outage: new Outage(), commitTimes: new MovingAverage(), emit: () => {}, roomId: 0, room };
     const rest = { endsAnyBlocker: true, abort: new LazyAbort() };
     return { parts, database, leases, options, deadline: new Deadline(5_000), work, ...rest, ...more };
   }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../src/base/clock.js';
 import type { Lease } from '../../src/lease/lease.js';
+import type { Preopen, PreopenMoment } from '../../src/lease/queue/request.js';
 import type { Turn } from '../../src/lease/queue/turn.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
 import { Actor, type ActorOptions, FOR_EVER, holderOf, someKey } from './actors.js';
@@ -155,6 +156,7 @@ export class World {
       renew,
       waitTime: waitTime === 0 ? FOR_EVER : waitTime,
       signal: caller.signal,
+      preopen: new Admitted(),
     });
     const ended = wanted.then(
       (turn) => this.#begin(process, turn),
@@ -185,6 +187,7 @@ export class World {
     if (turn === undefined) return;
     process.turns.delete(turn);
     this.#turns.delete(turn);
+    turn.hint();
     turn.end();
   }
 
@@ -209,6 +212,29 @@ export class World {
       actor.events,
     ]);
     return JSON.stringify(waiting);
+  }
+}
+
+/** A transaction that begins at a hint and is admitted a little later, as by a Postgres that is always there. */
+class Admitted implements Preopen {
+  #since: number | undefined;
+  #isAdmitted = false;
+
+  open(beside: PreopenMoment): void {
+    if (beside !== 'commit' || this.#since !== undefined) return;
+    this.#since = now();
+    setTimeout(() => {
+      this.#isAdmitted = true;
+    }, 1);
+  }
+
+  discard(): void {
+    this.#since = undefined;
+    this.#isAdmitted = false;
+  }
+
+  get admittedSince(): number | undefined {
+    return this.#isAdmitted ? this.#since : undefined;
   }
 }
 

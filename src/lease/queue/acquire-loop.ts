@@ -29,6 +29,12 @@ const LONGEST_REST = 2_000;
  * extend it; milliseconds.
  */
 const SPARE_TIME = 60_000;
+/**
+ * How long after a transaction was begun beside the COMMIT of the process before the message of an offer is believed
+ * without a look; milliseconds. The offer is made after that COMMIT, so its message is no older, and most of the time of
+ * the offer is still left.
+ */
+const FRESH = 150;
 
 /** What the loop needs to acquire a lease. */
 export interface AcquireDependencies {
@@ -57,8 +63,8 @@ export class AcquireLoop {
   #watch: Watch | undefined;
   /** The id under which the store knows this process at the moment. */
   #holder = '';
-  /** Whether a message said that the key is offered to this process. */
-  #offered = false;
+  /** For how long the key is offered to this process, by the last message; 0 if it is not; milliseconds. */
+  #offered = 0;
   /** The error of the last look, if it failed. */
   #lookError: unknown;
   /** When the last look was sent. */
@@ -120,7 +126,7 @@ export class AcquireLoop {
    */
   async acquire(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
-    this.#offered = false;
+    this.#offered = 0;
     let isKnownToStore = false;
     let isElsewhere = false;
     let leaseTime = 0;
@@ -137,10 +143,15 @@ export class AcquireLoop {
       }
       const claim = { key: this.#key, holder: this.#holder, leaseTime };
       this.#sleep.reset();
-      // An offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside
-      // it.
-      if (this.#offered) first.preopen('look');
-      this.#offered = false;
+      const offered = this.#offered;
+      this.#offered = 0;
+      if (offered > 0) {
+        const lease = this.#leaseOf(offered, claim, first);
+        if (lease) return lease;
+        // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin
+        // beside it.
+        first.preopen('look');
+      }
       const sentAt = now();
       this.#inFlightSince = sentAt;
       this.#lookedAt = sentAt;
@@ -202,6 +213,20 @@ export class AcquireLoop {
     return undefined;
   }
 
+  /**
+   * The lease that an offer is, if no look has to confirm it: Postgres has admitted the caller, in a transaction that was
+   * begun beside the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of
+   * the offer, and the lease is extended at once. If the process was stopped in between, the transaction is older, or not
+   * admitted yet.
+   */
+  #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Lease | undefined {
+    const since = preopen?.admittedSince;
+    if (since === undefined || !renew || now() - since > FRESH) return undefined;
+    const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
+    lease.waitedFor = true;
+    return lease.loss === undefined ? lease : undefined;
+  }
+
   #look(claim: Claim, deadline: Deadline | undefined): Promise<AcquireResult> {
     const atMost = deadline === undefined ? {} : { atMost: Math.max(LEAST_LOOK, deadline.remaining) };
     // Enter the store's queue only when subscribed: a release skips processes without a subscriber.
@@ -226,8 +251,8 @@ export class AcquireLoop {
       return;
     }
     this.#present.heard(wakeUp);
-    if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder;
-    if (wakeUp === 'look' || this.#offered) this.#sleep.wake();
+    if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder ? wakeUp.expiresIn : 0;
+    if (wakeUp === 'look' || this.#offered > 0) this.#sleep.wake();
     // The key is offered to another process. If that process does not take it, the key becomes free without a message.
     // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
     // store's queue would otherwise never be taken again.

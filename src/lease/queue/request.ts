@@ -8,6 +8,11 @@ export interface Preopen {
   open(beside: PreopenMoment): void;
   /** Called when the caller has to wait: a waiting caller must not hold a connection. */
   discard(): void;
+  /**
+   * When the transaction was begun beside another process's COMMIT, if Postgres has admitted it since. `undefined` if it
+   * was not begun so, or is not admitted yet.
+   */
+  readonly admittedSince?: number | undefined;
 }
 
 /** What a caller asks for. */

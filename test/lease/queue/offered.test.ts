@@ -1,7 +1,8 @@
 import { expect, test, vi } from 'vitest';
+import { LockLostError } from '../../../src/base/errors.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { describeWithShop, gate } from '../../support/shop.js';
-import { PREFIX, queueName, receivers, someKey } from '../actors.js';
+import { leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
 import { asleep, direct, setStage } from '../stage.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
@@ -44,6 +45,49 @@ describeWithShop('an offer', () => {
     answered.open();
     await contender.release(await called);
     expect(noted).toEqual(['opened']);
+  });
+
+  test('to a caller that Postgres has admitted beside the COMMIT before it begins its turn, and its lease is extended', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const preopen = { open: () => {}, discard: () => {}, admittedSince: performance.now() };
+    const { turn } = await asleep(contender, key, { preopen });
+    const looks = contender.store.answers.count;
+    first.end();
+    const mine = await turn;
+    expect(contender.store.answers.count).toBe(looks);
+    // The offer is kept for a second.
+    await vi.waitFor(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
+    expect(mine.lease.loss).toBeUndefined();
+    await contender.release(mine);
+  });
+
+  test.each([
+    ['was admitted a while ago, so that the process may have been stopped since', { since: -500, renew: true }],
+    ['does not have its lease renewed', { since: 0, renew: false }],
+  ])('to a caller that %s is confirmed by a look', async (_, { since, renew }) => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const preopen = { open: () => {}, discard: () => {}, admittedSince: performance.now() + since };
+    const { turn } = await asleep(contender, key, { preopen, renew });
+    const looks = contender.store.answers.count;
+    first.end();
+    const mine = await turn;
+    expect(contender.store.answers.count).toBe(looks + 1);
+    await contender.release(mine);
+  });
+
+  test('that is over when its message is believed is noticed at once: the lease is lost', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const preopen = { open: () => {}, discard: () => {}, admittedSince: performance.now() };
+    const { turn } = await asleep(contender, key, { preopen });
+    const [entry = ''] = await stage().admin.lrange(queueName(key), 0, 0);
+    await stage().admin.publish(namesOf(PREFIX, key).wake, `${entry.split(' ')[0]} 1000`);
+    const mine = await turn;
+    await vi.waitFor(() => expect(mine.lease.loss).toBeInstanceOf(LockLostError));
+    await contender.release(mine);
+    await holder.release(first);
   });
 
   test('that is over by the time its caller looks leaves nothing begun', async () => {
