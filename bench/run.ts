@@ -7,7 +7,7 @@ import { machine, versions } from './report/machine.js';
 import { Progress } from './report/progress.js';
 import type { Report, ScenarioResult } from './report/result.js';
 import type { Run, Scenario } from './scenarios/scenario.js';
-import { Stage } from './stage.js';
+import { Stage } from './servers.js';
 
 export interface BenchOptions {
   readonly scenarios: readonly Scenario[];

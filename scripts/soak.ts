@@ -6,7 +6,7 @@ import { add, type Figures, figuresOf } from '../test/support/faults/report/figu
 import { htmlOf } from '../test/support/faults/report/html.js';
 import { type Timeline, timelineOf } from '../test/support/faults/report/timeline.js';
 import { Round } from '../test/support/faults/round.js';
-import { Stage } from '../test/support/faults/stage.js';
+import { Stage } from '../test/support/faults/servers-and-workers.js';
 import { storm } from '../test/support/faults/storm.js';
 import { faultsOf } from '../test/support/faults/table/index.js';
 import { TOPOLOGIES, type TopologyName } from '../test/support/topologies.js';

@@ -1,5 +1,5 @@
 import { House } from '../house.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { DistanceVerbs } from '../workers/distance.worker.js';
 import { withRemote } from '../workers/remote.js';
 import { stamp } from './stamp.js';

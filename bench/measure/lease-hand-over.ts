@@ -1,6 +1,6 @@
 import type { Table } from '../report/result.js';
 import type { Run } from '../scenarios/scenario.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { LeaseTurns, LeaseVerbs } from '../workers/lease.worker.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
 import { rounds } from './rounds.js';

@@ -1,5 +1,5 @@
 import type { Contestant } from '../contestants/contestant.js';
-import type { Rows, Stage } from '../stage.js';
+import type { Rows, Stage } from '../servers.js';
 import type { Burst } from './burst.js';
 
 /** Keeps account of one contestant's rows: what it reported against what is really gone. */

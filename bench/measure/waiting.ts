@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Contestant } from '../contestants/contestant.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import { type Remote, withRemote } from '../workers/remote.js';
 import type { WaitersVerbs } from '../workers/waiters.worker.js';
 import { CommandCounter, inWords, total } from './commands.js';

@@ -5,7 +5,7 @@ import { nameOf } from '../measure/burst.js';
 import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
 
 /** How long each turn of the hot key lasts beside its statements, as if something else were asked meanwhile; ms. */

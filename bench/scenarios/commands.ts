@@ -6,7 +6,7 @@ import { stamp } from '../measure/stamp.js';
 import { Tally } from '../measure/tally.js';
 import { waiting } from '../measure/waiting.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import { withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
 import type { Run, Scenario } from './scenario.js';

@@ -2,7 +2,7 @@ import { admitByHand } from '../../test/support/admit-by-hand.js';
 import { interleave } from '../measure/interleave.js';
 import { spread, summary } from '../measure/statistics.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
 
 const ROWS = 10_000;

@@ -7,7 +7,7 @@ import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import { WARM_UP } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
 import type { Run, Scenario } from './scenario.js';

@@ -3,7 +3,7 @@ import { alone, burst } from '../measure/burst.js';
 import { type Heat, heats } from '../measure/heats.js';
 import { Tally } from '../measure/tally.js';
 import { WARM_UP, warmUp } from '../measure/warm-up.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
 
 /** Sales of the one caller who is the yardstick. */

@@ -1,7 +1,7 @@
 import type { Contestant } from '../contestants/contestant.js';
 import { waiting } from '../measure/waiting.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
 
 export const idleWaiters: Scenario = {

@@ -7,7 +7,7 @@ import { spread, summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
 import { WARM_UP, warmUp } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
 
 const KEYS = 16;

@@ -1,6 +1,6 @@
 import type { Contestant } from '../contestants/contestant.js';
 import type { Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 
 export interface Scenario {
   readonly name: string;

@@ -3,7 +3,7 @@ import { withLockAlone } from '../contestants/index.js';
 import { CommandCounter } from '../measure/commands.js';
 import { summary } from '../measure/statistics.js';
 import type { Cell, Table } from '../report/result.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers.js';
 import { withRemotes } from '../workers/remote.js';
 import type { Span, TopologySite, TopologyVerbs } from '../workers/topology.worker.js';
 import type { Run, Scenario } from './scenario.js';

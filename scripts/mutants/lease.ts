@@ -34,8 +34,8 @@ export const LEASE: readonly Mutant[] = [
     file: contention,
     change: [
       [
-        'if (await this.#listen()) continue;',
-        'if (await this.#listen()) {\n          await this.#sleep.sleep(nextLook);\n          continue;\n        }',
+        'if (await wakeUps.listen()) continue;',
+        'if (await wakeUps.listen()) {\n          await wakeUps.sleep(nextLook);\n          continue;\n        }',
       ],
     ],
     tests: ['test/lease/queue/local-queue'],
@@ -57,7 +57,7 @@ export const LEASE: readonly Mutant[] = [
   },
   {
     name: 'somebody else’s turn not timed',
-    file: contention,
+    file: 'src/lease/queue/wake-ups.ts',
     change: [
       [
         '    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));\n',
@@ -70,13 +70,10 @@ export const LEASE: readonly Mutant[] = [
   },
   {
     name: 'rings forgotten after the look',
-    file: contention,
+    file: 'src/lease/queue/wake-ups.ts',
     change: [
-      ['      this.#sleep.reset();\n', ''],
-      [
-        '      await this.#sleep.sleep(nextLook);',
-        '      this.#sleep.reset();\n      await this.#sleep.sleep(nextLook);',
-      ],
+      ['    this.#sleep.reset();\n', ''],
+      ['    return this.#sleep.sleep(ms);', '    this.#sleep.reset();\n    return this.#sleep.sleep(ms);'],
     ],
     tests: ['test/lease/queue/local-queue', 'test/lease/queue/lost-wake-ups'],
     only: 'while a look is under way',
@@ -235,7 +232,7 @@ export const LEASE: readonly Mutant[] = [
   },
   {
     name: 'some of several keys kept',
-    file: 'src/lease/lease-set.ts',
+    file: 'src/lease/lease.ts',
     change: [['    for (const turn of turns) turn.end();\n    throw error;', '    throw error;']],
     tests: ['test/call/several-keys'],
     why: 'All or none: the rest would stay locked.',
@@ -250,7 +247,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'name of a holder used again',
     file: contention,
-    change: [['            this.#holder = randomUUID();\n            throw', '            throw']],
+    change: [['            this.holder = randomUUID();\n            throw', '            throw']],
     tests: ['test/call/redis-passed-by'],
     only: 'keeps its key',
     why: 'A release that was meant for what it had before would take the key from it.',

@@ -182,8 +182,8 @@ export const QUORUM: readonly Mutant[] = [
     file: 'src/lease/queue/acquire-loop.ts',
     change: [
       [
-        'if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#dependencies.rest());',
-        'if (this.#watch?.hears === false) nextLook = this.#dependencies.rest();',
+        'if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.rest());',
+        'if (wakeUps.isDeaf) nextLook = this.#dependencies.rest();',
       ],
     ],
     tests: ['test/lease/queue/poll'],

@@ -5,8 +5,7 @@ import { Deadline, OVERDUE, sleep, unlessAborted, within } from '../base/clock.j
 import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
 import { findJoinable, holds } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import { LeaseSet, withOthers } from '../lease/lease-set.js';
-import type { Turn } from '../lease/queue/turn.js';
+import { LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import type { HeldLeases, Registered } from '../transaction/call.js';

@@ -1,5 +1,8 @@
+import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { now } from '../base/clock.js';
 import { LockLostError, type LossReason } from '../base/errors.js';
+import type { LockVia } from '../base/messages.js';
+import type { LeaseRequest } from './queue/request.js';
 import type { Claim } from './store.js';
 
 /** Callbacks for work under a lease. */
@@ -85,5 +88,167 @@ export class Lease implements Claim {
     return () => {
       this.#users = this.#users.filter((other) => other !== user);
     };
+  }
+}
+
+/** The time for which a caller has the key. */
+export interface Turn {
+  readonly lease: Lease;
+  /** How the caller came by the lease. */
+  readonly via: LockVia;
+  /**
+   * Passes the key to the next caller of this process, if the lease suits it and `take` accepts. `take` returns what
+   * the next turn begins with.
+   */
+  pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
+  /** Called when COMMIT has been sent: tells the next process that the key is about to be released. */
+  hint(): void;
+  /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
+  alone(): boolean;
+  /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
+  look(): Promise<boolean>;
+  /** Ends the turn: the lease passes to the next caller, or is released. Idempotent; never throws. */
+  end(): void;
+}
+
+/**
+ * The leases of one call, one for each key. All calls take their keys in the same sorted order, which rules out
+ * deadlocks.
+ */
+export class LeaseSet {
+  readonly keys: readonly string[];
+  readonly #turns: readonly Turn[];
+
+  constructor(turns: readonly Turn[]) {
+    this.#turns = turns;
+    this.keys = Object.freeze(turns.map(({ lease }) => lease.key));
+  }
+
+  /** The first key. Messages name it. */
+  get key(): string {
+    return this.keys[0] as string;
+  }
+
+  get holders(): readonly string[] {
+    return this.#turns.map(({ lease }) => lease.holder);
+  }
+
+  /** How the call came by each. */
+  get via(): readonly LockVia[] {
+    return this.#turns.map(({ via }) => via);
+  }
+
+  get leaseTime(): number {
+    return Math.min(...this.#turns.map(({ lease }) => lease.leaseTime));
+  }
+
+  /** Milliseconds until the first of the leases expires, if none is renewed. */
+  get remaining(): number {
+    return Math.min(...this.#turns.map(({ lease }) => lease.remaining));
+  }
+
+  /**
+   * Whether another caller may hold some of these keys, too: the store could not be asked, and only Postgres serializes
+   * the transactions.
+   */
+  get shared(): boolean {
+    return this.#turns.some(({ lease }) => lease.shared);
+  }
+
+  /** For how long no other caller can have held any of the keys; milliseconds. */
+  get age(): number {
+    // The previous turn of this process may still wait for its COMMIT. Its transaction has the same right to the key,
+    // so it must not be ended as a blocker.
+    if (this.#turns.some((turn) => !turn.alone())) return Number.POSITIVE_INFINITY;
+    const ages = this.#turns.map(({ lease }) => lease.age);
+    return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);
+  }
+
+  /** Why a lease was lost; `undefined` while all are held. */
+  get loss(): LockLostError | undefined {
+    for (const { lease } of this.#turns) if (lease.loss) return lease.loss;
+    return undefined;
+  }
+
+  attach(user: LeaseUser): () => void {
+    const detach = this.#turns.map(({ lease }) => lease.attach(user));
+    return () => {
+      for (const end of detach) end();
+    };
+  }
+
+  /** Asks the store now, and marks missing leases as lost. Resolves to whether all of them are gone. */
+  async look(): Promise<boolean> {
+    const gone = await Promise.all(this.#turns.map((turn) => turn.look()));
+    return gone.every((each) => each);
+  }
+
+  /** Marks the leases as lost, because Postgres has admitted another holder. */
+  lose(cause: unknown): void {
+    for (const { lease } of this.#turns) lease.lose('gone', cause);
+  }
+
+  /** Passes a single key to the next caller of this process. Several keys are not passed on together. */
+  pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined {
+    return this.#turns.length === 1 ? this.#turns[0]?.pass(take) : undefined;
+  }
+
+  /**
+   * Called when COMMIT has been sent. With several keys there is no hint: the next process may wait for another key
+   * first.
+   */
+  hint(): void {
+    if (this.#turns.length === 1) this.#turns[0]?.hint();
+  }
+
+  /** Releases all leases. Idempotent; never throws. */
+  release(): void {
+    for (const turn of this.#turns) turn.end();
+  }
+}
+
+/** Where the leases of the other keys are from. */
+interface Room {
+  enter(key: string, request: LeaseRequest): Promise<Turn>;
+}
+
+/** Takes a lease of all other keys, or of none. `first` is the turn of the first key. */
+export function withOthers(
+  first: Turn,
+  room: Room,
+  keys: readonly string[],
+  request: LeaseRequest,
+): LeaseSet | Promise<LeaseSet> {
+  return keys.length === 1 ? new LeaseSet([first]) : withEach(first, room, keys, request);
+}
+
+/** If a lease is lost while the others are waited for, the waiting ends. */
+async function withEach(first: Turn, room: Room, keys: readonly string[], request: LeaseRequest): Promise<LeaseSet> {
+  const turns = [first];
+  // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each
+  // result.
+  const end = new AbortController();
+  const { signal } = end;
+  const user = { lost: (loss: LockLostError) => end.abort(loss), beat: () => {} };
+  const aborted = { handleEvent: () => end.abort(request.signal?.reason) };
+  onAbort(request.signal, aborted);
+  if (request.signal?.aborted) aborted.handleEvent();
+  const { leaseTime, renew, deadline, waitTime, mayShare, preopen } = request;
+  const more = { leaseTime, renew, deadline, waitTime, mayShare, signal, ...(preopen && { preopen }) };
+  const detach = [first.lease.attach(user)];
+  try {
+    if (first.lease.loss) throw first.lease.loss;
+    for (const key of keys.slice(1)) {
+      const turn = await room.enter(key, more);
+      turns.push(turn);
+      detach.push(turn.lease.attach(user));
+    }
+    return new LeaseSet(turns);
+  } catch (error) {
+    for (const turn of turns) turn.end();
+    throw error;
+  } finally {
+    offAbort(request.signal, aborted);
+    for (const end of detach) end();
   }
 }

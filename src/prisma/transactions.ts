@@ -16,8 +16,7 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
-import { fencedTx } from './tx.js';
-import { type OperationNames, UNSENT, Unsent } from './unsent.js';
+import { fencedTx, type OperationNames, UNSENT, Unsent } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that

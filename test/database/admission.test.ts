@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { END_BLOCKERS, OWN_TRANSACTION, TOUCH } from '../../src/database/sql.js';
 import { admitByHand as admit, tokensOf } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
-import { outcome, Stage } from './stage.js';
+import { outcome, Stage } from './role-database.js';
 
 const INVALID = '22023';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Stage } from './stage.js';
+import { Stage } from './role-database.js';
 
 /** The guard as add-fence puts it on a table. */
 const guard = (table: string, policy: string) => `

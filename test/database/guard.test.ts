@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { admitByHand as admit } from '../support/admit-by-hand.js';
 import { plant, plantTypes, victims } from './plants.js';
-import { outcome, Stage } from './stage.js';
+import { outcome, Stage } from './role-database.js';
 
 const POLICIES = ['allow', 'require', 'prove'] as const;
 

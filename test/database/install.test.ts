@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { applicationFunctions } from '../../src/cli/migrations/packaged.js';
 import { admitByHand as admit } from '../support/admit-by-hand.js';
-import { outcome, Stage } from './stage.js';
+import { outcome, Stage } from './role-database.js';
 
 const MIGRATION = readFileSync(
   new URL('../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url),

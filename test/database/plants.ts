@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as texts from '../../src/database/sql.js';
-import type { Role } from './stage.js';
+import type { Role } from './role-database.js';
 
 const MIGRATION = readFileSync(
   new URL('../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url),

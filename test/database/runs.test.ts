@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { MARK_RUN, NEXT_RUN } from '../../src/database/sql.js';
 import { admitByHand } from '../support/admit-by-hand.js';
-import { outcome, Stage } from './stage.js';
+import { outcome, Stage } from './role-database.js';
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import * as texts from '../../src/database/sql.js';
 import { plant, victims } from './plants.js';
-import { Stage } from './stage.js';
+import { Stage } from './role-database.js';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 

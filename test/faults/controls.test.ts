@@ -4,7 +4,7 @@ import { check, type Violation } from '../support/faults/check.js';
 import { CONTROLS, PROVOKING, type Variant, WHOLE } from '../support/faults/controls.js';
 import { checkLedger } from '../support/faults/gather.js';
 import { Round } from '../support/faults/round.js';
-import type { Stage } from '../support/faults/stage.js';
+import type { Stage } from '../support/faults/servers-and-workers.js';
 import { storm } from '../support/faults/storm.js';
 import { describeOnStage, seed } from './suite.js';
 

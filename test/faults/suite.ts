@@ -3,7 +3,7 @@ import type { Actor } from '../support/faults/actor.js';
 import { check } from '../support/faults/check.js';
 import { type Fault, LONG } from '../support/faults/fault.js';
 import { Round } from '../support/faults/round.js';
-import { Stage, type StageOptions } from '../support/faults/stage.js';
+import { Stage, type StageOptions } from '../support/faults/servers-and-workers.js';
 import { FAULTS, FAULTS_OF_NODES } from '../support/faults/table/index.js';
 import { TOPOLOGIES, type TopologyName } from '../support/topologies.js';
 

@@ -4,7 +4,7 @@ import { ClosedError, LockLostError } from '../../src/base/errors.js';
 import { describeWithShop, gate } from '../support/shop.js';
 import { holderOf, leaseName, queueName, someKey, turnOfLoop } from './actors.js';
 import { claimOf } from './claims.js';
-import { asleep, direct, expectFree, expectNothingLeft, setStage } from './stage.js';
+import { asleep, direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
   const { counted } = await import('./counted-clock.js');

@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../src/base/clock.js';
-import type { Lease } from '../../src/lease/lease.js';
+import type { Lease, Turn } from '../../src/lease/lease.js';
 import type { Preopen, PreopenMoment } from '../../src/lease/queue/request.js';
-import type { Turn } from '../../src/lease/queue/turn.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
 import { Actor, type ActorOptions, FOR_EVER, holderOf, someKey } from './actors.js';
 

@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { describeWithShop } from '../support/shop.js';
 import { leaseName } from './actors.js';
 import { timers } from './counted-clock.js';
-import { direct, setStage } from './stage.js';
+import { direct, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
   const { counted } = await import('./counted-clock.js');

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
 import { ObservedStore } from './queue/observed-store.js';
-import { asleep, direct, expectFree, setStage, throughProxy } from './stage.js';
+import { asleep, direct, expectFree, setStage, throughProxy } from './watched-redis.js';
 
 /** Gives back nothing for the keys that it is told. */
 class Refusing extends ObservedStore {

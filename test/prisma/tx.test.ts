@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ClosedError, InsideTransactionError } from '../../src/index.js';
-import { fencedTx, NOT_ON_TX } from '../../src/prisma/tx.js';
-import { Unsent } from '../../src/prisma/unsent.js';
+import { fencedTx, NOT_ON_TX, Unsent } from '../../src/prisma/tx.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 

@@ -3,27 +3,17 @@ import { Deadline, now } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
-import {
-  type AcquireResult,
-  type Claim,
-  isDenial,
-  type LeaseStore,
-  NotAsked,
-  type WakeUp,
-  type Watch,
-} from '../store.js';
+import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
 import { PresentHolder } from './present-holder.js';
 import type { Waiter } from './waiter.js';
-import { WakeableSleep } from './wakeable-sleep.js';
+import { type WaitingProcess, WakeUps } from './wake-ups.js';
 
 /** First pause after a failed look or split votes of a quorum. It doubles up to the longest; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
 /** Time limit of the first look if less wait time is left: a healthy network answers within it; milliseconds. */
 const LEAST_LOOK = 250;
-/** How long offers to other processes may delay the next look; milliseconds. */
-const LONGEST_REST = 2_000;
 /**
  * How much longer than the longest wait the place in the store's queue is kept, so that new callers seldom have to
  * extend it; milliseconds.
@@ -54,21 +44,17 @@ export interface AcquireDependencies {
 }
 
 /** Acquires the lease of a key for one process. The only retry loop for leases in this package. */
-export class AcquireLoop {
+export class AcquireLoop implements WaitingProcess {
   readonly #key: string;
   readonly #dependencies: AcquireDependencies;
   readonly #first: () => Waiter | undefined;
-  readonly #sleep = new WakeableSleep();
-  readonly #present = new PresentHolder();
-  #watch: Watch | undefined;
+  /** Who has the key instead, and the messages about it: there is neither while the first look is under way. */
+  #present: PresentHolder | undefined;
+  #wakeUps: WakeUps | undefined;
   /** The id under which the store knows this process at the moment. */
-  #holder = '';
-  /** For how long the key is offered to this process, by the last message; 0 if it is not; milliseconds. */
-  #offered = 0;
+  holder = '';
   /** The error of the last look, if it failed. */
   #lookError: unknown;
-  /** When the last look was sent. */
-  #lookedAt = 0;
   /** When the look in flight was sent; `Infinity` if none is. */
   #inFlightSince = Number.POSITIVE_INFINITY;
   /** The latest deadline of the callers, and the time until which the place in the store's queue is kept. */
@@ -93,29 +79,28 @@ export class AcquireLoop {
 
   /** Who had the key, by the last answer or message. */
   seen(): SeenHolder | undefined {
-    return this.#present.seen;
+    return this.#present?.seen;
   }
 
   /** Called for each new caller, which waits until `deadline`. */
   keepPlace(deadline: Deadline): void {
     if (deadline.remaining <= this.#longestWait.remaining) return;
     this.#longestWait = deadline;
-    if (this.#watch && deadline.remaining > this.#placeDeadline.remaining) this.#sleep.wake();
+    if (this.listens && deadline.remaining > this.#placeDeadline.remaining) this.#wakeUps?.wake();
   }
 
   /** Called when all callers have given up. */
   stop(): void {
-    this.#sleep.wake();
+    this.#wakeUps?.wake();
   }
 
   /** Whether this process is subscribed to the key's channel. */
   get listens(): boolean {
-    return this.#watch !== undefined;
+    return this.#wakeUps?.listens === true;
   }
 
   unsubscribe(): void {
-    this.#watch?.close();
-    this.#watch = undefined;
+    this.#wakeUps?.unsubscribe();
   }
 
   /**
@@ -125,8 +110,8 @@ export class AcquireLoop {
    * Resolves to `undefined` when all callers have given up.
    */
   async acquire(): Promise<Lease | undefined> {
-    this.#holder = randomUUID();
-    this.#offered = 0;
+    this.holder = randomUUID();
+    this.#wakeUps?.beginLook();
     let isKnownToStore = false;
     let isElsewhere = false;
     let leaseTime = 0;
@@ -139,12 +124,10 @@ export class AcquireLoop {
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
         this.#inFlightSince = now();
-        await this.#listen();
+        await this.#waiting().listen();
       }
-      const claim = { key: this.#key, holder: this.#holder, leaseTime };
-      this.#sleep.reset();
-      const offered = this.#offered;
-      this.#offered = 0;
+      const claim = { key: this.#key, holder: this.holder, leaseTime };
+      const offered = this.#wakeUps?.beginLook() ?? 0;
       if (offered > 0) {
         const lease = this.#leaseOf(offered, claim, first);
         if (lease) return lease;
@@ -154,20 +137,19 @@ export class AcquireLoop {
       }
       const sentAt = now();
       this.#inFlightSince = sentAt;
-      this.#lookedAt = sentAt;
       let nextLook: number;
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
         this.#lookError = undefined;
-        this.#present.answered(answer);
         if (answer.taken) {
+          this.#present = undefined;
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
           lease.contended = answer.contended !== false;
           lease.waitedFor = isElsewhere;
           if (answer.shared && !first.request.mayShare) {
             this.#dependencies.release(claim);
             // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
-            this.#holder = randomUUID();
+            this.holder = randomUUID();
             throw answer.shared;
           }
           if (lease.loss === undefined) return lease;
@@ -175,6 +157,8 @@ export class AcquireLoop {
           this.#lookError = lease.loss;
           nextLook = 0;
         } else {
+          this.#present ??= new PresentHolder();
+          this.#present.answered(answer);
           isElsewhere ||= answer.split !== true;
           if (answer.holder) this.#dependencies.releaseAgain(answer.holder);
           // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
@@ -196,20 +180,21 @@ export class AcquireLoop {
         this.#inFlightSince = Number.POSITIVE_INFINITY;
       }
       const asked = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
-      isKnownToStore ||= asked || this.#watch !== undefined;
+      isKnownToStore ||= asked || this.listens;
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
       if (this.#first() === undefined) break;
-      if (this.#watch === undefined && this.#lookError === undefined) {
-        if (await this.#listen()) continue;
+      const wakeUps = this.#waiting();
+      if (!wakeUps.listens && this.#lookError === undefined) {
+        if (await wakeUps.listen()) continue;
         nextLook = Math.min(nextLook, this.#dependencies.rest());
       }
-      if (this.#watch?.hears === false) nextLook = Math.min(nextLook, this.#dependencies.rest());
-      await this.#sleep.sleep(nextLook);
+      if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.rest());
+      await wakeUps.sleep(nextLook);
     }
     // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost
     // reply.
-    if (isKnownToStore) this.#dependencies.release({ key: this.#key, holder: this.#holder, leaseTime });
+    if (isKnownToStore) this.#dependencies.release({ key: this.#key, holder: this.holder, leaseTime });
     return undefined;
   }
 
@@ -230,32 +215,24 @@ export class AcquireLoop {
   #look(claim: Claim, deadline: Deadline | undefined): Promise<AcquireResult> {
     const atMost = deadline === undefined ? {} : { atMost: Math.max(LEAST_LOOK, deadline.remaining) };
     // Enter the store's queue only when subscribed: a release skips processes without a subscriber.
-    if (this.#watch === undefined) return this.#dependencies.store.acquire(claim, atMost);
+    if (!this.listens) return this.#dependencies.store.acquire(claim, atMost);
     this.#placeDeadline = new Deadline(this.#longestWait.remaining + SPARE_TIME);
     return this.#dependencies.store.acquire(claim, { ...atMost, enter: this.#placeDeadline.remaining });
   }
 
-  async #listen(): Promise<boolean> {
-    try {
-      this.#watch = await this.#dependencies.store.watch(this.#key, (wakeUp) => this.#onWakeUp(wakeUp));
-      return true;
-    } catch {
-      // The store reports the failure once. Here, each try for each key would report it again.
-      return false;
-    }
+  #waiting(): WakeUps {
+    this.#wakeUps ??= new WakeUps(this.#dependencies.store, this.#key, this);
+    return this.#wakeUps;
   }
 
-  #onWakeUp(wakeUp: WakeUp): void {
-    if (wakeUp !== 'look' && 'next' in wakeUp) {
-      if (wakeUp.next === this.#holder) this.#first()?.preopen('commit');
-      return;
-    }
+  /** Called for each message. */
+  heard(wakeUp: WakeUp): void {
+    this.#present ??= new PresentHolder();
     this.#present.heard(wakeUp);
-    if (wakeUp !== 'look') this.#offered = wakeUp.turn === this.#holder ? wakeUp.expiresIn : 0;
-    if (wakeUp === 'look' || this.#offered > 0) this.#sleep.wake();
-    // The key is offered to another process. If that process does not take it, the key becomes free without a message.
-    // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
-    // store's queue would otherwise never be taken again.
-    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));
+  }
+
+  /** Called when the COMMIT of the process before this one is under way. */
+  hinted(): void {
+    this.#first()?.preopen('commit');
   }
 }

@@ -1,15 +1,13 @@
 import { after, now, type Timer } from '../../base/clock.js';
 import type { SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
-import { Lease } from '../lease.js';
+import { Lease, type Turn } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
 import { LeaseWatch } from './lease-watch.js';
 import { Lingering } from './lingering.js';
 import type { LeaseRequest } from './request.js';
-import type { Turn } from './turn.js';
-import { WaitTimeouts } from './wait-timeouts.js';
-import { Waiter, type WaiterQueue } from './waiter.js';
+import { Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
 
 /**
  * How long after a turn has begun the subscription may be closed: it must not delay the first statements of the turn;

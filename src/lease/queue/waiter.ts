@@ -1,8 +1,12 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
+import { after, now, type Timer } from '../../base/clock.js';
 import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
+import type { Turn } from '../lease.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
-import type { Turn } from './turn.js';
+
+/** Callers whose wait times end within this time of each other give up together; milliseconds. */
+const TOGETHER = 2;
 
 /** The queue that a caller waits in. */
 export interface WaiterQueue {
@@ -96,5 +100,46 @@ export class Waiter extends AsyncResource implements AbortListener {
     offAbort(this.request.signal, this);
     // Tools that track async resources by hooks keep an entry until they are told.
     this.emitDestroy();
+  }
+}
+
+/**
+ * The wait timeouts of all callers of a queue, on one timer: there may be thousands of callers, and a timer each would
+ * cost more than the callers.
+ */
+export class WaitTimeouts {
+  readonly #waiters: ReadonlySet<Waiter>;
+  #timer: Timer | undefined;
+  #firesAt = Number.POSITIVE_INFINITY;
+
+  constructor(waiters: ReadonlySet<Waiter>) {
+    this.#waiters = waiters;
+  }
+
+  /** Adds a caller with this many milliseconds left. */
+  add(remaining: number): void {
+    const at = now() + remaining;
+    if (at >= this.#firesAt) return;
+    this.#timer?.stop();
+    this.#firesAt = at;
+    this.#timer = after(remaining, () => this.#check());
+  }
+
+  /** Called when no caller waits any more. */
+  stop(): void {
+    this.#timer?.stop();
+    this.#firesAt = Number.POSITIVE_INFINITY;
+  }
+
+  #check(): void {
+    this.stop();
+    let next = Number.POSITIVE_INFINITY;
+    for (const waiter of this.#waiters) {
+      if (!waiter.isWaiting) continue;
+      const { deadline } = waiter.request;
+      if (deadline.passed) waiter.giveUp();
+      else next = Math.min(next, deadline.remaining);
+    }
+    if (Number.isFinite(next)) this.add(Math.max(next, TOGETHER));
   }
 }

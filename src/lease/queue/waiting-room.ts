@@ -2,14 +2,13 @@ import { type Deadline, now, sleep } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { RecentKeys } from '../../base/recent-keys.js';
-import { Lease } from '../lease.js';
+import { Lease, type Turn } from '../lease.js';
 import { Releases } from '../releases.js';
 import type { Renewal } from '../renewal.js';
 import { type Claim, isDenial, type LeaseStore } from '../store.js';
 import { LocalQueue, type QueueDependencies } from './local-queue.js';
 import { fixed, type PollDelay } from './poll-delay.js';
 import type { LeaseRequest } from './request.js';
-import type { Turn } from './turn.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;

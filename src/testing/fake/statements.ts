@@ -1,7 +1,6 @@
 import { InvalidOptionError, type LossReason } from '../../base/errors.js';
 import type { LazyAbort } from '../../base/lazy-abort.js';
-import { fencedTx } from '../../prisma/tx.js';
-import { Unsent } from '../../prisma/unsent.js';
+import { fencedTx, Unsent } from '../../prisma/tx.js';
 import type { Plan } from './script.js';
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;

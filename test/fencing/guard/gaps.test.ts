@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { GUARDS } from '../../../src/database/sql.js';
-import { outcome, Stage } from '../../database/stage.js';
+import { outcome, Stage } from '../../database/role-database.js';
 import { admitByHand as admit } from '../../support/admit-by-hand.js';
 
 const guard = (table: string, policy: string, column = 'fence') => `

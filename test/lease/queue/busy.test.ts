@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { type Actor, leaseName, queueName, someKey } from '../actors.js';
-import { asleep, direct, setStage } from '../stage.js';
+import { asleep, direct, setStage } from '../watched-redis.js';
 
 describeWithShop('a busy key', () => {
   const stage = setStage();

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { LockTimeoutError } from '../../../src/base/errors.js';
 import { describeWithShop } from '../../support/shop.js';
 import { someKey, Tally, turnOfLoop } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from '../stage.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { describeWithShop } from '../../support/shop.js';
 import { type Asked, someKey, turnOfLoop } from '../actors.js';
-import { asleep, direct, sentAbout, setStage } from '../stage.js';
+import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

@@ -4,7 +4,7 @@ import { namesOf } from '../../../src/redis/keys.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, PREFIX, queueName, someKey } from '../actors.js';
-import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../stage.js';
+import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

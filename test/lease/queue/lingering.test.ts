@@ -1,11 +1,11 @@
 import { expect, test, vi } from 'vitest';
 import { now } from '../../../src/base/clock.js';
-import type { Turn } from '../../../src/lease/queue/turn.js';
+import type { Turn } from '../../../src/lease/lease.js';
 import type { AcquireResult, LeaseStore } from '../../../src/lease/store.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, queueName, someKey, turnOfLoop } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../stage.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

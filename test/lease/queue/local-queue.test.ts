@@ -4,7 +4,7 @@ import { namesOf } from '../../../src/redis/keys.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { FOR_EVER, holderOf, leaseName, PREFIX, someKey, turnOfLoop } from '../actors.js';
-import { asleep, direct, expectNothingLeft, setStage, throughProxy } from '../stage.js';
+import { asleep, direct, expectNothingLeft, setStage, throughProxy } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

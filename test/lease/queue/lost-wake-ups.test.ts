@@ -5,7 +5,7 @@ import { namesOf } from '../../../src/redis/keys.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { Actor, leaseName, PREFIX, queueName, someKey } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, setStage } from '../stage.js';
+import { asleep, direct, expectFree, expectNothingLeft, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

@@ -3,7 +3,7 @@ import { LockLostError } from '../../../src/base/errors.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
-import { asleep, direct, setStage } from '../stage.js';
+import { asleep, direct, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

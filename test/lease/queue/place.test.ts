@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { LockTimeoutError } from '../../../src/base/errors.js';
 import { describeWithShop } from '../../support/shop.js';
 import { holderOf, queueName, someKey } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, setStage, throughProxy } from '../stage.js';
+import { asleep, direct, expectFree, expectNothingLeft, setStage, throughProxy } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

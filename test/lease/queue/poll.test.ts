@@ -3,7 +3,7 @@ import { fixed, jittered } from '../../../src/lease/queue/poll-delay.js';
 import { Monitor } from '../../redis/monitor.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { Actor, leaseName, queueName, someKey } from '../actors.js';
-import { namesOfScripts } from '../stage.js';
+import { namesOfScripts } from '../watched-redis.js';
 
 describeWithRedis('waiting without wake-ups', (redis) => {
   const polling = (options = {}) =>

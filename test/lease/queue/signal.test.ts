@@ -3,7 +3,7 @@ import { namesOf } from '../../../src/redis/keys.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { holderOf, leaseName, PREFIX, someKey } from '../actors.js';
-import { asleep, direct, expectNothingLeft, setStage, throughProxy } from '../stage.js';
+import { asleep, direct, expectNothingLeft, setStage, throughProxy } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

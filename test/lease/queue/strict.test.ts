@@ -3,7 +3,7 @@ import { LockTimeoutError } from '../../../src/base/errors.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { queueName, someKey } from '../actors.js';
-import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../stage.js';
+import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');

@@ -7,7 +7,7 @@ import { Monitor } from '../../redis/monitor.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { Actor, holderOf, leaseName, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
-import { namesOfScripts } from '../stage.js';
+import { namesOfScripts } from '../watched-redis.js';
 
 /** How long one command may take. */
 const COMMAND_TIME = 150;

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { now, sleep } from '../../../src/base/clock.js';
-import type { Turn } from '../../../src/lease/queue/turn.js';
+import type { Turn } from '../../../src/lease/lease.js';
 import { seed } from '../../options/seed.js';
 import { Random } from '../../support/faults/random.js';
 import { type RedisGroup, type RedisServer, startQuorum } from '../../support/servers/index.js';

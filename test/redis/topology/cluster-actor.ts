@@ -1,5 +1,5 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
-import type { Turn } from '../../../src/lease/queue/turn.js';
+import type { Turn } from '../../../src/lease/lease.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
 import { RedisStore, type RedisStoreOptions } from '../../../src/redis/store.js';
 import { type Asked, Party, PREFIX } from '../../lease/actors.js';

@@ -7,7 +7,7 @@ import { slotOf } from '../../../src/redis/topology/slot.js';
 import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
 import { claimOf } from '../../lease/claims.js';
-import { namesOfScripts } from '../../lease/stage.js';
+import { namesOfScripts } from '../../lease/watched-redis.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';

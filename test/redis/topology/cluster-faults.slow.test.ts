@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Turn } from '../../../src/lease/queue/turn.js';
+import type { Turn } from '../../../src/lease/lease.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import type { PubSub } from '../../../src/redis/pubsub/subscriber-connection.js';
 import type { RedisServer } from '../../../src/testing/servers/redis-server.js';

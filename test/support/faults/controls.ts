@@ -1,5 +1,5 @@
 import type { Fault } from './fault.js';
-import type { Stage } from './stage.js';
+import type { Stage } from './servers-and-workers.js';
 import { ALL_FAULTS } from './table/index.js';
 import { WAYS_OF_THE_PACKAGE, type WayName } from './ways/index.js';
 

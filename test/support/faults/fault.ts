@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from './actor.js';
-import type { Stage } from './stage.js';
+import type { Stage } from './servers-and-workers.js';
 
 /** What may be hurt by one fault at a time: two that end each other would both be half done. */
 export type Place = 'redis' | 'postgres' | 'worker' | 'postgres line' | 'redis line' | 'operator';

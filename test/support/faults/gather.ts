@@ -2,7 +2,7 @@ import { checkChains, type Violation } from './check.js';
 import type { Entry, EventCounts, History, KeyEnd, Operation, Trouble, Turn } from './history.js';
 import { type Note, readJournals } from './journal.js';
 import type { Product } from './messages.js';
-import type { Stage } from './stage.js';
+import type { Stage } from './servers-and-workers.js';
 
 type Known = Pick<History, 'from' | 'to' | 'strikes' | 'calms' | 'left'> & { readonly products: readonly Product[] };
 

@@ -8,7 +8,7 @@ import type { Fault } from './fault.js';
 import { assemble } from './gather.js';
 import type { Calm, History, Strike } from './history.js';
 import type { Go, Product } from './messages.js';
-import type { Stage } from './stage.js';
+import type { Stage } from './servers-and-workers.js';
 import { WAYS_OF_THE_PACKAGE, type WayName } from './ways/index.js';
 
 export interface RoundOptions {

@@ -3,7 +3,7 @@ import type { Fault } from './fault.js';
 import { Random } from './random.js';
 import type { Round } from './round.js';
 import { schedule } from './schedule.js';
-import type { Stage } from './stage.js';
+import type { Stage } from './servers-and-workers.js';
 import { ALL_FAULTS } from './table/index.js';
 
 /** Faults together, by the schedule of a seed, until it is `over`. Resolves when the last one has healed. */

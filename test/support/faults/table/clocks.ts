@@ -1,6 +1,6 @@
 import { wallClocksUnavailable } from '../../servers/index.js';
 import { type Fault, lasting } from '../fault.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers-and-workers.js';
 
 const HOUR = 3_600_000;
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../eventually.js';
 import { askServer, type RedisServer } from '../../servers/index.js';
 import { type Fault, lasting } from '../fault.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers-and-workers.js';
 
 const HEALS_WITHIN = { within: 25_000, every: 50 };
 

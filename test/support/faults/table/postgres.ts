@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../eventually.js';
 import { type Fault, lasting, sudden } from '../fault.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers-and-workers.js';
 
 /** To the one Postgres that all have; to one backend at a certain step: steps.ts. */
 export const POSTGRES: readonly Fault[] = [

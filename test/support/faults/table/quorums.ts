@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askServer } from '../../servers/index.js';
 import { type Fault, lasting, sudden } from '../fault.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers-and-workers.js';
 import { clockFaults } from './clocks.js';
 
 /** To independent nodes: as many as the others can do without, and more. */

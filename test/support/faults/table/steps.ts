@@ -4,7 +4,7 @@ import type { FaultProxy, Seen } from '../../fault-proxy.js';
 import type { Actor } from '../actor.js';
 import type { Fault, Place } from '../fault.js';
 import type { Lines } from '../lines.js';
-import type { Stage } from '../stage.js';
+import type { Stage } from '../servers-and-workers.js';
 
 /** How long a step may take to come: some wait for a renewal. */
 const COMES_WITHIN = 5_000;

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest';
-import type { Turn } from '../../src/lease/queue/turn.js';
+import type { Turn } from '../../src/lease/lease.js';
 import type { WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
 import { memoryStore } from '../../src/lease/stores/memory.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
