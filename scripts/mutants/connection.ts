@@ -236,7 +236,7 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'scope: a write on its way is not counted',
-    file: 'src/connection/outside.ts',
+    file: 'src/connection/refused-writes.ts',
     change: [
       ['import { runInside, scopeWith }', 'import { Scope, scopeWith }'],
       ['runInside({ write }, send)', 'new Scope({ write }).run(send)'],

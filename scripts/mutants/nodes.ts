@@ -1,7 +1,7 @@
 import type { Mutant } from './mutant.js';
 
 const revival = 'src/redis/topology/revival.ts';
-const refusal = 'src/redis/topology/refusal.ts';
+const refusal = 'src/redis/topology/refused-connection.ts';
 
 export const NODES: readonly Mutant[] = [
   {

@@ -11,21 +11,7 @@ import { fencedTransaction } from '../transaction/transaction.js';
 import type { Parts } from './parts.js';
 
 /** The state of a key, for operators. */
-export interface LockState {
-  readonly key: string;
-  /** The holder id of the lease; `undefined` if nobody holds the key. */
-  readonly holder: string | undefined;
-  /** The name of its process: the option `name`. `undefined` where an older version, or an offer, has none. */
-  readonly process?: string;
-  /** Milliseconds until the lease expires, unless it is renewed. */
-  readonly expiresIn: number;
-  /** The number of processes that wait for the key. */
-  readonly waiting: number;
-  /**
-   * What Redis has under the key's names that is neither a lease nor a queue. It blocks the key; `forceRelease` deletes
-   * it.
-   */
-  readonly problem?: string;
+export interface LockState extends KeyState {
   /**
    * The last token that was admitted and committed; `undefined` if there is none, or if its row was deleted as idle.
    */

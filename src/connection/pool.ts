@@ -9,8 +9,8 @@ import {
 } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { type FlightClass, type FlightContext, flightClass, Prepared, type QueryClass } from './flight.js';
-import { refusalOfWrite, refusingWrites } from './outside.js';
 import { type BorrowedConnection, type PgClient, PgConnection, type PgResult } from './pg-connection.js';
+import { refusalOfWrite, refusingWrites } from './refused-writes.js';
 
 /** The part of pg's pool that is used. */
 export interface PgPool {

@@ -1,8 +1,8 @@
 import { heldKey } from '../base/held-keys.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
-import { refusalOfWrite } from '../connection/outside.js';
 import type { PgPool } from '../connection/pool.js';
 import { fencePool, openTicket } from '../connection/pool.js';
+import { refusalOfWrite } from '../connection/refused-writes.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */

@@ -1,6 +1,6 @@
 import { InsideTransactionError } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
-import { writing } from '../connection/outside.js';
+import { writing } from '../connection/refused-writes.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import type { HookParams } from './internals.js';
 import { isRawWrite } from './raw-writes.js';

@@ -2,7 +2,7 @@ import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../clien
 import { listen } from '../listen.js';
 import type { PubSub } from '../pubsub/subscriber-connection.js';
 import { Failure } from './failure.js';
-import { Refusal } from './refusal.js';
+import { Refusal } from './refused-connection.js';
 import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 
