@@ -253,7 +253,7 @@ class Handle<Tx> implements LockHandle<Tx> {
         options,
         deadline,
         abort,
-        work: (tx) => runFunction(own, tx, this.token),
+        work: (tx, _, ask) => runFunction(own, tx, this.token, ask),
         registered: { tokens: this.#tokens },
         notCommitted: (outcome) => hooks.settle(outcome),
         trace,

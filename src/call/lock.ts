@@ -2,7 +2,7 @@ import { ClosedError, type FencedLockError, HookFailedError, TransactionAbortedE
 import type { Emit } from '../base/events.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import type { Database } from '../database/database.js';
+import type { Database, Query } from '../database/database.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import { checkHook } from '../options/validate-call.js';
 import type { Outcome } from '../transaction/call.js';
@@ -216,7 +216,7 @@ export interface InnerCalls {
 
 /** What the runs of a call's function have in common. `joins`: whether inner calls of the same keys join its transaction. */
 interface FunctionOf<Tx, R> {
-  readonly call: Pick<LockCall<Tx>, 'client' | 'database' | 'keys' | 'options'>;
+  readonly call: Pick<LockCall<Tx>, 'client' | 'database' | 'keys' | 'options' | 'beforeWork'>;
   readonly fn: Work<Tx, R>;
   readonly abort: LazyAbort;
   readonly hooks: CallHooks;
@@ -228,8 +228,13 @@ export async function runFunction<Tx, R>(
   { call, fn, abort, hooks, joins }: FunctionOf<Tx, R>,
   tx: Tx,
   token: bigint,
+  ask: Query,
 ): Promise<R> {
-  const { client, database, keys, options } = call;
+  const { client, database, keys, options, beforeWork } = call;
+  if (beforeWork) {
+    await beforeWork(ask);
+    abort.throwIfAborted();
+  }
   const lock = new HeldLock(keys, token, abort);
   hooks.begin(lock);
   const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };

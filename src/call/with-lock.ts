@@ -71,7 +71,7 @@ async function hold<Tx, R>(
   leases: LeaseSet,
   hooks: CallHooks,
 ): Promise<R> {
-  const { database, options, trace, beforeWork } = call;
+  const { database, options, trace } = call;
   const abort = new LazyAbort();
   trace?.had(leases);
   const own = { call, fn, abort, hooks, joins: true };
@@ -84,13 +84,7 @@ async function hold<Tx, R>(
       options,
       deadline: lockRequest.deadline,
       abort,
-      async work(tx, { token }, ask) {
-        if (beforeWork) {
-          await beforeWork(ask);
-          abort.throwIfAborted();
-        }
-        return await runFunction(own, tx, token);
-      },
+      work: (tx, { token }, ask) => runFunction(own, tx, token, ask),
       successor: () =>
         leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
       notCommitted: (outcome) => hooks.settle(outcome),
