@@ -18,7 +18,8 @@ export const seed = process.env['FENCED_LOCK_SEED'] ?? String(Date.now() % 2 ** 
 
 /** A suite with servers of its own, that it may kill, and workers on them. */
 export function describeOnStage(name: string, suite: (stage: () => Stage) => void, options: StageOptions = {}): void {
-  const missing = options.topology?.unavailable();
+  const { topology } = options;
+  const missing = topology === 'memory' ? undefined : topology?.unavailable();
   const { url, reason } = inject('redis');
   const external = ['DATABASE_URL', 'REDIS_URL'].filter((given) => (process.env[given] ?? '') !== '');
   describe(name, () => {
