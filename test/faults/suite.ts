@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
 import type { Actor } from '../support/faults/actor.js';
-import { check } from '../support/faults/check.js';
+import { check, type Violation } from '../support/faults/check.js';
 import { type Fault, LONG } from '../support/faults/fault.js';
+import { checkLedger } from '../support/faults/gather.js';
 import { Round } from '../support/faults/round.js';
 import { Stage, type StageOptions } from '../support/faults/stage.js';
 import { FAULTS, FAULTS_OF_NODES } from '../support/faults/table/index.js';
@@ -81,6 +83,17 @@ export function describeFaults(name: string, faults: readonly Together[], option
       });
     },
     options,
+  );
+}
+
+const CAUGHT_WITHIN = 60_000;
+
+/** Resolves when the ledger of those who are still at work shows it. */
+export function lostUpdate(stage: Stage, round: Round): Promise<Violation> {
+  return eventually(
+    'an update is lost',
+    async () => (await checkLedger(stage, round.products)).find(({ kind }) => kind === 'lost-update'),
+    { within: CAUGHT_WITHIN, every: 200 },
   );
 }
 

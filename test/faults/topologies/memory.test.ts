@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
+import { check } from '../../support/faults/check.js';
+import { CONTROLS } from '../../support/faults/controls.js';
 import type { Fault } from '../../support/faults/fault.js';
 import { type Figures, figuresOf } from '../../support/faults/report/figures.js';
 import { Round } from '../../support/faults/round.js';
 import { storm } from '../../support/faults/storm.js';
 import { FAULTS, FAULTS_OF_MEMORY, FAULTS_OF_THE_STORE } from '../../support/faults/table/index.js';
 import { WAYS_IN_MEMORY } from '../../support/faults/ways/index.js';
-import { CALLERS, describeOnStage, seed } from '../suite.js';
+import { CALLERS, describeOnStage, lostUpdate, seed } from '../suite.js';
 
 /** How long the faults of each kind strike. */
 const SECONDS = Number(process.env['FENCED_LOCK_SECONDS'] ?? 10);
@@ -48,6 +50,21 @@ describeOnStage(
       },
       timeout,
     );
+
+    // At the end, because it takes away what the others need.
+    test('loses updates by the same faults where the admission is switched off (control)', async () => {
+      await CONTROLS[0]?.cripple(stage());
+      // Two clients of one store: the callers of one client wait for each other in its own queue as well.
+      const ways = ['$withLock, nothing fenced', '$withLock'] as const;
+      const round = await Round.begin(stage(), { seed: `control-${seed}`, callers: CALLERS, ways });
+      let isOver = false;
+      const storming = storm(stage(), round, seed, () => isOver, OF_THE_PROCESS, 150);
+      await lostUpdate(stage(), round).finally(() => {
+        isOver = true;
+      });
+      await storming;
+      expect(new Set(check(await round.end()).map(({ kind }) => kind))).toContain('lost-update');
+    }, 90_000);
   },
   { topology: 'memory' },
 );
