@@ -6,6 +6,8 @@ const TESTS = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
 const SLOW = '**/*.slow.test.ts';
 const FAULTS = 'test/faults/**';
 const INSTALL = 'test/install/**';
+/** A project of its own, with tests for several runners: test/install/testing.test.ts runs them. */
+const TESTED = 'examples/testing/**';
 
 /** Files about a process in which no lock is left: functions of other files may go on for ever after an abort. */
 const AT_REST = ['test/base/scope.test.ts', 'test/call/context-at-rest.test.ts'];
@@ -42,7 +44,7 @@ export default defineConfig({
           name: 'quick',
           isolate: false,
           include: TESTS,
-          exclude: [SLOW, FAULTS, INSTALL, ...REPLACING],
+          exclude: [SLOW, FAULTS, INSTALL, TESTED, ...REPLACING],
         },
       },
       {

@@ -9,6 +9,7 @@ import { Round } from '../test/support/faults/round.js';
 import { Stage } from '../test/support/faults/servers-and-workers.js';
 import { storm } from '../test/support/faults/storm.js';
 import { faultsOf } from '../test/support/faults/table/index.js';
+import { WAYS_IN_MEMORY, WAYS_OF_THE_PACKAGE } from '../test/support/faults/ways/index.js';
 import { TOPOLOGIES, type TopologyName } from '../test/support/topologies.js';
 
 interface Options {
@@ -19,7 +20,7 @@ interface Options {
   readonly keys: number;
   readonly callers: number;
   readonly guard: boolean;
-  readonly topology: TopologyName;
+  readonly topology: TopologyName | 'memory';
   readonly report: string;
 }
 
@@ -32,9 +33,13 @@ const program = new Command('soak')
   .option('--first-round <n>', 'begins with this one of the seed', positive, 1)
   .option('--round-seconds <n>', 'how long faults strike in each round', positive, 20)
   .option('--keys <n>', 'how many keys all want', positive, 3)
-  .option('--callers <n>', 'how many in each of the three workers', positive, 3)
+  .option('--callers <n>', 'how many in each of the three workers, or in the one with a memory store', positive, 3)
   .option('--guard', 'the database judges the writes of the fenced model, not the client', false)
-  .addOption(new Option('--topology <name>', 'how Redis is run').choices(Object.keys(TOPOLOGIES)).default('single'))
+  .addOption(
+    new Option('--topology <name>', 'how Redis is run')
+      .choices([...Object.keys(TOPOLOGIES), 'memory'])
+      .default('single'),
+  )
   .option('--report <file>', 'where the report goes', 'soak.html');
 
 // The exit is not left to the event loop: connections that were hurt may linger in it.
@@ -42,14 +47,15 @@ process.exit(await soak(program.parse().opts<Options>()));
 
 async function soak(options: Options): Promise<number> {
   const { minutes, seed, firstRound, guard, topology } = options;
-  const unavailable = TOPOLOGIES[topology].unavailable();
+  const site = topology === 'memory' ? topology : TOPOLOGIES[topology];
+  const unavailable = site === 'memory' ? undefined : site.unavailable();
   if (unavailable !== undefined) {
     console.error(unavailable);
     return 2;
   }
   const end = performance.now() + minutes * 60_000;
-  const stage = await Stage.open({ guard, topology: TOPOLOGIES[topology] });
-  const servers = `PostgreSQL ${stage.postgres.version}, ${stage.group.about}, Node ${process.versions.node}`;
+  const stage = await Stage.open({ guard, topology: site });
+  const servers = `PostgreSQL ${stage.postgres.version}, ${stage.about}, Node ${process.versions.node}`;
   console.log(`seed ${seed} on ${servers}`);
   const rounds: Timeline[] = [];
   let total: Figures | undefined;
@@ -72,7 +78,8 @@ async function soak(options: Options): Promise<number> {
 }
 
 async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, callers, topology }: Options) {
-  const round = await Round.begin(stage, { seed, keys, callers });
+  const ways = topology === 'memory' ? WAYS_IN_MEMORY : WAYS_OF_THE_PACKAGE;
+  const round = await Round.begin(stage, { seed, keys, callers, ways });
   const end = performance.now() + roundSeconds * 1_000;
   await storm(stage, round, seed, () => performance.now() > end, faultsOf(topology));
   await round.calm();

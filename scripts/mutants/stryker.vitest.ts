@@ -7,6 +7,7 @@ export default defineConfig({
       'test/transaction/{outcome,raw-sql}.test.ts',
       'test/redis/keys.test.ts',
       'test/redis/topology/slot.test.ts',
+      'test/lease/stores/memory.test.ts',
     ],
   },
 });

@@ -1,14 +1,11 @@
 import { expect, test } from 'vitest';
-import { eventually } from '../support/eventually.js';
-import { check, type Violation } from '../support/faults/check.js';
+import { check } from '../support/faults/check.js';
 import { CONTROLS, PROVOKING, type Variant, WHOLE } from '../support/faults/controls.js';
-import { checkLedger } from '../support/faults/gather.js';
 import { Round } from '../support/faults/round.js';
 import type { Stage } from '../support/faults/servers-and-workers.js';
 import { storm } from '../support/faults/storm.js';
-import { describeOnStage, seed } from './suite.js';
+import { describeOnStage, lostUpdate, seed } from './suite.js';
 
-const CAUGHT_WITHIN = 60_000;
 /** Between two faults: what lets two holders in is to meet what they do, and that is short. */
 const LONGEST_PAUSE = 150;
 const HOLDS_FOR = 5_000;
@@ -25,15 +22,6 @@ async function run<T>(stage: Stage, { name, ways, cripple }: Variant, over: (rou
   await storming;
   await round.calm();
   return { result, history: await round.end() };
-}
-
-/** Resolves when the ledger of those who are still at work shows it. */
-function lostUpdate(stage: Stage, round: Round): Promise<Violation> {
-  return eventually(
-    'an update is lost',
-    async () => (await checkLedger(stage, round.products)).find(({ kind }) => kind === 'lost-update'),
-    { within: CAUGHT_WITHIN, every: 200 },
-  );
 }
 
 describeOnStage(`with faults that let two holders in at once (seed ${seed})`, (stage) => {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
 import type { Actor } from '../support/faults/actor.js';
-import { check } from '../support/faults/check.js';
+import { check, type Violation } from '../support/faults/check.js';
 import { type Fault, LONG } from '../support/faults/fault.js';
+import { checkLedger } from '../support/faults/gather.js';
 import { Round } from '../support/faults/round.js';
 import { Stage, type StageOptions } from '../support/faults/servers-and-workers.js';
 import { FAULTS, FAULTS_OF_NODES } from '../support/faults/table/index.js';
@@ -18,7 +20,8 @@ export const seed = process.env['FENCED_LOCK_SEED'] ?? String(Date.now() % 2 ** 
 
 /** A suite with servers of its own, that it may kill, and workers on them. */
 export function describeOnStage(name: string, suite: (stage: () => Stage) => void, options: StageOptions = {}): void {
-  const missing = options.topology?.unavailable();
+  const { topology } = options;
+  const missing = topology === 'memory' ? undefined : topology?.unavailable();
   const { url, reason } = inject('redis');
   const external = ['DATABASE_URL', 'REDIS_URL'].filter((given) => (process.env[given] ?? '') !== '');
   describe(name, () => {
@@ -80,6 +83,17 @@ export function describeFaults(name: string, faults: readonly Together[], option
       });
     },
     options,
+  );
+}
+
+const CAUGHT_WITHIN = 60_000;
+
+/** Resolves when the ledger of those who are still at work shows it. */
+export function lostUpdate(stage: Stage, round: Round): Promise<Violation> {
+  return eventually(
+    'an update is lost',
+    async () => (await checkLedger(stage, round.products)).find(({ kind }) => kind === 'lost-update'),
+    { within: CAUGHT_WITHIN, every: 200 },
   );
 }
 

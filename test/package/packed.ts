@@ -83,14 +83,18 @@ export class PackedProject {
   }
 
   async runWith(env: Record<string, string>, script: string, ...args: string[]): Promise<string> {
+    return await this.runNode(env, script.startsWith('/') ? script : join(ROOT, 'node_modules', script), ...args);
+  }
+
+  /** Runs Node with these arguments. */
+  async runNode(env: Record<string, string>, ...args: string[]): Promise<string> {
     const own = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
-    const file = script.startsWith('/') ? script : join(ROOT, 'node_modules', script);
     try {
-      const { stdout } = await promisify(execFile)(process.execPath, [file, ...args], { cwd: this.folder, env: own });
+      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: this.folder, env: own });
       return stdout;
     } catch (error) {
       const { stdout, stderr } = error as { stdout?: string; stderr?: string };
-      throw new Error(`${script} ${args.join(' ')} failed:\n${stdout}${stderr}`);
+      throw new Error(`${args.join(' ')} failed:\n${stdout}${stderr}`);
     }
   }
 }

@@ -24,6 +24,10 @@ describe('transaction control in raw SQL', () => {
     '-- COMMIT\n-- another\nROLLBACK /* TO a */ AND CHAIN',
     'PREPARE /* x */ TRANSACTION',
     'ROLLBACK WORK',
+    'ROLLBACK AND CHAIN -- TO a',
+    'COMMIT /* then SELECT 1 */',
+    'COMMIT TO',
+    `${' '.repeat(1_500)}COMMIT`,
   ])('is found: %s', (text) => {
     expect(transactionControl(text)).toMatch(/^(COMMIT|BEGIN|END|ABORT|ROLLBACK|START|PREPARE)$/);
   });
@@ -40,6 +44,7 @@ describe('transaction control in raw SQL', () => {
     'SAVEPOINT a',
     'RELEASE a',
     'PREPARE statement AS SELECT 1',
+    'PREPARE statement AS SELECT 1 AS transaction',
     'SELECT begin FROM committed',
   ])('is not seen where there is none: %s', (text) => {
     expect(transactionControl(text)).toBeUndefined();

@@ -119,9 +119,14 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     this.#defaults = defaults;
     this.#checksParts = checksParts;
     const methods = this.#methods();
+    const home = (client: object, name: string | symbol) => (Object.hasOwn(methods, name) ? methods : client);
     this.prisma = new Proxy(base, {
-      get: (target, name) => (name in methods ? Reflect.get(methods, name) : Reflect.get(target, name)),
-      has: (target, name) => name in methods || Reflect.has(target, name),
+      get: (client, name) => Reflect.get(home(client, name), name),
+      has: (client, name) => Reflect.has(home(client, name), name),
+      // A spy of the test runner takes the place of a method, and puts it back.
+      set: (client, name, value) => Reflect.set(home(client, name), name, value),
+      defineProperty: (client, name, as) => Reflect.defineProperty(home(client, name), name, as),
+      getOwnPropertyDescriptor: (client, name) => Reflect.getOwnPropertyDescriptor(home(client, name), name),
     });
   }
 

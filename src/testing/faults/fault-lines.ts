@@ -92,5 +92,7 @@ export async function faultLines(
 
 function lineTo(url: string, port: number): Promise<FaultProxy> {
   const { hostname, port: given } = new URL(url);
-  return startFaultProxy({ host: hostname, port: Number(given || port) });
+  // A URL has an IPv6 address in brackets, a socket has not.
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return startFaultProxy({ host, port: Number(given || port) });
 }

@@ -3,14 +3,15 @@ import { symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { cachedDir } from './cache-dir.js';
+import { onPath } from './on-path.js';
 import { resolveFromProject } from './project.js';
 import { run } from './run.js';
 
 export interface PostgresBinaries {
   readonly initdb: string;
   readonly postgres: string;
-  /** Of the npm package, which is what a cache depends on. */
-  readonly packageVersion: string;
+  /** What a cache of their data depends on. */
+  readonly origin: string;
   /** Of PostgreSQL itself, such as 18.4. */
   readonly version: string;
 }
@@ -26,7 +27,19 @@ export function platformPackage(): string | undefined {
   }
 }
 
-/** Binaries that `user` can run: in place if possible, otherwise from a copy. */
+/** The oldest that this package runs on. */
+const OLDEST = 14;
+
+/** A PostgreSQL that is installed on this machine, if `user` can run it and it is not too old. */
+export async function binariesOnPath(user: number): Promise<PostgresBinaries | undefined> {
+  const [initdb, postgres] = [onPath('initdb'), onPath('postgres')];
+  if (initdb === undefined || postgres === undefined) return undefined;
+  const version = await versionOf(postgres, user);
+  if (version === undefined || Number.parseInt(version, 10) < OLDEST) return undefined;
+  return { initdb, postgres, origin: `path-${version}`, version };
+}
+
+/** Binaries of the npm package that `user` can run: in place if possible, otherwise from a copy. */
 export async function usableBinaries(packageRoot: string, user: number): Promise<PostgresBinaries> {
   const manifest = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
   await hydrate(packageRoot);
@@ -67,17 +80,16 @@ function links(packageRoot: string): { file: string; link: string }[] {
   return entries.map(({ source, target }) => ({ file: source, link: target }));
 }
 
-async function tryBinaries(
-  native: string,
-  packageVersion: string,
-  user: number,
-): Promise<PostgresBinaries | undefined> {
+async function tryBinaries(native: string, origin: string, user: number): Promise<PostgresBinaries | undefined> {
   const postgres = join(native, 'bin', 'postgres');
+  const version = await versionOf(postgres, user);
+  return version === undefined ? undefined : { postgres, initdb: join(native, 'bin', 'initdb'), origin, version };
+}
+
+/** Such as 18.4; undefined if `user` cannot run it. */
+async function versionOf(postgres: string, user: number): Promise<string | undefined> {
   const answer = await run(postgres, ['--version'], { user: asUser(user) }).catch(() => undefined);
-  const version = answer?.match(/\d+(\.\d+)*\S*/)?.[0];
-  return version === undefined
-    ? undefined
-    : { postgres, initdb: join(native, 'bin', 'initdb'), packageVersion, version };
+  return answer?.match(/\d+(\.\d+)*\S*/)?.[0];
 }
 
 function unlessItExists(error: NodeJS.ErrnoException): void {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { cachedDir } from './cache-dir.js';
 import { guardedDir } from './guard.js';
-import { asUser, type PostgresBinaries, postgresUser, usableBinaries } from './postgres-binaries.js';
+import { asUser, type PostgresBinaries } from './postgres-binaries.js';
 import { queryOnce } from './postgres-query.js';
 import { type PostgresOptions, type PostgresServer, withDatabase, withUser } from './postgres-server.js';
 import { run } from './run.js';
@@ -12,12 +12,18 @@ import { trueTime } from './wall-clock.js';
 
 const HOST = '127.0.0.1';
 
+/** Whose binaries these are, and who runs them. */
+export interface Installation {
+  readonly kind: 'embedded' | 'PATH';
+  readonly binaries: PostgresBinaries;
+  readonly user: number;
+}
+
+/** A server of our own, from binaries of this machine. */
 export async function startEmbedded(
-  packageRoot: string,
+  { kind, binaries, user }: Installation,
   { settings = {}, clock: makeClock = trueTime }: PostgresOptions,
 ): Promise<PostgresServer> {
-  const user = postgresUser();
-  const binaries = await usableBinaries(packageRoot, user);
   const template = await preparedData(binaries, user);
 
   // SIGQUIT is Postgres's immediate mode.
@@ -38,7 +44,7 @@ export async function startEmbedded(
   const url = urlOf(server.port);
 
   return {
-    kind: 'embedded',
+    kind,
     supervised: true,
     version: binaries.version,
     host: HOST,
@@ -89,7 +95,7 @@ function urlOf(port: number): string {
 
 /** initdb takes a second or two, a copy of its result a tenth of one. */
 function preparedData(binaries: PostgresBinaries, user: number): Promise<string> {
-  return cachedDir(`pg-data-${binaries.packageVersion}-${process.arch}`, user, async (data) => {
+  return cachedDir(`pg-data-${binaries.origin}-${process.arch}`, user, async (data) => {
     const options = ['--encoding=UTF8', '--locale=C', '--username=postgres', '--auth=trust', '--no-sync'];
     await run(binaries.initdb, [...options, '-D', data], { user: asUser(user), cwd: dirname(data) });
     if (!existsSync(join(data, 'PG_VERSION'))) throw new Error(`initdb left no cluster in ${data}`);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { NotSupervised } from './errors.js';
+import { NotSupervised, ServerUnavailable } from './errors.js';
 import { queryOnce } from './postgres-query.js';
 import { type PostgresServer, withDatabase, withUser } from './postgres-server.js';
 
@@ -19,7 +19,13 @@ export async function useExternal(
     created.push(name);
     return withDatabase(adminUrl, name);
   };
-  const url = await createDatabase();
+  const url = await createDatabase().catch((cause: unknown) => {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const what = `No Postgres: a database could not be created on the server of ${kind}: ${why}. Its role needs CREATEDB.`;
+    const instead =
+      kind === 'DATABASE_URL' ? ' Or unset DATABASE_URL, so that the tests start a server of their own.' : '';
+    throw new ServerUnavailable(what + instead, { cause });
+  });
   const row = await queryOnce<{ server_version: string }>(url, 'SHOW server_version');
   const refuse = (verb: string) => {
     throw new NotSupervised(verb, kind);

@@ -1,7 +1,7 @@
 import type { MakeClock } from './wall-clock.js';
 
 export interface PostgresServer {
-  readonly kind: 'embedded' | 'DATABASE_URL' | 'testcontainers';
+  readonly kind: 'embedded' | 'PATH' | 'DATABASE_URL' | 'testcontainers';
   /** Whether kill, start, restart, freeze and thaw work; otherwise they throw `NotSupervised`, and so does `pid`. */
   readonly supervised: boolean;
   readonly version: string;

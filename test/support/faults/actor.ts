@@ -1,6 +1,6 @@
 import { startWorker, type Worker } from '../worker.js';
 import { Lines, type Servers } from './lines.js';
-import type { Cast, Go, HandedOver, ToWorker } from './messages.js';
+import type { Cast, Go, HandedOver, Leases, ToWorker } from './messages.js';
 import type { Fairness, Wake } from './ways/client.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
@@ -94,6 +94,12 @@ export class Actor {
       () => true,
       () => false,
     );
+  }
+
+  /** The keys that this process holds in its memory. */
+  async leases(): Promise<string[]> {
+    this.tell({ type: 'list' });
+    return [...(await this.worker.next<Leases>('leases')).keys];
   }
 
   /** To the end of that process. */

@@ -6,27 +6,28 @@ import type { Site } from './messages.js';
 /** Where an actor's servers are, past its lines. */
 export interface Servers {
   readonly databaseUrl: string;
-  readonly group: RedisGroup;
+  /** Missing where leases are in the memory of the process. */
+  readonly group: RedisGroup | undefined;
 }
 
 /** The lines of one worker to its servers, each to be hurt alone. */
 export class Lines {
   static async open({ databaseUrl, group }: Servers): Promise<Lines> {
-    const { nodes, site } = group;
     const toNodes = new Map<string, FaultProxy>();
-    for (const node of nodes) toNodes.set(nameOf(node), await startFaultProxy(node));
-    const wakeUps = site.kind === 'single' ? await startFaultProxy(target(site.url)) : undefined;
-    return new Lines(databaseUrl, site, await startFaultProxy(target(databaseUrl)), toNodes, wakeUps);
+    for (const node of group?.nodes ?? []) toNodes.set(nameOf(node), await startFaultProxy(node));
+    const site = group?.site;
+    const wakeUps = site?.kind === 'single' ? await startFaultProxy(target(site.url)) : undefined;
+    return new Lines(databaseUrl, site ?? 'memory', await startFaultProxy(target(databaseUrl)), toNodes, wakeUps);
   }
 
   readonly #databaseUrl: string;
-  readonly #redis: RedisSite;
+  readonly #redis: RedisSite | 'memory';
   readonly #toNodes: ReadonlyMap<string, FaultProxy>;
   readonly #wakeUps: FaultProxy | undefined;
 
   private constructor(
     databaseUrl: string,
-    redis: RedisSite,
+    redis: RedisSite | 'memory',
     readonly postgres: FaultProxy,
     toNodes: ReadonlyMap<string, FaultProxy>,
     wakeUps: FaultProxy | undefined,
@@ -59,7 +60,8 @@ export class Lines {
   site(applicationName: string): Site {
     const database = new URL(this.postgres.url(this.#databaseUrl));
     database.searchParams.set('application_name', applicationName);
-    const wakeUpsUrl = this.#redis.kind === 'single' ? this.wakeUps.url(this.#redis.url) : undefined;
+    const redis = this.#redis;
+    const wakeUpsUrl = redis !== 'memory' && redis.kind === 'single' ? this.wakeUps.url(redis.url) : undefined;
     return { databaseUrl: database.href, redis: this.#through(), ...(wakeUpsUrl !== undefined && { wakeUpsUrl }) };
   }
 
@@ -68,8 +70,9 @@ export class Lines {
     await Promise.all(all.map((line) => line.close()));
   }
 
-  #through(): RedisSite {
+  #through(): RedisSite | 'memory' {
     const site = this.#redis;
+    if (site === 'memory') return site;
     switch (site.kind) {
       case 'single':
         return { ...site, url: this.commands.url(site.url) };

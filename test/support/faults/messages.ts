@@ -8,7 +8,8 @@ import type { WayName } from './ways/index.js';
 /** Where a worker finds its servers: its own line to each. */
 export interface Site {
   readonly databaseUrl: string;
-  readonly redis: RedisSite;
+  /** `memory`: none. All clients of the process share one memory store. */
+  readonly redis: RedisSite | 'memory';
   /** Where the subscriber connection goes, where it has a line of its own. */
   readonly wakeUpsUrl?: string;
 }
@@ -58,9 +59,15 @@ export interface HandedOver extends WorkerMessage {
   readonly part: HandlePart;
 }
 
-/** `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. `force release`: as an operator, of any key. */
+/** The answer to `list`. */
+export interface Leases extends WorkerMessage {
+  readonly type: 'leases';
+  readonly keys: readonly string[];
+}
+
+/** `flush`: the memory store loses all that it has. `list`: answer `leases` with the keys that are held there. `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. `force release`: as an operator, of any key. */
 interface Command extends WorkerMessage {
-  readonly type: 'dawdle' | 'prove' | 'rest' | 'force release';
+  readonly type: 'flush' | 'list' | 'dawdle' | 'prove' | 'rest' | 'force release';
 }
 
 export type ToWorker = Cast | Go | Stall | MoveClock | HandedOver | Command;

@@ -31,7 +31,8 @@ const DEFAULT_PREFIX = 'fenced-lock:';
 export interface StageOptions {
   /** The writes of the fenced model are judged by the database, and otherwise by the client. */
   readonly guard?: boolean;
-  readonly topology?: Topology;
+  /** `memory`: no Redis, and one process, whose clients share a memory store. */
+  readonly topology?: Topology | 'memory';
 }
 
 /** Servers of its own, to be hurt, and workers on them. */
@@ -41,27 +42,28 @@ export class Stage {
   /** The last one that was made. */
   #product = '';
 
-  static async open({ guard = false, topology = TOPOLOGIES.single as Topology }: StageOptions = {}): Promise<Stage> {
+  static async open({ guard = false, topology = TOPOLOGIES.single }: StageOptions = {}): Promise<Stage> {
+    const inMemory = topology === 'memory';
     const [postgres, group] = await Promise.all([
       startPostgres({ settings: { log_min_messages: 'fatal' }, clock: wallClock }),
-      topology.start(),
+      inMemory ? undefined : topology.start(),
     ]);
     const databaseUrl = await setUpShop(postgres);
     const stage = new Stage(postgres, group);
     if (guard) await stage.database.query(GUARD);
     const onExit = (worker: string, what: string) => stage.troubles.push({ worker, at: monotonic(), what });
-    const names = Array.from({ length: WORKERS }, (_, index) => `w${index + 1}`);
+    const names = Array.from({ length: inMemory ? 1 : WORKERS }, (_, index) => `w${index + 1}`);
     const open = (name: string, index: number) =>
       Actor.open(
         name,
         { databaseUrl, group },
         {
-          wake: topology.wake ?? 'pubsub',
+          wake: (inMemory ? undefined : topology.wake) ?? 'pubsub',
           // All in one order of their own, beside processes that share theirs.
           fairness: index === WORKERS - 1 ? 'strict' : 'process',
           // One whose BEGIN goes along with the admission.
           onExit,
-          onHandedOver: (given) => stage.actors[(index + 1) % WORKERS]?.tell(given),
+          onHandedOver: (given) => stage.actors[(index + 1) % names.length]?.tell(given),
         },
       );
     stage.actors.push(...(await Promise.all(names.map(open))));
@@ -72,14 +74,27 @@ export class Stage {
   readonly database: pg.Pool;
   readonly actors: Actor[] = [];
 
+  readonly #group: RedisGroup | undefined;
+
   private constructor(
     readonly postgres: PostgresServer,
-    /** All that is Redis. */
-    readonly group: RedisGroup,
+    group: RedisGroup | undefined,
   ) {
+    this.#group = group;
     this.database = new pg.Pool({ connectionString: postgres.url, max: 4 });
     // The servers go down on purpose.
     this.database.on('error', () => {});
+  }
+
+  /** All that is Redis. */
+  get group(): RedisGroup {
+    if (this.#group === undefined) throw new Error('leases are in the memory of the process');
+    return this.#group;
+  }
+
+  /** What stands in the report. */
+  get about(): string {
+    return this.#group?.about ?? 'a memory store';
   }
 
   get directory(): string {
@@ -114,8 +129,9 @@ export class Stage {
     await Promise.allSettled(this.group.nodes.map(({ url }) => askServer(url, ...words)));
   }
 
-  /** The names of the leases on all nodes. */
+  /** The names of the leases on all nodes, or the keys in the memory of each process. */
   async leases(): Promise<string[]> {
+    if (this.#group === undefined) return (await Promise.all(this.actors.map((actor) => actor.leases()))).flat();
     const found = await Promise.all(this.group.nodes.map(({ url }) => askServer(url, 'KEYS', '*:lease')));
     return [...new Set((found as string[][]).flat())];
   }
@@ -132,7 +148,7 @@ export class Stage {
   async close(): Promise<void> {
     await Promise.all(this.actors.map((actor) => actor.close()));
     await this.database.end();
-    await Promise.all([this.postgres.stop(), this.group.stop()]);
+    await Promise.all([this.postgres.stop(), this.#group?.stop()]);
     this.#directory.remove();
   }
 }

@@ -7,7 +7,7 @@ import type { Cast, Go, HandedOver, Product, ToWorker } from './messages.js';
 import { Random } from './random.js';
 import { turn, type Work } from './turn.js';
 import { moveWallClock } from './wall-clock.js';
-import { Clients } from './ways/client.js';
+import { Clients, MEMORY } from './ways/client.js';
 import { resumed } from './ways/handle.js';
 import { openWay, type WayName } from './ways/index.js';
 import type { Way } from './ways/way.js';
@@ -42,6 +42,12 @@ process.on('message', (message: ToWorker) => {
       journal = new Journal(message.journals, `${cast?.name}`);
       working = Promise.all(Array.from({ length: message.callers }, (_, caller) => work(message, caller)));
       return say('going');
+    case 'flush':
+      MEMORY.flush();
+      return;
+    case 'list':
+      void listLeases();
+      return;
     case 'dawdle':
       dawdling = true;
       return;
@@ -170,6 +176,12 @@ async function forceRelease(): Promise<void> {
       await sleep(200);
     }
   }
+}
+
+/** In the order of `$locks.list`, which knows all that this process has. */
+async function listLeases(): Promise<void> {
+  const held = await clients?.get('operator').$locks.list();
+  process.send?.({ type: 'leases', keys: held?.map(({ key }) => key) ?? [] });
 }
 
 function wayOf(name: WayName): Way {

@@ -507,3 +507,16 @@ test('a frozen mock of a model can be used', async () => {
   const stock = Object.freeze({ find: async () => 1 });
   expect(await fakeLocks({ stock }).prisma.$withLock('stock:1', (tx) => tx['stock'].find())).toBe(1);
 });
+
+test('a spy of the test runner on a method sees the calls, and can be taken away', async () => {
+  const { prisma, calls } = fakeLocks();
+  const spy = vi.spyOn(prisma, '$withLock');
+  expect(await prisma.$withLock('key', () => 'done')).toBe('done');
+  expect(spy).toHaveBeenCalledWith('key', expect.any(Function));
+  spy.mockRejectedValueOnce(new Error('of the test'));
+  await expect(prisma.$withLock('key', () => 'done')).rejects.toThrow('of the test');
+  spy.mockRestore();
+  expect(await prisma.$withLock('key', () => 'done')).toBe('done');
+  expect(spy).toHaveBeenCalledTimes(0);
+  expect(calls).toHaveLength(2);
+});

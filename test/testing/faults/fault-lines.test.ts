@@ -1,5 +1,7 @@
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { afterEach, expect, inject, test } from 'vitest';
@@ -134,5 +136,22 @@ describeWithShop('lines that fail when a test says so', () => {
     await inside.opened;
     await line.dropConnection({ at: 'now' });
     await expect(call).rejects.toThrow();
+  });
+
+  test('lead to a server whose address is of IPv6', async ({ skip }) => {
+    const server = createServer((socket) => socket.on('error', () => {}).end('hello'));
+    const listens = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(0, '::1', () => resolve(true));
+    });
+    skip(!listens, 'this machine has no IPv6');
+    closing.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const line = await faultLines({
+      databaseUrl: `postgresql://[::1]:${port}/shop`,
+      redisUrl: `redis://[::1]:${port}`,
+    });
+    closing.push(() => line.close());
+    const socket = connect(Number(new URL(line.redisUrl).port), '127.0.0.1');
+    expect(await text(socket)).toBe('hello');
   });
 });

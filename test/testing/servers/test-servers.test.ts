@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { fencedLock } from '../../../src/index.js';
-import { setUpTestServers, type TestServers, testServers } from '../../../src/testing/index.js';
+import { ServerUnavailable, setUpTestServers, type TestServers, testServers } from '../../../src/testing/index.js';
+import { onPath } from '../../../src/testing/servers/on-path.js';
+import { startPostgres } from '../../../src/testing/servers/postgres.js';
 import { PrismaClient } from '../../generated/prisma/client.js';
 import { describeWithShop } from '../../support/shop.js';
 
@@ -118,5 +121,38 @@ describe('servers of somebody else', () => {
       vi.unstubAllEnvs();
       await theirs.stop();
     }
+  });
+});
+
+describe('servers that cannot be had as wanted', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  });
+
+  test('name the variable whose server does not answer, and what to do, without its password', async () => {
+    vi.stubEnv('REDIS_URL', '');
+    vi.stubEnv('DATABASE_URL', 'postgresql://user:secret@127.0.0.1:1/shop');
+    const refused = await testServers().catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(ServerUnavailable);
+    expect((refused as Error).message).toMatch(/DATABASE_URL.*unset DATABASE_URL/);
+    expect((refused as Error).message).not.toContain('secret');
+    vi.stubEnv('DATABASE_URL', '');
+    vi.stubEnv('REDIS_URL', 'redis://127.0.0.1:1');
+    await expect(testServers()).rejects.toThrow(/REDIS_URL does not answer.*unset REDIS_URL/);
+  });
+
+  const isOnPath = onPath('initdb') !== undefined && onPath('postgres') !== undefined;
+  test('PostgreSQL comes from PATH where its npm package is not installed', async ({ skip }) => {
+    skip(!isOnPath, 'initdb and postgres are not on PATH');
+    vi.stubEnv('DATABASE_URL', '');
+    // A project without any packages.
+    vi.spyOn(process, 'cwd').mockReturnValue(tmpdir());
+    const postgres = await startPostgres({ settings: { fsync: 'off' } });
+    expect(postgres).toMatchObject({ kind: 'PATH', supervised: true });
+    expect(await query(postgres.url, 'SHOW server_version')).toEqual([
+      { server_version: expect.stringMatching(/^\d/) },
+    ]);
+    await postgres.stop();
   });
 });

@@ -3,12 +3,15 @@ import type { Fault } from '../fault.js';
 import { POSTGRES_CLOCKS, REDIS_CLOCKS } from './clocks.js';
 import { FAILOVERS, RESHARDING } from './failovers.js';
 import { LINES } from './lines.js';
+import { FAULTS_OF_THE_STORE } from './memory.js';
 import { OPERATORS } from './operators.js';
 import { POSTGRES } from './postgres.js';
 import { QUORUMS } from './quorums.js';
 import { REDIS } from './redis.js';
 import { POSTGRES_STEP_FAULTS, STEP_FAULTS } from './steps.js';
 import { WORKERS } from './workers.js';
+
+export { FAULTS_OF_THE_STORE };
 
 /** What strikes one Redis and all that is around it, by what it hurts. */
 export const FAULTS = {
@@ -44,8 +47,12 @@ export const FAULTS_OF_NODES = {
   'quorum of 5': QUORUMS,
 } as const satisfies Record<TopologyName, readonly Fault[]>;
 
+/** All that may strike one process with a memory store. */
+export const FAULTS_OF_MEMORY: readonly Fault[] = [...AROUND_NODES, ...FAULTS_OF_THE_STORE];
+
 /** All that may strike there. */
-export function faultsOf(topology: TopologyName): readonly Fault[] {
+export function faultsOf(topology: TopologyName | 'memory'): readonly Fault[] {
+  if (topology === 'memory') return FAULTS_OF_MEMORY;
   const ofNodes: readonly Fault[] = FAULTS_OF_NODES[topology];
   return ofNodes === REDIS ? ALL_FAULTS : [...AROUND_NODES, ...ofNodes];
 }

@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
-import { type FencedLockOptions, fencedLock } from '../../../../src/index.js';
+import { type FencedLockOptions, fencedLock, memoryStore } from '../../../../src/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
 import { connectTo } from '../../redis-site.js';
 import type { Site } from '../messages.js';
@@ -38,7 +38,11 @@ class TwoLines extends Redis {
   }
 }
 
+/** Of this process, for sites without a Redis. */
+export const MEMORY = memoryStore();
+
 function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
+  if (redis === 'memory') return MEMORY;
   const ownLine = redis.kind === 'single' && wakeUpsUrl !== undefined;
   return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : connectTo(redis).redis;
 }

@@ -14,7 +14,7 @@ return 0`;
 
 /** SET NX PX, a holder's id, an owner check in Lua, and Prisma's own transaction: the lock alone. */
 export function plainRedisLock({ redis: site }: Site, prisma: ReturnType<typeof plainClient>): Way {
-  if (site.kind !== 'single') throw new Error('this way knows one Redis only');
+  if (site === 'memory' || site.kind !== 'single') throw new Error('this way knows one Redis only');
   const redis = new Redis(site.url);
   redis.on('error', () => {});
   return {
