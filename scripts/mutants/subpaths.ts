@@ -88,7 +88,7 @@ export const SUBPATHS: readonly Mutant[] = [
     file: 'src/nest/module.ts',
     change: [['    this.#connections.beginToEnd();\n', '']],
     tests: ['test/nest/shutdown'],
-    only: 'keeps its connection',
+    only: 'turns waiting requests away',
     why: 'The server would not close while they send requests.',
   },
   {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/eventually.js';
 import { startWorker, type Worker } from '../support/worker.js';
 
 /** Something that may have ended a run, or kept everybody from one; milliseconds since the Unix epoch. */
@@ -13,12 +14,19 @@ export class Machines {
   readonly crashes: Crash[] = [];
   readonly #start: () => Worker;
   readonly #workers: Worker[];
-  #told: (worker: Worker) => void = () => {};
+  /** Those that were answered once at least. */
+  readonly #answered = new Set<Worker>();
+  readonly #answers: number[] = [];
+  #begun: (worker: Worker) => void = () => {};
 
   constructor(count: number, args: readonly string[]) {
     this.#start = () => {
       const worker = startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
-      void this.#listen(worker);
+      void this.#listen(worker, 'inside', () => this.#begun(worker));
+      void this.#listen(worker, 'told', () => {
+        this.#answered.add(worker);
+        this.#answers.push(Date.now());
+      });
       return worker;
     };
     this.#workers = Array.from({ length: count }, () => this.#start());
@@ -26,7 +34,12 @@ export class Machines {
 
   /** Resolves when each of them has asked for a run. */
   async ready(): Promise<void> {
-    await Promise.all(this.#workers.map((worker) => worker.next('told', { within: 60_000 })));
+    await eventually('all have asked', async () => this.#answered.size === this.#workers.length, { within: 60_000 });
+  }
+
+  /** How many calls ended between these times; milliseconds since the Unix epoch. */
+  answers(from: number, until: number): number {
+    return this.#answers.filter((at) => at >= from && at < until).length;
   }
 
   /** Kills the next one that works, between the begin of its work and a moment behind its end, and starts another one. */
@@ -63,19 +76,19 @@ export class Machines {
   /** The next one that says that its work has begun. */
   async #atWork(within: number): Promise<Worker | undefined> {
     const next = new Promise<Worker>((resolve) => {
-      this.#told = resolve;
+      this.#begun = resolve;
     });
     return await Promise.race([next, sleep(within, undefined)]);
   }
 
-  async #listen(worker: Worker): Promise<void> {
+  async #listen(worker: Worker, type: string, heard: () => void): Promise<void> {
     for (;;) {
       try {
-        await worker.next('inside', { within: 3_600_000 });
+        await worker.next(type, { within: 3_600_000 });
       } catch {
         return; // It has ended.
       }
-      this.#told(worker);
+      heard();
     }
   }
 }

@@ -35,7 +35,7 @@ describeWithShop('the end of an application of Nest', () => {
     const stop = new Stop();
     const steps: unknown[] = [];
     const onClosed = () => steps.push('closed');
-    const { app, post } = await listening(shop, { lock: { client: prisma, onClosed }, stop });
+    const { app, get, post } = await listening(shop, { lock: { client: prisma, onClosed }, stop });
     const other = await shop.client().prisma.$lock(elsewhere.key);
     const mine = await prisma.$lock(`${key} handle`);
     const works = post(`stop/${id}`, { key });
@@ -48,6 +48,9 @@ describeWithShop('the end of an application of Nest', () => {
       expect([response.status, await response.json()]).toEqual([503, expect.objectContaining({ code: 'CLOSED' })]);
     }
     expect(steps).toEqual([]);
+    // Nest has not closed it yet: it does when the work has ended.
+    expect(app.getHttpServer().listening).toBe(true);
+    expect((await get('slow')).headers.get('connection')).toBe('close');
     stop.goOn.open();
     const response = await works;
     expect([response.status, await response.text()]).toEqual([200, '9']);
@@ -104,8 +107,12 @@ describeWithShop('the end of an application of Nest', () => {
     await eventually('all are answered', async () =>
       [...sellers, ...others].every(({ statuses }) => statuses.has(200)),
     );
-    const late = new KeepAlive('GET', `${url}/slow`, 20_000);
-    const arrived = new Promise((resolve) => app.getHttpServer().once('request', resolve));
+    const arrived = new Promise<void>((resolve) => {
+      app.getHttpServer().on('request', ({ url }: { url: string }) => {
+        if (url === '/slow?late') resolve();
+      });
+    });
+    const late = new KeepAlive('GET', `${url}/slow?late`, 20_000);
     await arrived;
     const began = performance.now();
     await app.close();
