@@ -116,9 +116,9 @@ class StockController {
   }
 
   /** Takes no lock, so no end of locks waits for it. */
-  @Get('slow')
-  async slow(): Promise<string> {
-    await sleep(50);
+  @Get('slow/:ms')
+  async slow(@Param('ms') ms: string): Promise<string> {
+    await sleep(Number(ms));
     return 'slow';
   }
 

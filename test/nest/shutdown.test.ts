@@ -50,7 +50,7 @@ describeWithShop('the end of an application of Nest', () => {
     expect(steps).toEqual([]);
     // Nest has not closed it yet: it does when the work has ended.
     expect(app.getHttpServer().listening).toBe(true);
-    expect((await get('slow')).headers.get('connection')).toBe('close');
+    expect((await get('slow/1')).headers.get('connection')).toBe('close');
     stop.goOn.open();
     const response = await works;
     expect([response.status, await response.text()]).toEqual([200, '9']);
@@ -103,16 +103,16 @@ describeWithShop('the end of an application of Nest', () => {
     const url = await app.getUrl();
     const pauses = [0, 10, 20_000];
     const sellers = pauses.map((pause) => new KeepAlive('POST', `${url}/sell/${id}`, pause, { key }));
-    const others = pauses.map((pause) => new KeepAlive('GET', `${url}/slow`, pause));
+    const others = pauses.map((pause) => new KeepAlive('GET', `${url}/slow/50`, pause));
     await eventually('all are answered', async () =>
       [...sellers, ...others].every(({ statuses }) => statuses.has(200)),
     );
     const arrived = new Promise<void>((resolve) => {
       app.getHttpServer().on('request', ({ url }: { url: string }) => {
-        if (url === '/slow?late') resolve();
+        if (url === '/slow/700') resolve();
       });
     });
-    const late = new KeepAlive('GET', `${url}/slow?late`, 20_000);
+    const late = new KeepAlive('GET', `${url}/slow/700`, 20_000);
     await arrived;
     const began = performance.now();
     await app.close();
