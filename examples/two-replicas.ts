@@ -52,8 +52,10 @@ export async function sellByTwoReplicas(shop: Shop, start: (name: string) => Pro
   const supplied = await supply.end();
 
   // Still under load.
+  const began = performance.now();
   process.kill(frozen.worker.pid, 'SIGTERM');
   const { code } = await frozen.worker.exited;
+  const took = Math.round(performance.now() - began);
   expect(code, frozen.worker.output).not.toBe(1);
   const leases = [plenty, scarce].map((id) => `fenced-lock:{stock:${id}}:lease`);
   expect(await shop.redis().exists(...leases)).toBe(0);
@@ -70,7 +72,7 @@ export async function sellByTwoReplicas(shop: Shop, start: (name: string) => Pro
   const unknown = [first, second].map((load) => load.codes.get('COMMIT_UNKNOWN') ?? 0) as [number, number];
   console.log(
     [first, second].map((load) => `${show(load.statuses)}; codes ${show(load.codes)}`).join('\n'),
-    `\n${sold({})} sold, ${first.answers(200) + second.answers(200)} answered with 200, ${unknown.join(' + ')} unknown`,
+    `\n${sold({})} sold, ${first.answers(200) + second.answers(200)} answered with 200, ${unknown.join(' + ')} unknown; ended in ${took} ms`,
   );
 
   // What is left, and what was sold, is what was there.
