@@ -1,10 +1,16 @@
 /** The part of autocannon that the examples use; it has no types of its own. */
 declare module 'autocannon' {
-  export interface Options {
-    readonly url: string;
+  export interface Request {
+    readonly path?: string;
     readonly method?: 'GET' | 'POST';
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: string;
+    readonly onResponse?: (status: number, body: string) => void;
+  }
+  export interface Options extends Request {
+    readonly url: string;
+    /** Each connection sends them in turn. */
+    readonly requests?: readonly Request[];
     readonly connections?: number;
     /** Seconds. */
     readonly duration?: number;

@@ -50,8 +50,16 @@ export function createApp({ prisma, redis }: Clients, { name = 'shop' } = {}): F
     );
   });
 
+  // A client that keeps its connection would keep the server from closing.
+  let isEnding = false;
+  app.addHook('onSend', async (_, reply) => {
+    if (isEnding) reply.header('connection', 'close');
+  });
   // Turns away who waits, lets the work that runs end, gives the leases back. New requests get 503 by now.
-  app.addHook('preClose', () => prisma.$locks.close());
+  app.addHook('preClose', () => {
+    isEnding = true;
+    return prisma.$locks.close();
+  });
   // All requests have been answered.
   app.addHook('onClose', async () => {
     await prisma.$disconnect();

@@ -17,7 +17,8 @@ describeWithShop('the end of the Fastify application', () => {
     const sell = async () => {
       const payload = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"quantity":1}' };
       const answer = await fetch(`http://127.0.0.1:${port}/stock/${id}/sell`, payload);
-      return { status: answer.status, retryAfter: answer.headers.get('retry-after') };
+      const [retryAfter, connection] = ['retry-after', 'connection'].map((name) => answer.headers.get(name));
+      return { status: answer.status, retryAfter, connection };
     };
 
     // Somebody else has the row, so the first sale stands at its write.
@@ -31,13 +32,13 @@ describeWithShop('the end of the Fastify application', () => {
     await fetch(`http://127.0.0.1:${port}/stock/${id}`);
 
     process.kill(server.pid, 'SIGTERM');
-    for (const waiter of waiting) expect(await waiter).toEqual({ status: 503, retryAfter: '1' });
+    for (const waiter of waiting) expect(await waiter).toEqual({ status: 503, retryAfter: '1', connection: 'close' });
     await other.query('COMMIT');
     other.release();
-    expect(await running).toMatchObject({ status: 200 });
+    expect(await running).toMatchObject({ status: 200, connection: 'close' });
     // 1 if it had to be ended after two seconds.
     expect(await server.exited).toEqual({ code: 0, signal: null });
-    expect(await shop.client().prisma.$tryWithLock(key, async () => 'free')).toEqual({ acquired: true, value: 'free' });
+    expect(await shop.redis().exists(`fenced-lock:{${key}}:lease`)).toBe(0);
     expect((await shop.row(id))?.quantity).toBe(9);
   });
 });

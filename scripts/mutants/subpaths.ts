@@ -84,6 +84,22 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'The server would wait for them.',
   },
   {
+    name: 'nest: clients keep their connections',
+    file: 'src/nest/module.ts',
+    change: [['    this.#connections.beginToEnd();\n', '']],
+    tests: ['test/nest/shutdown'],
+    only: 'turns waiting requests away',
+    why: 'The server would not close while they send requests.',
+  },
+  {
+    name: 'nest: a connection that has become idle stays',
+    file: 'src/nest/module.ts',
+    change: [['      this.#connections?.closeIdle();\n', '']],
+    tests: ['test/nest/shutdown'],
+    only: 'keeps its connection',
+    why: 'The server would wait 5 s for it.',
+  },
+  {
     name: 'nest: the client stays connected',
     file: 'src/nest/module.ts',
     change: [['disconnect ? client.$disconnect()', 'disconnect ? client.$locks.close()']],

@@ -1,5 +1,7 @@
-import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { after, type Timer } from '../base/clock.js';
+import { Connections, type HttpHost } from './connections.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
 
 /** How long somebody may wait who comes for a lock while the server still listens; ms. */
@@ -10,7 +12,8 @@ const CLOSE_AGAIN = 200;
  * `app.enableShutdownHooks()` was called.
  *
  * 1. `beforeApplicationShutdown`: callers that wait for a lock are turned away (`CLOSED`), the work that runs ends, leases are given
- *    back. So the requests behind them are answered, and Nest can close the server, which it does next.
+ *    back. So the requests behind them are answered, and Nest can close the server, which it does next. From the begin of
+ *    this on, HTTP connections end with their next answer.
  * 2. `onApplicationShutdown`: the client is disconnected.
  */
 export class FencedLockModule
@@ -18,16 +21,22 @@ export class FencedLockModule
   implements BeforeApplicationShutdown, OnApplicationShutdown
 {
   readonly #options: FencedLockModuleOptions;
+  readonly #host: HttpHost | undefined;
+  #connections: Connections | undefined;
   #again: Timer | undefined;
   #closing: Promise<void> = Promise.resolve();
   #ended: Promise<void> | undefined;
 
-  constructor(options: FencedLockModuleOptions) {
+  constructor(options: FencedLockModuleOptions, host?: HttpHost) {
     super();
     this.#options = options;
+    this.#host = host;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
+    // The server is known only when the application has been made.
+    this.#connections ??= new Connections(this.#host);
+    this.#connections.beginToEnd();
     await this.#options.client.$locks.close();
     // The server listens until Nest has asked every module, and does not end before its last request.
     this.#closeAgainLater();
@@ -54,6 +63,7 @@ export class FencedLockModule
   #closeAgainLater(): void {
     if (this.#ended) return;
     this.#again = after(CLOSE_AGAIN, () => {
+      this.#connections?.closeIdle();
       const next = () => this.#closeAgainLater();
       this.#closing = this.#options.client.$locks.close().then(next, next);
     }).unref();
@@ -63,3 +73,5 @@ export class FencedLockModule
 // By hand: this project's compiler has the decorators of the standard, and Nest needs its own.
 Module({})(FencedLockModule);
 Inject(MODULE_OPTIONS_TOKEN)(FencedLockModule, undefined, 0);
+Optional()(FencedLockModule, undefined, 1);
+Inject(HttpAdapterHost)(FencedLockModule, undefined, 1);

@@ -7,6 +7,11 @@ import type { Call } from './call.js';
  * milliseconds.
  */
 const LOOK_TIME = 1_000;
+/**
+ * The same for a connection that was reset. A backend that is ended says so before it closes the connection, so a reset is
+ * mostly a failure of the network, and the key is kept from others while this looks; milliseconds.
+ */
+const LOOK_TIME_AFTER_RESET = 100;
 const FIRST_PAUSE = 25;
 
 /**
@@ -17,8 +22,9 @@ export async function fromOvertaking(
   error: unknown,
   { database, leases }: Pick<Call<unknown, unknown>, 'database' | 'leases'>,
 ): Promise<unknown> {
-  if (!database.isDisconnect(error instanceof TransactionAbortedError ? error.cause : error)) return error;
-  const deadline = new Deadline(LOOK_TIME);
+  const failure = error instanceof TransactionAbortedError ? error.cause : error;
+  if (!database.isDisconnect(failure)) return error;
+  const deadline = new Deadline(isReset(failure) ? LOOK_TIME_AFTER_RESET : LOOK_TIME);
   for (let pause = FIRST_PAUSE; !deadline.passed; pause *= 2) {
     await within(leases.look(), deadline.remaining);
     const { loss } = leases;
@@ -26,4 +32,9 @@ export async function fromOvertaking(
     await sleep(Math.min(pause, deadline.remaining));
   }
   return error;
+}
+
+function isReset(failure: unknown): boolean {
+  const { code } = failure as { readonly code?: unknown };
+  return code === 'ECONNRESET' || code === 'EPIPE';
 }

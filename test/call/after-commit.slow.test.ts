@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.js';
-import { withDatabase, withUser } from '../support/servers/index.js';
+import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 import { startWorker, type Worker } from '../support/worker.js';
 
-/** How long the workers run; the full length is 120. */
+/** How long the workers run; the full length is 300. */
 const SECONDS = Number(process.env['AFTER_COMMIT_SECONDS'] ?? 20);
 const WORKERS = 3;
+/** At most; three leases of the workers; ms. */
+const FROZEN_FOR = 1_500;
 
 /** What became of one operation. */
 interface Row {
@@ -22,50 +24,58 @@ interface Row {
 }
 
 describeWithShop('hooks among faults', () => {
-  const shop = new Shop();
+  let postgres: PostgresServer;
+  let app: string;
+  const own = new Shop(() => ({ postgres: app, admin: postgres.url, redis: inject('redis').url as string }));
+
+  test.beforeAll(async () => {
+    postgres = await startPostgres();
+    own.closeLater(() => postgres.stop());
+    app = await setUpShop(postgres);
+  }, 60_000);
 
   test(
     `afterCommit runs for no work that was rolled back, and once for all that was told as committed (${SECONDS} s)`,
     async () => {
-      const name = `outbox_${randomUUID().replaceAll('-', '')}`;
-      const url = withDatabase(inject('postgres').admin, name);
-      const app = withUser(url, 'shop_app', 'shop_app');
-      const own = new Shop(() => ({ postgres: app, admin: url, redis: inject('redis').url as string }));
-      await shop.admin.query(`CREATE DATABASE ${name}`);
-      shop.closeLater(async () => {
-        await own.close();
-        await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      });
-      await setUpShop({ url, urlFor: () => app });
       await own.admin.query(`
         CREATE TABLE work (id uuid, refuse boolean);
-        CREATE TABLE outbox (id uuid, hook text);
+        CREATE TABLE outbox (run uuid PRIMARY KEY, id uuid, hook text);
         GRANT SELECT, INSERT ON work, outbox TO shop_app;
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF NEW.refuse THEN RAISE EXCEPTION 'refused' USING ERRCODE = '23514'; END IF; RETURN NULL; END $$;
         CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON work DEFERRABLE INITIALLY DEFERRED
           FOR EACH ROW EXECUTE FUNCTION refuse()`);
-      const { hostname: host, port } = new URL(url);
-      const proxy = await startFaultProxy({ host, port: Number(port) });
+      const proxy = await startFaultProxy({ host: postgres.host, port: postgres.port });
       own.closeLater(() => proxy.close());
       const keys = Array.from({ length: 4 }, () => `work:${randomUUID()}`);
       const args = [proxy.url(app), app, inject('redis').url as string, ...keys];
       const start = () => startWorker(new URL('./outbox.worker.ts', import.meta.url), args);
       const workers = Array.from({ length: WORKERS }, start);
       const dead: Worker[] = [];
-      let cut = 0;
+      let [cut, frozen, restarts] = [0, 0, 0];
       const end = performance.now() + SECONDS * 1_000;
+      const restartEvery = Math.min(SECONDS / 2, 30) * 1_000;
+      let restartAt = performance.now() + restartEvery / 2;
       try {
         await Promise.all(workers.map((worker) => worker.next('told')));
         while (performance.now() < end) {
           const fault = Math.random();
+          const place = Math.floor(Math.random() * WORKERS);
+          const worker = workers[place] as Worker;
           const within = (done: Promise<void>) => Promise.race([done.then(() => cut++), sleep(1_000)]);
-          if (fault < 0.35) await within(proxy.cutAfterCommit());
+          if (postgres.supervised && performance.now() > restartAt) {
+            restartAt += restartEvery;
+            await postgres.restart();
+            restarts++;
+          } else if (fault < 0.35) await within(proxy.cutAfterCommit());
           else if (fault < 0.7) await within(proxy.cutBeforeCommit());
-          else if (fault < 0.85) proxy.reset();
-          else {
-            const place = Math.floor(Math.random() * WORKERS);
-            const worker = workers[place] as Worker;
+          else if (fault < 0.8) proxy.reset();
+          else if (fault < 0.9) {
+            worker.freeze();
+            await sleep(FROZEN_FOR * Math.random());
+            worker.thaw();
+            frozen++;
+          } else {
             await worker.kill();
             dead.push(worker);
             workers[place] = start();
@@ -80,18 +90,23 @@ describeWithShop('hooks among faults', () => {
       const told = new Map<string, string>();
       for (const worker of [...workers, ...dead])
         for (const { id, told: what } of await allOf(worker)) told.set(id, what);
+      // One pass over each table: a long run has tens of thousands of rows.
       const { rows } = await own.admin.query<Row>(`
-        SELECT ids.id, EXISTS (SELECT FROM work AS w WHERE w.id = ids.id) AS committed,
-          (SELECT count(*)::int FROM outbox AS o WHERE o.id = ids.id AND hook = 'afterCommit') AS commits,
-          (SELECT count(*)::int FROM outbox AS o WHERE o.id = ids.id AND hook = 'afterRollback') AS rollbacks,
-          (SELECT count(*)::int FROM outbox AS o WHERE o.id = ids.id AND hook = 'onUnknown') AS unknowns
-        FROM (SELECT id FROM work UNION SELECT id FROM outbox) AS ids`);
+        SELECT id, w.refuse IS NOT NULL AS committed, coalesce(o.commits, 0) AS commits,
+          coalesce(o.rollbacks, 0) AS rollbacks, coalesce(o.unknowns, 0) AS unknowns
+        FROM work AS w FULL JOIN (
+          SELECT id, count(*) FILTER (WHERE hook = 'afterCommit')::int AS commits,
+            count(*) FILTER (WHERE hook = 'afterRollback')::int AS rollbacks,
+            count(*) FILTER (WHERE hook = 'onUnknown')::int AS unknowns
+          FROM outbox GROUP BY id
+        ) AS o USING (id)`);
       const known = new Map(rows.map((row) => [row.id, row]));
       const outcomes = (what: string) =>
         [...told].filter(([, outcome]) => outcome === what).map(([id]) => known.get(id));
       console.log(
         `${rows.filter(({ committed }) => committed).length} committed, ${outcomes('error').length} told as failed, ` +
-          `${outcomes('unknown').length} unknown, ${cut} commits cut off, ${dead.length} processes killed`,
+          `${outcomes('unknown').length} unknown, ${cut} commits cut off, ${dead.length} processes killed, ${frozen} frozen, ` +
+          `${restarts} restarts of Postgres`,
       );
       expect(rows.filter((row) => row.commits > 0 && !row.committed)).toEqual([]);
       expect(rows.filter((row) => row.rollbacks > 0 && row.committed && row.commits === 0)).toEqual([]);

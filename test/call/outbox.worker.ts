@@ -1,5 +1,6 @@
 // A process whose work commits or not, with a hook that writes to an outbox past the transaction. It may be killed.
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -13,17 +14,31 @@ const prisma = new PrismaClient({ adapter }).$extends(
   fencedLock({ redis, rescue: new PrismaPg({ connectionString: direct }), defaults: { leaseTime: 500 } }),
 );
 const outbox = new pg.Pool({ connectionString: direct, max: 4 });
+outbox.on('error', () => {});
+
+/** Until it is written, once for each time that a hook has run. */
+async function note(id: string, hook: string): Promise<void> {
+  const run = randomUUID();
+  const sql = 'INSERT INTO outbox (run, id, hook) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING';
+  for (;;) {
+    try {
+      await outbox.query(sql, [run, id, hook]);
+      return;
+    } catch {
+      await sleep(50);
+    }
+  }
+}
 
 async function operation(): Promise<void> {
   const id = randomUUID();
   const key = keys[Math.floor(Math.random() * keys.length)] as string;
-  const note = (hook: string) => outbox.query('INSERT INTO outbox (id, hook) VALUES ($1, $2)', [id, hook]);
   const fate = Math.random();
   const told = await prisma
     .$withLock(key, async (tx, lock) => {
-      lock.afterCommit(() => note('afterCommit'));
-      lock.onUnknown(() => note('onUnknown'));
-      lock.afterRollback(() => note('afterRollback'));
+      lock.afterCommit(() => note(id, 'afterCommit'));
+      lock.onUnknown(() => note(id, 'onUnknown'));
+      lock.afterRollback(() => note(id, 'afterRollback'));
       await tx.$executeRaw`INSERT INTO work (id, refuse) VALUES (${id}::uuid, ${fate < 0.1})`;
       if (fate > 0.9) throw new Error('no work');
     })

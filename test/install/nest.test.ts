@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { sellByTwoReplicas } from '../../examples/two-replicas.js';
 import { installed, type PackedProject } from '../package/packed.js';
 import { describeWithShop, Shop } from '../support/shop.js';
+import { copyNestShop, startNestShop } from './nest-shop.js';
 
 const shop = new Shop();
 
@@ -9,11 +11,13 @@ describeWithShop('a project of Nest 11, installed from the registry and the tarb
 
   beforeAll(async () => {
     project = await installed(new URL('fixtures/nest/', import.meta.url));
+    copyNestShop(project);
   }, 300_000);
   afterAll(() => project.remove());
 
-  test('compiles as Nest sets it up, with declarations', async () => {
-    expect(await project.run(project.path('node_modules/typescript/bin/tsc'), '--noEmit')).toBe('');
+  test('compiles as Nest sets it up, with declarations, to CommonJS', async () => {
+    expect(await project.run(project.path('node_modules/typescript/bin/tsc'))).toBe('');
+    expect(project.read('dist/shop/main.js')).toContain('require("@nestjs/core")');
   });
 
   test('sells under locks in Jest, which requires the package, and ends by itself', async () => {
@@ -26,4 +30,8 @@ describeWithShop('a project of Nest 11, installed from the registry and the tarb
     expect(row?.quantity).toBe(5);
     expect(row?.fence).toBeGreaterThan(0n);
   }, 120_000);
+
+  test('sells by two replicas under load, of which one is frozen and one killed, and ends within 2 s', async () => {
+    await sellByTwoReplicas(shop, (name) => startNestShop(project, shop, name));
+  }, 200_000);
 });

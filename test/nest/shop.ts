@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Body, Controller, Get, HttpCode, Inject, Injectable, Module, Param, Post, type Type } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -112,6 +113,13 @@ class StockController {
   @HttpCode(200)
   async locked(@Param('id') id: string, @Body() _body: { key: string }): Promise<string> {
     return String(await this.stock.take(Number(id)));
+  }
+
+  /** Takes no lock, so no end of locks waits for it. */
+  @Get('slow/:ms')
+  async slow(@Param('ms') ms: string): Promise<string> {
+    await sleep(Number(ms));
+    return 'slow';
   }
 
   @Get('fail/:code')

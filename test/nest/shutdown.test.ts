@@ -1,14 +1,24 @@
 import 'reflect-metadata';
+import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Global, Module } from '@nestjs/common';
 import { expect, inject, test } from 'vitest';
 import { FencedLockModule } from '../../src/nest/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
-import { startWorker } from '../support/worker.js';
+import { startWorker, type WorkerMessage } from '../support/worker.js';
 import { listening, Stop } from './shop.js';
 
-/** Half a second where nothing else runs; nobody who waits for a lock would have it before 10 seconds, or gives up sooner. */
-const SHORTLY = 6_000;
+/**
+ * From the begin of the end to its end, in the process that ends; ms. A third of a second where nothing else runs. Nobody who
+ * waits for a lock would have it before 10 seconds, or give up sooner; Node keeps a connection for 5.
+ */
+const SHORTLY = 2_000;
+
+/** What the worker measures itself: its start and its messages take time where much else runs. */
+interface Ended extends WorkerMessage {
+  readonly took: number;
+}
 
 describeWithShop('the end of an application of Nest', () => {
   const shop = new Shop();
@@ -25,7 +35,7 @@ describeWithShop('the end of an application of Nest', () => {
     const stop = new Stop();
     const steps: unknown[] = [];
     const onClosed = () => steps.push('closed');
-    const { app, post } = await listening(shop, { lock: { client: prisma, onClosed }, stop });
+    const { app, get, post } = await listening(shop, { lock: { client: prisma, onClosed }, stop });
     const other = await shop.client().prisma.$lock(elsewhere.key);
     const mine = await prisma.$lock(`${key} handle`);
     const works = post(`stop/${id}`, { key });
@@ -38,6 +48,9 @@ describeWithShop('the end of an application of Nest', () => {
       expect([response.status, await response.json()]).toEqual([503, expect.objectContaining({ code: 'CLOSED' })]);
     }
     expect(steps).toEqual([]);
+    // Nest has not closed it yet: it does when the work has ended.
+    expect(app.getHttpServer().listening).toBe(true);
+    expect((await get('slow/1')).headers.get('connection')).toBe('close');
     stop.goOn.open();
     const response = await works;
     expect([response.status, await response.text()]).toEqual([200, '9']);
@@ -83,6 +96,36 @@ describeWithShop('the end of an application of Nest', () => {
     await holder.release();
   });
 
+  test('waits for no client that keeps its connection, idle or busy, and cuts no answer off', async () => {
+    const { id, key } = await shop.product(1_000_000);
+    const { prisma } = shop.client();
+    const { app } = await listening(shop, { lock: { client: prisma } });
+    const url = await app.getUrl();
+    const pauses = [0, 10, 20_000];
+    const sellers = pauses.map((pause) => new KeepAlive('POST', `${url}/sell/${id}`, pause, { key }));
+    const others = pauses.map((pause) => new KeepAlive('GET', `${url}/slow/50`, pause));
+    await eventually('all are answered', async () =>
+      [...sellers, ...others].every(({ statuses }) => statuses.has(200)),
+    );
+    const arrived = new Promise<void>((resolve) => {
+      app.getHttpServer().on('request', ({ url }: { url: string }) => {
+        if (url === '/slow/700') resolve();
+      });
+    });
+    const late = new KeepAlive('GET', `${url}/slow/700`, 20_000);
+    await arrived;
+    const began = performance.now();
+    await app.close();
+    expect(performance.now() - began).toBeLessThan(SHORTLY);
+    await eventually('the late one is answered', async () => late.statuses.has(200));
+    for (const client of [...sellers, ...others, late]) {
+      await client.stop();
+      expect([...client.statuses.keys()].filter((status) => status !== 200 && status !== 503)).toEqual([]);
+    }
+    const sold = sellers.reduce((sum, { statuses }) => sum + (statuses.get(200) ?? 0), 0);
+    expect((await shop.row(id))?.quantity).toBe(1_000_000 - sold);
+  });
+
   test('leaves the client connected, and its locks closed, with `disconnect: false`', async () => {
     const { key } = await shop.product(10);
     const name = `kept-${key.split(':')[2]}`;
@@ -103,14 +146,12 @@ describeWithShop('the end of an application of Nest', () => {
     shop.closeLater(() => worker.kill());
     await worker.next('working', { within: 60_000 });
     await worker.next('waiting');
-    const began = performance.now();
     process.kill(worker.pid, 'SIGTERM');
     expect(await worker.next('turned away')).toMatchObject({ code: 'CLOSED' });
     worker.send({ type: 'go on' });
     await worker.next('committed');
-    await worker.next('redis closed');
+    expect((await worker.next<Ended>('redis closed')).took).toBeLessThan(SHORTLY);
     expect(await worker.exited).toMatchObject({ signal: 'SIGTERM' });
-    expect(performance.now() - began).toBeLessThan(SHORTLY);
     expect((await shop.row(id))?.quantity).toBe(9);
     expect(await inRedis(key)).toEqual([]);
   }, 90_000);
@@ -128,3 +169,40 @@ describeWithShop('the end of an application of Nest', () => {
     expect(steps).toEqual(['disconnect', 'closed']);
   });
 });
+
+/** Sends one request after the other on one connection, with a pause between them, until one has no answer. */
+class KeepAlive {
+  /** How often each status was answered. */
+  readonly statuses = new Map<number, number>();
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #over = new AbortController();
+  readonly #ended: Promise<unknown>;
+
+  constructor(method: 'GET' | 'POST', url: string, pause: number, body?: object) {
+    const ask = () => this.#ask(method, url, JSON.stringify(body));
+    const loop = async () => {
+      for (;;) {
+        const status = await ask();
+        this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+        await sleep(pause, undefined, { signal: this.#over.signal });
+      }
+    };
+    this.#ended = loop().catch(() => {});
+  }
+
+  async stop(): Promise<void> {
+    this.#over.abort();
+    await this.#ended;
+    this.#agent.destroy();
+  }
+
+  #ask(method: string, url: string, body = ''): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const headers = { 'content-type': 'application/json', 'content-length': body.length };
+      const asked = request(url, { method, agent: this.#agent, headers }, (response) => {
+        response.resume().once('end', () => resolve(response.statusCode ?? 0));
+      });
+      asked.once('error', reject).end(body);
+    });
+  }
+}

@@ -77,6 +77,10 @@ export class PackedProject {
     return join(this.folder, ...parts);
   }
 
+  read(file: string): string {
+    return readFileSync(this.path(file), 'utf8');
+  }
+
   /** Runs a script of `node_modules`, or one of its own by an absolute path. @returns what it wrote; rejects if it failed. */
   async run(script: string, ...args: string[]): Promise<string> {
     return await this.runWith({}, script, ...args);

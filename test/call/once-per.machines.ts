@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/eventually.js';
+import { startWorker, type Worker } from '../support/worker.js';
+
+/** Something that may have ended a run, or kept everybody from one; milliseconds since the Unix epoch. */
+export interface Crash {
+  readonly kind: string;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Processes that all run the same job. They are killed and frozen while they work, and each killed one is replaced. */
+export class Machines {
+  readonly crashes: Crash[] = [];
+  readonly #start: () => Worker;
+  readonly #workers: Worker[];
+  /** Those that were answered once at least. */
+  readonly #answered = new Set<Worker>();
+  readonly #answers: number[] = [];
+  #begun: (worker: Worker) => void = () => {};
+
+  constructor(count: number, args: readonly string[]) {
+    this.#start = () => {
+      const worker = startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
+      void this.#listen(worker, 'inside', () => this.#begun(worker));
+      void this.#listen(worker, 'told', () => {
+        this.#answered.add(worker);
+        this.#answers.push(Date.now());
+      });
+      return worker;
+    };
+    this.#workers = Array.from({ length: count }, () => this.#start());
+  }
+
+  /** Resolves when each of them has asked for a run. */
+  async ready(): Promise<void> {
+    await eventually('all have asked', async () => this.#answered.size === this.#workers.length, { within: 60_000 });
+  }
+
+  /** How many calls ended between these times; milliseconds since the Unix epoch. */
+  answers(from: number, until: number): number {
+    return this.#answers.filter((at) => at >= from && at < until).length;
+  }
+
+  /** Kills the next one that works, between the begin of its work and a moment behind its end, and starts another one. */
+  async kill(within: number): Promise<void> {
+    const worker = await this.#atWork(within);
+    if (worker === undefined) return;
+    await sleep(Math.random() * 100);
+    await this.during('kill', () => worker.kill());
+    this.#workers[this.#workers.indexOf(worker)] = this.#start();
+  }
+
+  /** Freezes the next one that works. It goes on after `time`. */
+  async freeze(within: number, time: number): Promise<void> {
+    const worker = await this.#atWork(within);
+    if (worker === undefined) return;
+    await this.during('freeze', async () => {
+      worker.freeze();
+      await sleep(time);
+      worker.thaw();
+    });
+  }
+
+  /** Notes a crash, from the begin to the end of `fault`. */
+  async during(kind: string, fault: () => unknown): Promise<void> {
+    const from = Date.now();
+    await fault();
+    this.crashes.push({ kind, from, until: Date.now() });
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.kill()));
+  }
+
+  /** The next one that says that its work has begun. */
+  async #atWork(within: number): Promise<Worker | undefined> {
+    const next = new Promise<Worker>((resolve) => {
+      this.#begun = resolve;
+    });
+    return await Promise.race([next, sleep(within, undefined)]);
+  }
+
+  async #listen(worker: Worker, type: string, heard: () => void): Promise<void> {
+    for (;;) {
+      try {
+        await worker.next(type, { within: 3_600_000 });
+      } catch {
+        return; // It has ended.
+      }
+      heard();
+    }
+  }
+}
+
+/**
+ * The intervals without a run that no crash explains. A crash explains one, in which it happened or the one behind; and
+ * all those that lie in it where `isAway` says that nothing could run meanwhile.
+ */
+export function unexplained(
+  skipped: readonly number[],
+  interval: number,
+  crashes: readonly Crash[],
+  isAway: (crash: Crash) => boolean,
+): number[] {
+  const unused = [...crashes].sort((a, b) => a.until - b.until);
+  return skipped.filter((number) => {
+    const [begin, end] = [number * interval, (number + 1) * interval];
+    if (crashes.some((crash) => isAway(crash) && crash.from <= begin && crash.until >= end)) return false;
+    const why = unused.findIndex(({ from, until }) => from < end && until + interval > begin);
+    if (why >= 0) unused.splice(why, 1);
+    return why < 0;
+  });
+}
