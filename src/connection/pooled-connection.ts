@@ -6,7 +6,7 @@ import { Prepared } from './prepared.js';
 
 /** A client of pg that was taken from its pool. */
 export interface PgClient {
-  query(query: unknown): unknown;
+  query(query: unknown, callback?: (error?: unknown) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
@@ -28,6 +28,9 @@ export interface PgResult {
   readonly command: string;
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
+
+/** A tracer of pg wraps the callback, and learns from it that the query has ended. */
+const ENDED = () => {};
 
 const preparedOf = new WeakMap<PgPool, Prepared>();
 
@@ -80,7 +83,7 @@ export class PooledConnection implements FlightContext {
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
     this.#inFlight++;
     const flight = new this.#Flight(statements, this);
-    this.#client.query(flight);
+    this.#client.query(flight, ENDED);
     return flight.replies;
   }
 

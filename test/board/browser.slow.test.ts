@@ -282,9 +282,9 @@ describe('the page, in a real browser', () => {
     await tabTo('Force release …');
     await page.keyboard.press('Enter');
     // What does nothing has the focus first.
-    expect(await focused()).toBe('Leave it');
+    expect(await focused()).toBe('Cancel');
     expect((await prisma.$locks.inspect('stock:1')).holder).toBe(handle.toJSON().holders[0]);
-    await tabTo('Take the key');
+    await tabTo('Release the key');
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.querySelector('dialog')?.textContent?.includes('was taken'));
     expect((await prisma.$locks.inspect('stock:1')).holder).toBeUndefined();
