@@ -17,6 +17,8 @@ export interface Counted {
   readonly leases: number;
   /** Of those, the ones whose transaction has committed; a handle counts when it is given back. */
   readonly committed: number;
+  readonly rolledBack: number;
+  readonly notAdmitted: number;
   readonly timeouts: number;
   readonly staleWrites: number;
   readonly leasesLost: number;
@@ -105,6 +107,8 @@ async function count(key: string): Promise<Counted> {
     waiting: await sum('callers.waiting'),
     leases: await sum('turns'),
     committed: await sum('hold.duration', { 'fenced_lock.outcome': 'committed' }),
+    rolledBack: await sum('hold.duration', { 'fenced_lock.outcome': 'rolled-back' }),
+    notAdmitted: await sum('hold.duration', { 'fenced_lock.outcome': 'not-admitted' }),
     timeouts: await sum('timeouts'),
     staleWrites: await sum('stale_writes'),
     leasesLost: await sum('leases.lost'),
