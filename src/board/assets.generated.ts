@@ -275,6 +275,10 @@ code,
   color: var(--bad);
 }
 
+.note {
+  margin: -8px 0 16px;
+}
+
 .columns {
   align-items: start;
   display: grid;
@@ -525,7 +529,7 @@ svg text {
   line-height: 22px;
 }
 
-.feed .key {
+.feed li > .key {
   overflow: hidden;
   text-overflow: ellipsis;
   white-space: nowrap;
@@ -554,7 +558,8 @@ svg + .quiet {
   font-weight: 600;
 }
 
-.feed .bad .what {
+.feed .bad .what,
+.turns .bad {
   color: var(--bad);
 }
 
@@ -647,6 +652,10 @@ dialog dd {
 
 dialog h3 {
   margin: 14px 0 4px;
+}
+
+.turns + .quiet {
+  margin-top: 8px;
 }
 
 .passed {
@@ -861,6 +870,7 @@ dialog h3 {
         <div id="health" class="health"></div>
       </section>
       <dl id="figures" class="figures" aria-label="Figures"></dl>
+      <p id="note" class="quiet note" hidden>* In this process, since the board was opened.</p>
       <div class="columns">
         <section id="keys" class="card keys" aria-labelledby="keys-title" tabindex="-1">
           <div class="bar">
@@ -1361,18 +1371,17 @@ async function lastTurns(key) {
 
 /** @param {Turn} turn */
 function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }) {
-  const name = [turn && \`turn \${turn}\`, token && \`token \${token}\`].filter(Boolean).join(', ');
-  const end = [outcome.replaceAll('-', ' '), took !== null && \`in \${duration(took)}\`].filter(Boolean).join(' ');
-  const kind = outcome === 'committed' ? undefined : 'bad';
+  const end = error === null ? outcome.replaceAll('-', ' ') : \`\${outcome.replaceAll('-', ' ')}: \${error}\`;
   const item = element(
     'li',
     {},
     element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
-    element('span', {}, name || '–'),
-    element('span', { class: kind }, end),
+    element('span', {}, turn === null ? '–' : \`turn \${turn}\`),
+    element('span', { class: outcome === 'committed' ? undefined : 'bad' }, shown(end)),
   );
-  const more = [process, error].filter((text) => text !== null).join(': ');
-  if (more !== '') item.append(element('span', { class: 'said' }, shown(more)));
+  const more = [token && \`token \${token}\`, took !== null && \`in \${duration(took)}\`, process && \`by \${process}\`];
+  const said = more.filter(Boolean).join(', ');
+  if (said !== '') item.append(element('span', { class: 'said' }, shown(said)));
   return item;
 }
 
@@ -1398,7 +1407,7 @@ function holderOf({ holder, process }) {
 function waitingText(key, inProcess) {
   if (key === undefined) return '–';
   const processes = counted(key.waiting, 'process', 'processes');
-  return inProcess ? \`\${processes}; \${counted(key.callers, 'caller', 'callers')} of this one\` : processes;
+  return inProcess ? \`\${processes}, and \${counted(key.callers, 'caller', 'callers')} in this process\` : processes;
 }
 
 /** @param {Key | undefined} key */
@@ -1411,7 +1420,7 @@ function tokenText(key) {
 function transactionText(key) {
   if (key?.transaction == null) return 'none';
   const { pid, since } = key.transaction;
-  return \`at work since \${clock(since)}, backend \${pid} of Postgres\`;
+  return \`open since \${clock(since)}, Postgres backend \${pid}\`;
 }
 `,
   },
@@ -1699,6 +1708,7 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
+  byId('note').hidden = hello?.process !== true;
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -1732,9 +1742,9 @@ function drawFigures(state) {
   ];
   if (state.hello?.process) {
     const { timeouts, refused, lost } = state.counted;
-    figures.push(['timeouts *', number(timeouts), timeouts > 0 ? 'warm' : '']);
-    figures.push(['stale writes refused *', number(refused), refused > 0 ? 'bad' : '']);
-    figures.push(['leases lost *', number(lost), lost > 0 ? 'bad' : '']);
+    figures.push(['timeouts\\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['stale writes\\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
+    figures.push(['leases lost\\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
@@ -1811,10 +1821,9 @@ function drawCost(state, { took, interval }) {
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
   const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
   const inRedis = state.hello?.inMemory ? '' : \`about \${commands} a second in Redis and \`;
-  const note = state.hello?.process ? '* In this process, since the board was opened. ' : '';
   write(
     byId('cost'),
-    \`\${note}The servers are read only while this page is open, once for all who have it open: every \${duration(interval)}, \` +
+    \`The servers are read only while this page is open, once for all who have it open: every \${duration(interval)}, \` +
       \`\${inRedis}\${counted(Math.ceil(looks), 'statement', 'statements')} a second in Postgres. \` +
       \`The last read took \${duration(took)}. The board has no login of its own.\`,
   );

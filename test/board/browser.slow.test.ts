@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
@@ -140,8 +141,20 @@ describe('the page, in a real browser', () => {
       );
       await page.waitForFunction(() => document.querySelectorAll('.open').length === 3);
       await check('with keys');
+      // Sentences are longer than the page is wide, and so may a key be.
+      const text = 'The row of Stock carries the fencing token 7755, above 7734, the token of the lock. '.repeat(3);
+      for (const key of ['stock:1', 'k'.repeat(400)]) {
+        channel('fenced-lock:lease-lost').publish({ type: 'lease-lost', key, error: new Error(text) });
+      }
+      const failed = prisma.$withLock('stock:2', () => {
+        throw new RangeError('of the caller');
+      });
+      await failed.catch(() => {});
+      await page.waitForFunction(() => document.querySelectorAll('#happened .event').length === 2);
+      await check('with events');
       await page.click('.open');
       await page.waitForSelector('dialog[open]');
+      await page.waitForFunction(() => document.querySelector('.turns time') !== null);
       await check('with a dialog');
       await page.click('.danger');
       await check('before a force release');

@@ -224,18 +224,17 @@ async function lastTurns(key) {
 
 /** @param {Turn} turn */
 function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }) {
-  const name = [turn && `turn ${turn}`, token && `token ${token}`].filter(Boolean).join(', ');
-  const end = [outcome.replaceAll('-', ' '), took !== null && `in ${duration(took)}`].filter(Boolean).join(' ');
-  const kind = outcome === 'committed' ? undefined : 'bad';
+  const end = error === null ? outcome.replaceAll('-', ' ') : `${outcome.replaceAll('-', ' ')}: ${error}`;
   const item = element(
     'li',
     {},
     element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
-    element('span', {}, name || '–'),
-    element('span', { class: kind }, end),
+    element('span', {}, turn === null ? '–' : `turn ${turn}`),
+    element('span', { class: outcome === 'committed' ? undefined : 'bad' }, shown(end)),
   );
-  const more = [process, error].filter((text) => text !== null).join(': ');
-  if (more !== '') item.append(element('span', { class: 'said' }, shown(more)));
+  const more = [token && `token ${token}`, took !== null && `in ${duration(took)}`, process && `by ${process}`];
+  const said = more.filter(Boolean).join(', ');
+  if (said !== '') item.append(element('span', { class: 'said' }, shown(said)));
   return item;
 }
 
@@ -261,7 +260,7 @@ function holderOf({ holder, process }) {
 function waitingText(key, inProcess) {
   if (key === undefined) return '–';
   const processes = counted(key.waiting, 'process', 'processes');
-  return inProcess ? `${processes}; ${counted(key.callers, 'caller', 'callers')} of this one` : processes;
+  return inProcess ? `${processes}, and ${counted(key.callers, 'caller', 'callers')} in this process` : processes;
 }
 
 /** @param {Key | undefined} key */
@@ -274,5 +273,5 @@ function tokenText(key) {
 function transactionText(key) {
   if (key?.transaction == null) return 'none';
   const { pid, since } = key.transaction;
-  return `at work since ${clock(since)}, backend ${pid} of Postgres`;
+  return `open since ${clock(since)}, Postgres backend ${pid}`;
 }

@@ -33,6 +33,7 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
+  byId('note').hidden = hello?.process !== true;
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -66,9 +67,9 @@ function drawFigures(state) {
   ];
   if (state.hello?.process) {
     const { timeouts, refused, lost } = state.counted;
-    figures.push(['timeouts *', number(timeouts), timeouts > 0 ? 'warm' : '']);
-    figures.push(['stale writes refused *', number(refused), refused > 0 ? 'bad' : '']);
-    figures.push(['leases lost *', number(lost), lost > 0 ? 'bad' : '']);
+    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['stale writes\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
+    figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
@@ -145,10 +146,9 @@ function drawCost(state, { took, interval }) {
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
   const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
   const inRedis = state.hello?.inMemory ? '' : `about ${commands} a second in Redis and `;
-  const note = state.hello?.process ? '* In this process, since the board was opened. ' : '';
   write(
     byId('cost'),
-    `${note}The servers are read only while this page is open, once for all who have it open: every ${duration(interval)}, ` +
+    `The servers are read only while this page is open, once for all who have it open: every ${duration(interval)}, ` +
       `${inRedis}${counted(Math.ceil(looks), 'statement', 'statements')} a second in Postgres. ` +
       `The last read took ${duration(took)}. The board has no login of its own.`,
   );
