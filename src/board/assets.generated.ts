@@ -360,9 +360,10 @@ td {
   white-space: nowrap;
 }
 
+/* Room for the outline of the key that has the focus, which a cell would cut off. */
 th:first-child,
 td:first-child {
-  padding-left: 0;
+  padding-left: 4px;
   width: 28%;
 }
 
@@ -793,6 +794,11 @@ dialog h3 {
     min-width: 0;
     padding: 0;
     width: auto;
+  }
+
+  td:first-child {
+    margin-left: -4px;
+    padding-left: 4px;
   }
 
   td:nth-child(-n + 3) {

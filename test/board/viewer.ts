@@ -17,6 +17,7 @@ export interface SentKey {
 
 export interface SentStatus {
   readonly trouble?: { readonly text: string };
+  readonly seenAt?: number;
   readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
   readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
   readonly waits?: { readonly counts: readonly number[] };
