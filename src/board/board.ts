@@ -16,9 +16,9 @@ export interface Board {
   close(): void;
 }
 
-/** Opens no connection: the servers are asked when the first page asks for events. */
+/** Opens no connection. The first request for events opens them. */
 export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Board {
-  // Random for each process. Only a page of this board's origin can read it.
+  // Random for each process. Pages of other origins cannot read it.
   const token = randomBytes(32).toString('base64url');
   const { allowForceRelease, title, refreshInterval, basePath, hosts } = options;
   const viewers = new Viewers(source, refreshInterval, {
@@ -94,8 +94,8 @@ function pathBelow(basePath: string, path: string): string | undefined {
 }
 
 /**
- * The links are relative to the page, because a proxy may have taken the front of the path off. Where the page's own path
- * has no slash at its end they begin with its last part.
+ * The links are relative to the page, because a proxy may have removed the front of the path. If the page's own path has no
+ * slash at its end, they begin with the last part of that path.
  */
 function page(title: string, prefix: string): string {
   const texts: Readonly<Record<string, string>> = { title: escaped(title), prefix };

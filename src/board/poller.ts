@@ -9,9 +9,9 @@ import { Waits } from './waits.js';
 const HEALTH_EVERY = { well: 5_000, ill: 1_000 };
 /** A look without an answer for so long is reported to viewers; milliseconds. The next look still waits for its end. */
 const LOOK_WITHIN = 3_000;
-/** So many events of this process are kept for viewers that come later. */
+/** How many events of this process are kept for viewers that come later. */
 const KEPT = 100;
-/** So many events are sent in one message; the others are only counted. */
+/** How many events one message has at most. The others are only counted. */
 const MOST_AT_ONCE = 50;
 
 const NOTHING_COUNTED = { timeouts: 0, refused: 0, lost: 0 };
@@ -43,14 +43,14 @@ export class Poller {
   #counted = NOTHING_COUNTED;
   #health: readonly Finding[] = [];
   #healthAt = Number.NEGATIVE_INFINITY;
-  /** The round whose health check has not ended. */
+  /** The round whose health check is at work. */
   #checking: number | undefined;
   #trouble: { readonly text: string; readonly since: number } | undefined;
   #missing: readonly string[] = [];
   #took = 0;
   #bar = 0;
   #lastLook = Number.NEGATIVE_INFINITY;
-  /** By the clock of this machine; `undefined` before the first look since somebody looks. */
+  /** By the clock of this machine; `undefined` before the first look of this round. */
   #seenAt: number | undefined;
   #timer: Timer | undefined;
   #unwatch: (() => void) | undefined;

@@ -27,7 +27,10 @@ const EVENTS: Readonly<Record<FencedLockEvent['type'], Wording>> = {
   'release-failed': { bad: true, text: ({ error }) => `A release did not reach Redis: ${brief(error)}.` },
   'lease-lost': { bad: true, text: ({ error }) => `${brief(error)}.` },
   'subscriber-down': { bad: true, text: ({ error }) => `Wake-ups do not arrive from Redis: ${brief(error)}.` },
-  'redis-passed-by': { bad: true, text: ({ error }) => `Redis is not reached, calls go on without it: ${brief(error)}.` },
+  'redis-passed-by': {
+    bad: true,
+    text: ({ error }) => `Redis is not reached, calls go on without it: ${brief(error)}.`,
+  },
   'redis-back': { bad: false, text: () => 'Redis is back.' },
   'node-down': { bad: true, text: ({ node = 0, error }) => `Redis node ${node + 1} failed: ${brief(error)}.` },
   'node-back': { bad: false, text: ({ node = 0 }) => `Redis node ${node + 1} is back.` },

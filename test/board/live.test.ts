@@ -203,7 +203,7 @@ describeWithShop('who looks at the board', () => {
       throw new RangeError('of the caller');
     });
     await expect(failed).rejects.toThrow(RangeError);
-    const { turns } = await (await get(board, `/history?key=${key}`)).json();
+    const { turns } = (await (await get(board, `/history?key=${key}`)).json()) as { turns: object[] };
     expect(turns).toMatchObject([
       { outcome: 'rolled-back', error: 'RangeError', duration: expect.any(Number), process: expect.any(String) },
       { turn: '2', outcome: 'committed', token: String(token), duration: expect.any(Number), error: null },
@@ -226,7 +226,10 @@ describeWithShop('who looks at the board', () => {
     expect(viewer.status?.redis).toEqual([
       { address: 'memoryStore()', role: expect.stringContaining('No Redis'), status: 'in use', healthy: true },
     ]);
-    const health = await viewer.until('the health', () => viewer.status?.health.length && viewer.status.health);
+    const health = await viewer.until(
+      'the health',
+      () => (viewer.status?.health.length ?? 0) > 0 && viewer.status?.health,
+    );
     expect(health.map(({ server, status }) => `${server} ${status}`)).toEqual([
       'postgres ok',
       'postgres ok',

@@ -101,7 +101,8 @@ function sale(id: number) {
 }
 
 async function count(key: string): Promise<Counted> {
-  const sum = (metric: string, more = {}) => metrics.sum(`fenced_lock.${metric}`, { 'fenced_lock.group': key, ...more });
+  const sum = (metric: string, more = {}) =>
+    metrics.sum(`fenced_lock.${metric}`, { 'fenced_lock.group': key, ...more });
   return {
     held: await sum('keys.held'),
     waiting: await sum('callers.waiting'),

@@ -48,7 +48,7 @@ describeWithRedis('a board', (redis) => {
       const found = viewer.keys.get(key);
       return found?.waiting === 1 && found.transaction !== null && found;
     });
-    const { turns } = await (await get(board, `/history?key=${key}`)).json();
+    const { turns } = (await (await get(board, `/history?key=${key}`)).json()) as { turns: object[] };
     expect([seen.turns, turns.length]).toEqual(['1', 1]);
     await viewer.until('the health', () => viewer.status?.health.length === 3);
     expect(viewer.status?.health.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);

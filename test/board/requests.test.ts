@@ -159,7 +159,9 @@ describeWithShop('the board', () => {
     const nothing = { duration: null, process: null, error: null };
     expect(await ask(key)).toEqual([
       200,
-      { turns: [{ turn: '1', token: String(token), admittedAt: expect.any(String), outcome: 'committed', ...nothing }] },
+      {
+        turns: [{ turn: '1', token: String(token), admittedAt: expect.any(String), outcome: 'committed', ...nothing }],
+      },
     ]);
     for (const none of ['', 'a\0', 'k'.repeat(513)]) expect((await ask(none))[0]).toBe(400);
     expect((await get(board, '/locks/history')).status).toBe(400);

@@ -4,7 +4,7 @@ import type { Board } from '../../src/board/index.js';
 import { Operator } from '../cli/operator.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
-import { startWorker, type Worker } from '../support/worker.js';
+import { startWorker, type Worker, type WorkerMessage } from '../support/worker.js';
 import type { Counted, Order } from './numbers.worker.js';
 import { Viewer } from './viewer.js';
 
@@ -27,7 +27,7 @@ class Process {
   /** Resolves to what became of it: `code` if it failed. */
   async done<T extends object = { readonly code?: string }>(order: Order): Promise<T> {
     this.order(order);
-    return (await this.worker.next(order.type)) as never;
+    return (await this.worker.next<WorkerMessage>(order.type)) as never;
   }
 
   async inside(key: string, leaseTime: number): Promise<void> {
@@ -51,9 +51,12 @@ describeWithShop('at one moment of a workload with faults', () => {
 
   /** A board that another process serves. */
   const served = (url: string) =>
-    Object.assign((request: Request) => fetch(new URL(new URL(request.url).pathname, url), { signal: request.signal }), {
-      close: () => {},
-    }) as Board;
+    Object.assign(
+      (request: Request) => fetch(new URL(new URL(request.url).pathname, url), { signal: request.signal }),
+      {
+        close: () => {},
+      },
+    ) as Board;
 
   /** `$locks.list()`, by key. */
   const listed = async (client: ShopClient) => new Map((await client.$locks.list()).map((state) => [state.key, state]));
@@ -79,7 +82,8 @@ describeWithShop('at one moment of a workload with faults', () => {
     const interrupted = sell(jobs1);
     await jobs1.inside(frozen, SHORT);
     jobs1.worker.freeze();
-    for (const sold of (await Promise.all([web1, web2, jobs2].map(sell))).flat()) expect(sold).not.toHaveProperty('code');
+    for (const sold of (await Promise.all([web1, web2, jobs2].map(sell))).flat())
+      expect(sold).not.toHaveProperty('code');
     jobs1.worker.thaw();
     expect(await jobs1.worker.next('hold')).toMatchObject({ code: 'LOCK_LOST' });
     await interrupted;
@@ -175,7 +179,9 @@ describeWithShop('at one moment of a workload with faults', () => {
       [1, 0, 0, 0],
     ]);
     // The board knows the callers of its own process.
-    expect(shown(board, ({ callers }: { callers: number }) => callers)).toEqual(keys.map((key) => ofWeb1[key]?.waiting));
+    expect(shown(board, ({ callers }: { callers: number }) => callers)).toEqual(
+      keys.map((key) => ofWeb1[key]?.waiting),
+    );
 
     // Turns are what has committed: the sales of the living and of the dead, one registration of the handle, one of the operator.
     const committed = keys.map((key) => counts.reduce((sum, of) => sum + (of[key] as Counted).committed, 0));

@@ -36,7 +36,9 @@ export class Viewer {
   readonly told: Told[] = [];
   readonly keys = new Map<string, SentKey>();
   status: SentStatus | undefined;
-  hello: { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean } | undefined;
+  hello:
+    | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
+    | undefined;
   readonly #gone = new AbortController();
   #ended = false;
 
