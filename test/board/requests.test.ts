@@ -72,6 +72,7 @@ describeWithShop('the board', () => {
       '/admin/',
       '/admin/locksmith',
       '/admin/locks2/board.js',
+      '/admin/locks2board.js',
       '/events',
       '/force-release',
       '/history',
