@@ -228,16 +228,18 @@ describe('the page, in a real browser', () => {
     const handles = [];
     for (const key of keys) handles.push(await prisma.$lock(key));
     const gone = new AbortController();
-    const waiters = keys.flatMap((key) =>
-      Array.from({ length: 20 }, () => prisma.$lock(key, { signal: gone.signal }).catch(() => {})),
-    );
+    // Again after an error: on a busy machine a look in Redis may be answered too late.
+    const wait = async (key: string) => {
+      while (!gone.signal.aborted) await prisma.$lock(key, { signal: gone.signal }).catch(() => {});
+    };
+    const waiters = keys.flatMap((key) => Array.from({ length: 20 }, () => wait(key)));
     await eventually(
       'all wait',
       async () => {
-        const waiting = (await prisma.$locks.list()).reduce((sum, state) => sum + state.waiting, 0);
-        return waiting === 10_000;
+        const states = await prisma.$locks.list().catch(() => []);
+        return states.reduce((sum, state) => sum + state.waiting, 0) === 10_000;
       },
-      { within: 90_000, every: 1_000 },
+      { within: 150_000, every: 1_000 },
     );
     const { page, board } = await open(prisma, { width: 1280 });
     await page.waitForFunction(() => document.querySelector('#range')?.textContent?.endsWith('of 500'));
@@ -274,7 +276,7 @@ describe('the page, in a real browser', () => {
     gone.abort(new Error('enough'));
     await Promise.all(waiters);
     await Promise.all(handles.map((handle) => handle.release()));
-  }, 240_000);
+  }, 300_000);
 
   test('is used by keyboard: a key is opened, taken after a confirmation, and the focus comes back', async () => {
     const { prisma } = client();
