@@ -1,11 +1,15 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
+import { createBoard, toNodeListener } from '../../src/board/index.js';
 import { AppModule } from './app.module.js';
+import { PrismaService } from './prisma.js';
 
 const { PORT = '3000' } = process.env;
 
 async function bootstrap() {
   const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] });
+  // It has no login. In an application that others reach, put your own check before it.
+  app.use('/admin/locks', toNodeListener(createBoard(app.get(PrismaService), { basePath: '/admin/locks' })));
   app.enableShutdownHooks();
   // A server that hangs keeps nobody: what was not committed is rolled back by Postgres.
   process.once('SIGTERM', () => setTimeout(() => process.exit(1), 2_000).unref());

@@ -23,6 +23,12 @@ describeWithShop('two replicas of the Nest application under load', () => {
     return { worker, url: `http://127.0.0.1:${port}` };
   }
 
+  test('the board is mounted', async () => {
+    const { url } = await start('shown');
+    const page = await fetch(`${url}/admin/locks`);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('src="locks/board.js"')]);
+  });
+
   test('one is frozen past its lease, the other one killed: nothing is oversold or lost, and SIGTERM ends it within 2 s', {
     timeout: 200_000,
   }, async () => {

@@ -275,6 +275,10 @@ code,
   color: var(--bad);
 }
 
+.note {
+  margin: -8px 0 16px;
+}
+
 .columns {
   align-items: start;
   display: grid;
@@ -356,9 +360,10 @@ td {
   white-space: nowrap;
 }
 
+/* Room for the outline of the key that has the focus, which a cell would cut off. */
 th:first-child,
 td:first-child {
-  padding-left: 0;
+  padding-left: 4px;
   width: 28%;
 }
 
@@ -525,7 +530,7 @@ svg text {
   line-height: 22px;
 }
 
-.feed .key {
+.feed li > .key {
   overflow: hidden;
   text-overflow: ellipsis;
   white-space: nowrap;
@@ -554,7 +559,8 @@ svg + .quiet {
   font-weight: 600;
 }
 
-.feed .bad .what {
+.feed .bad .what,
+.turns .bad {
   color: var(--bad);
 }
 
@@ -647,6 +653,10 @@ dialog dd {
 
 dialog h3 {
   margin: 14px 0 4px;
+}
+
+.turns + .quiet {
+  margin-top: 8px;
 }
 
 .passed {
@@ -786,6 +796,11 @@ dialog h3 {
     width: auto;
   }
 
+  td:first-child {
+    margin-left: -4px;
+    padding-left: 4px;
+  }
+
   td:nth-child(-n + 3) {
     grid-column: 1 / -1;
   }
@@ -861,6 +876,7 @@ dialog h3 {
         <div id="health" class="health"></div>
       </section>
       <dl id="figures" class="figures" aria-label="Figures"></dl>
+      <p id="note" class="quiet note" hidden>* In this process, since the board was opened.</p>
       <div class="columns">
         <section id="keys" class="card keys" aria-labelledby="keys-title" tabindex="-1">
           <div class="bar">
@@ -904,7 +920,7 @@ dialog h3 {
             <div id="waits"></div>
           </section>
           <section id="happened-card" class="card" aria-labelledby="happened-title">
-            <h2 id="happened-title">Refused, lost and repaired</h2>
+            <h2 id="happened-title">Events in this process</h2>
             <ol id="happened" class="feed" reversed></ol>
           </section>
           <section class="card" aria-labelledby="redis-title">
@@ -1141,8 +1157,21 @@ import { HeatChart } from './chart.js';
 import { highest } from './keys.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
 
+/** So often the last turns of the key are asked for at most; milliseconds. */
+const TURNS_EVERY = 1_000;
+
 /** @typedef {import('./state.js').Key} Key */
 /** @typedef {import('./state.js').State} State */
+/**
+ * @typedef {object} Turn
+ * @property {string | null} turn
+ * @property {string | null} token
+ * @property {string | null} admittedAt
+ * @property {number | null} duration
+ * @property {string} outcome
+ * @property {string | null} process
+ * @property {string | null} error
+ */
 
 export class Details {
   #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('details'));
@@ -1154,6 +1183,11 @@ export class Details {
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
   #tokens = element('p', { class: 'passed' });
+  #turns = element('ol', { class: 'feed turns', reversed: '' });
+  /** What the list shows: the number of turns that the key had, and the answer. */
+  #turnsOf = '';
+  #turnsText = '';
+  #askedAt = 0;
   #force = element('div', { class: 'force' });
   #said = element('p', { role: 'status' });
 
@@ -1189,7 +1223,14 @@ export class Details {
       facts,
       element('h3', {}, 'Tokens since this page was opened'),
       this.#tokens,
+      element('h3', { id: 'last-turns' }, 'Last turns'),
+      this.#turns,
+      element('p', { class: 'quiet' }, turnsNote(this.#state.hello?.process === true)),
     );
+    this.#turns.setAttribute('aria-labelledby', 'last-turns');
+    this.#turns.replaceChildren(element('li', { class: 'quiet' }, 'Reading …'));
+    this.#turnsOf = this.#turnsText = '';
+    this.#askedAt = 0;
     write(this.#said, '');
     if (this.#state.hello?.token !== undefined) {
       this.#offer();
@@ -1212,6 +1253,27 @@ export class Details {
     this.#fact('Problem', key?.problem ? shown(key.problem) : '');
     write(this.#tokens, key?.tokens.length ? key.tokens.map(({ token }) => token).join('   ') : 'none yet');
     if (key) this.#chart?.draw(key, highest([key], 'turnBars'), highest([key], 'waitingBars'));
+    this.#readTurns(this.#key, key ? \`\${key.turns} \${key.transaction?.pid}\` : 'none');
+  }
+
+  /**
+   * Reads the last turns if the key has had others since they were read.
+   *
+   * @param {string} name
+   * @param {string} state
+   */
+  async #readTurns(name, state) {
+    const now = performance.now();
+    if (state === this.#turnsOf || now - this.#askedAt < TURNS_EVERY) return;
+    this.#askedAt = now;
+    this.#turnsOf = state;
+    const items = await lastTurns(name);
+    // The dialog was closed meanwhile, or shows another key.
+    if (this.#key !== name) return;
+    const text = items.map(({ textContent }) => textContent).join('\\n');
+    if (text === this.#turnsText) return;
+    this.#turnsText = text;
+    this.#turns.replaceChildren(...items);
   }
 
   /**
@@ -1238,11 +1300,11 @@ export class Details {
     const name = /** @type {string} */ (this.#key);
     const holder = this.#state.keys.get(name)?.holder ?? null;
     write(this.#said, '');
-    const yes = element('button', { type: 'button', class: 'danger' }, 'Take the key');
-    const no = element('button', { type: 'button' }, 'Leave it');
+    const yes = element('button', { type: 'button', class: 'danger' }, 'Release the key');
+    const no = element('button', { type: 'button' }, 'Cancel');
     yes.addEventListener('click', () => this.#take(name, holder));
     no.addEventListener('click', () => this.#offer());
-    const who = holder === null ? 'whoever comes for it now' : element('span', { class: 'holder' }, shown(holder));
+    const who = holder === null ? 'its next holder' : element('span', { class: 'holder' }, shown(holder));
     this.#force.replaceChildren(
       element(
         'p',
@@ -1250,8 +1312,8 @@ export class Details {
         element('strong', {}, 'Take this key from '),
         who,
         element('strong', {}, '?'),
-        ' The transaction that is at work under it is ended and rolled back. What its holder still has in hand becomes ' +
-          'stale. The next one that waits gets the key. No update is lost.',
+        ' Its open transaction is ended and rolled back. Later writes of that holder are refused as stale. The next ' +
+          'process that waits gets the key. Nothing that was committed is lost.',
       ),
       element('div', { class: 'buttons' }, yes, no),
       this.#said,
@@ -1266,7 +1328,7 @@ export class Details {
    */
   async #take(key, holder) {
     for (const button of this.#force.querySelectorAll('button')) button.disabled = true;
-    write(this.#said, 'Taking it …');
+    write(this.#said, 'Releasing …');
     const text = await forceRelease(key, holder, this.#state.hello?.token ?? '');
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== key) return;
@@ -1290,10 +1352,51 @@ async function forceRelease(key, holder, token) {
     });
     const { error, released } = await answer.json();
     if (error !== undefined) return error;
-    return released ? 'The key was taken from its holder.' : 'Nobody had the key any more.';
+    return released ? 'The key was taken from its holder.' : 'The key was free already.';
   } catch {
-    return 'The board did not answer. Look whether the key has another token now.';
+    return 'The board did not answer. If the key has a higher token now, it was released.';
   }
+}
+
+/**
+ * @param {string} key
+ * @returns {Promise<HTMLElement[]>}
+ */
+async function lastTurns(key) {
+  const address = new URL('history', import.meta.url);
+  address.searchParams.set('key', key);
+  try {
+    const { turns, error } = await (await fetch(address)).json();
+    if (error !== undefined) return [element('li', { class: 'quiet' }, shown(error))];
+    if (turns.length === 0) return [element('li', { class: 'quiet' }, 'No turn is remembered.')];
+    return turns.map(turnItem);
+  } catch {
+    return [element('li', { class: 'quiet' }, 'The board did not answer.')];
+  }
+}
+
+/** @param {Turn} turn */
+function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }) {
+  const end = error === null ? outcome.replaceAll('-', ' ') : \`\${outcome.replaceAll('-', ' ')}: \${error}\`;
+  const item = element(
+    'li',
+    {},
+    element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
+    element('span', {}, turn === null ? '–' : \`turn \${turn}\`),
+    element('span', { class: outcome === 'committed' ? undefined : 'bad' }, shown(end)),
+  );
+  const more = [token && \`token \${token}\`, took !== null && \`in \${duration(took)}\`, process && \`by \${process}\`];
+  const said = more.filter(Boolean).join(', ');
+  if (said !== '') item.append(element('span', { class: 'said' }, shown(said)));
+  return item;
+}
+
+/** @param {boolean} inProcess */
+function turnsNote(inProcess) {
+  const kept = 'Postgres keeps the last 16 turns that committed, and the token and time of the last one.';
+  return inProcess
+    ? \`\${kept} Times, durations and turns that were rolled back are of this process, since the board was opened.\`
+    : kept;
 }
 
 /** @param {Key} key */
@@ -1310,7 +1413,7 @@ function holderOf({ holder, process }) {
 function waitingText(key, inProcess) {
   if (key === undefined) return '–';
   const processes = counted(key.waiting, 'process', 'processes');
-  return inProcess ? \`\${processes}; \${counted(key.callers, 'caller', 'callers')} of this one\` : processes;
+  return inProcess ? \`\${processes}, and \${counted(key.callers, 'caller', 'callers')} in this process\` : processes;
 }
 
 /** @param {Key | undefined} key */
@@ -1323,7 +1426,7 @@ function tokenText(key) {
 function transactionText(key) {
   if (key?.transaction == null) return 'none';
   const { pid, since } = key.transaction;
-  return \`at work since \${clock(since)}, backend \${pid} of Postgres\`;
+  return \`open since \${clock(since)}, Postgres backend \${pid}\`;
 }
 `,
   },
@@ -1488,9 +1591,9 @@ export function highest(keys, bars) {
  * @param {string} find
  */
 function emptyText(known, find) {
-  if (!known) return 'Looking at the servers …';
+  if (!known) return 'Reading the keys …';
   if (find !== '') return 'No key matches.';
-  return 'Nobody has a key, or waits for one. A key shows here as soon as somebody takes it.';
+  return 'No key is held or waited for. A key appears here when a caller takes it.';
 }
 
 /** One row; it is used again for whatever key stands in its place. */
@@ -1548,7 +1651,7 @@ class KeyRow {
     const text = \`\${process} \${holder} \${problem}\`;
     if (text === this.#holderText) return;
     this.#holderText = text;
-    const nobody = problem === null ? 'free' : 'a value that is no lease';
+    const nobody = problem === null ? 'free' : 'not a lease';
     this.#holder.classList.toggle('idle', holder === null);
     if (holder === null) this.#holder.replaceChildren(nobody);
     else if (process !== null) this.#holder.replaceChildren(shown(process));
@@ -1611,10 +1714,11 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
+  byId('note').hidden = hello?.process !== true;
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
-      ? [quiet('Nothing was refused or lost in this process since somebody looks.')]
+      ? [quiet('Nothing since the board was opened.')]
       : happened.slice(0, EVENTS).map(happeningItem),
   );
   if (status === undefined) return;
@@ -1643,8 +1747,10 @@ function drawFigures(state) {
     ['turns a second', none ?? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))), ''],
   ];
   if (state.hello?.process) {
-    const refused = state.refused;
-    figures.push(['stale writes refused', number(refused), refused > 0 ? 'bad' : '']);
+    const { timeouts, refused, lost } = state.counted;
+    figures.push(['timeouts\\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['stale writes\\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
+    figures.push(['leases lost\\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
@@ -1654,13 +1760,14 @@ function drawFigures(state) {
 }
 
 /** @param {NonNullable<State['status']>} status */
-function drawTrouble({ trouble, missing }) {
+function drawTrouble({ trouble, missing, seenAt }) {
   document.body.classList.toggle('stale', trouble !== undefined);
-  once('trouble', [trouble, missing], () => {
+  // Without trouble each status has another time.
+  once('trouble', [trouble, missing, trouble && seenAt], () => {
     const banners = missing.map((text) => banner('Not all keys are here.', text));
     if (trouble) {
-      const until = \`What is shown is from \${clock(trouble.since)}; the board goes on trying.\`;
-      banners.unshift(banner('The servers cannot be looked at:', \`\${trouble.text}. \${until}\`));
+      const shows = seenAt === undefined ? '' : \`What you see is from \${clock(seenAt)}. \`;
+      banners.unshift(banner('The keys cannot be read:', \`\${trouble.text}. \${shows}The board tries again.\`));
     }
     return banners;
   });
@@ -1677,7 +1784,7 @@ function banner(title, text) {
 /** @param {NonNullable<State['status']>} status */
 function drawHealth({ health }) {
   once('health', health, () => {
-    if (health.length === 0) return ['Asking the servers how they are …'];
+    if (health.length === 0) return ['Checking the servers …'];
     const ill = health.filter(({ status }) => status !== 'ok');
     const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
     const sentence = ill.length === 0 ? 'All is well. ' : well.length > 0 ? 'The rest is well. ' : '';
@@ -1705,7 +1812,7 @@ function drawHealth({ health }) {
 function drawWaits(waits) {
   once('waits', waits, () => {
     const { chart, label, total } = histogram(waits);
-    if (total === 0) return [quiet('No caller of this process has waited since somebody looks.', 'p')];
+    if (total === 0) return [quiet('No call since the board was opened.', 'p')];
     return [chart, element('p', { class: 'quiet' }, \`\${label}.\`)];
   });
 }
@@ -1719,11 +1826,12 @@ function drawCost(state, { took, interval }) {
   for (const { holder, waiting } of state.keys.values()) if (holder !== null || waiting > 0) used++;
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
   const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
+  const inRedis = state.hello?.inMemory ? '' : \`about \${commands} a second in Redis and \`;
   write(
     byId('cost'),
-    \`The servers are asked only while this page is open somewhere, once for all who look: every \${duration(interval)}, \` +
-      \`about \${commands} a second in Redis and \${counted(Math.ceil(looks), 'statement', 'statements')} a second in Postgres. \` +
-      \`The last look took \${duration(took)}. The board has no login of its own.\`,
+    \`The servers are read only while this page is open, once for all who have it open: every \${duration(interval)}, \` +
+      \`\${inRedis}\${counted(Math.ceil(looks), 'statement', 'statements')} a second in Postgres. \` +
+      \`The last read took \${duration(took)}. The board has no login of its own.\`,
   );
 }
 
@@ -1799,6 +1907,7 @@ const HAPPENED = 100;
  * @property {number} now
  * @property {number} took
  * @property {number} interval
+ * @property {number} [seenAt] when the keys were seen last
  * @property {{ text: string, since: number }} [trouble]
  * @property {string[]} missing
  * @property {Finding[]} health
@@ -1813,12 +1922,12 @@ export class State {
   known = false;
   /** @type {Status | undefined} */
   status;
-  /** @type {{ title: string, interval: number, token?: string, process: boolean } | undefined} */
+  /** @type {{ title: string, interval: number, token?: string, process: boolean, inMemory: boolean } | undefined} */
   hello;
   /** @type {Happening[]} the newest first */
   happened = [];
-  /** Stale writes, also those that are not in \`happened\` any more. */
-  refused = 0;
+  /** Since the board was opened, also those that are not in \`happened\` any more. */
+  counted = { timeouts: 0, refused: 0, lost: 0 };
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -1901,10 +2010,12 @@ export class State {
     }
   }
 
-  /** @param {{ all?: boolean, happened: Happening[], passedOver: number, refused: number }} data */
-  #happened({ all = false, happened, refused }) {
+  /**
+   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, refused: number, lost: number }} data
+   */
+  #happened({ all = false, happened, timeouts, refused, lost }) {
     if (all) this.happened = [];
-    this.refused = refused;
+    this.counted = { timeouts, refused, lost };
     for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }

@@ -1,21 +1,24 @@
 import { randomBytes } from 'node:crypto';
+import { InvalidOptionError } from '../base/errors.js';
+import { checkKey } from '../options/validate-call.js';
 import { ASSETS } from './assets.generated.js';
 import { forceRelease, hostOf } from './force-release.js';
-import { refuse, respond } from './headers.js';
+import { refuse, respond, respondJson } from './headers.js';
+import { brief } from './health.js';
 import type { ResolvedBoardOptions } from './options.js';
 import type { BoardSource } from './source.js';
 import { Viewers } from './viewers.js';
 
-/** Answers the requests of the page, and no others. */
+/** The handler of the board's requests. Other paths get 404. */
 export interface Board {
   (request: Request): Promise<Response>;
   /** Ends the events of all open pages. Call it before the server closes; a page connects again if the server goes on. */
   close(): void;
 }
 
-/** Opens no connection: the servers are asked when the first page asks for events. */
+/** Opens no connection. The first request for events opens them. */
 export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Board {
-  // Random for each process. Only a page of this board's origin can read it.
+  // Random for each process. Pages of other origins cannot read it.
   const token = randomBytes(32).toString('base64url');
   const { allowForceRelease, title, refreshInterval, basePath, hosts } = options;
   const viewers = new Viewers(source, refreshInterval, {
@@ -23,6 +26,7 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
     interval: refreshInterval,
     ...(allowForceRelease && { token }),
     process: source.process !== undefined,
+    inMemory: source.inMemory === true,
   });
 
   const handle = async (request: Request): Promise<Response> => {
@@ -35,6 +39,12 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
       if (request.method !== 'POST') return refuse(405, 'Only POST.', { allow: 'POST' });
       const answer = await forceRelease(request, source, options, token);
       if (answer.ok) viewers.hurry();
+      viewers.restIfNobodyLooks();
+      return answer;
+    }
+    if (path === '/history') {
+      const answer = await history(request, source);
+      viewers.restIfNobodyLooks();
       return answer;
     }
     const isPage = path === '' || path === '/';
@@ -51,14 +61,30 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
 }
 
 function events(request: Request, viewers: Viewers): Response {
-  const site = request.headers.get('sec-fetch-site');
-  // A foreign page could not read the events, but would make the board poll the servers.
-  if (site !== null && site !== 'same-origin' && site !== 'none')
-    return refuse(403, 'Only for the page of this board.');
+  if (isOfForeignPage(request)) return refuse(403, 'Only for the page of this board.');
   const type = 'text/event-stream; charset=utf-8';
   if (request.method === 'HEAD') return respond(null, type);
   // Without this header nginx buffers the events.
   return respond(viewers.open(request.signal), type, 200, { 'x-accel-buffering': 'no' });
+}
+
+/** The last turns of the key in the query. */
+async function history(request: Request, source: BoardSource): Promise<Response> {
+  if (request.method !== 'GET') return refuse(405, 'Only GET.', { allow: 'GET' });
+  if (isOfForeignPage(request)) return refuse(403, 'Only for the page of this board.');
+  const given = new URL(request.url).searchParams.get('key') ?? '';
+  try {
+    const turns = await source.history(checkKey(given));
+    return respondJson({ turns });
+  } catch (error) {
+    return respondJson({ error: `${brief(error)}.` }, error instanceof InvalidOptionError ? 400 : 502);
+  }
+}
+
+/** A foreign page could not read the answer, but would have the board ask the servers. */
+function isOfForeignPage(request: Request): boolean {
+  const site = request.headers.get('sec-fetch-site');
+  return site !== null && site !== 'same-origin' && site !== 'none';
 }
 
 /** `undefined` if the path is not below `basePath`. */
@@ -68,8 +94,8 @@ function pathBelow(basePath: string, path: string): string | undefined {
 }
 
 /**
- * The links are relative to the page, because a proxy may have taken the front of the path off. Where the page's own path
- * has no slash at its end they begin with its last part.
+ * The links are relative to the page, because a proxy may have removed the front of the path. If the page's own path has no
+ * slash at its end, they begin with the last part of that path.
  */
 function page(title: string, prefix: string): string {
   const texts: Readonly<Record<string, string>> = { title: escaped(title), prefix };

@@ -2,14 +2,26 @@ import { InvalidOptionError } from '../base/errors.js';
 import { type Observed, observedOf } from '../call/observed.js';
 import { postgresHealth, type RedisToAsk, redisHealth } from './health.js';
 import { watchProcess } from './process.js';
-import type { BoardSource, RedisServerState } from './source.js';
+import type { BoardSource, BoardTurn, Finding, RedisServerState } from './source.js';
 
 /** A client that is extended by `fencedLock`, as far as its type matters. */
 export interface LockingClient {
   readonly $locks: {
     inspect(key: string): Promise<{ readonly holder: string | undefined }>;
     forceRelease(key: string): Promise<boolean>;
+    history(key: string): Promise<{ readonly last: readonly Turn[] }>;
   };
+}
+
+/** A turn, as `$locks.history` has it. */
+interface Turn {
+  readonly turn: bigint | undefined;
+  readonly token: bigint | undefined;
+  readonly admittedAt: Date | undefined;
+  readonly duration: number | undefined;
+  readonly outcome: string;
+  readonly process: string | undefined;
+  readonly error: string | undefined;
 }
 
 /** An ioredis client, as far as a board looks at it. */
@@ -28,7 +40,21 @@ interface Client {
   ping(): Promise<unknown>;
 }
 
-/** @throws InvalidOptionError where it is no client that is extended by `fencedLock` */
+/** What is shown in place of the servers of Redis with `memoryStore()`. */
+const IN_MEMORY: RedisServerState = {
+  address: 'memoryStore()',
+  role: 'No Redis: leases and queues are in the memory of this process.',
+  status: 'in use',
+  healthy: true,
+};
+const MEMORY_IS_WELL: Finding = {
+  server: 'redis',
+  check: 'connection',
+  status: 'ok',
+  message: 'Leases are in the memory of this process, without Redis.',
+};
+
+/** @throws InvalidOptionError if it is not a client that is extended by `fencedLock` */
 export function sourceOf(prisma: LockingClient): BoardSource {
   const locks = prisma?.$locks;
   const observed = observedOf(locks);
@@ -36,13 +62,29 @@ export function sourceOf(prisma: LockingClient): BoardSource {
     throw new InvalidOptionError('prisma', 'must be a client that is extended by fencedLock: createBoard(prisma).');
   }
   const clients = observed.redis as unknown as readonly Client[];
+  const inMemory = clients.length === 0;
   return {
     look: async (recent) => ({ keys: await observed.look(recent) }),
     holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
     forceRelease: (key) => locks.forceRelease(key),
+    history: async (key) => (await locks.history(key)).last.map(shownTurn),
     health: () => health(observed, clients),
-    topology: () => clients.flatMap((client, index) => statesOf(client, index, clients.length)),
+    topology: () =>
+      inMemory ? [IN_MEMORY] : clients.flatMap((client, index) => statesOf(client, index, clients.length)),
+    inMemory,
     process: { callers: () => observed.callers(), watch: watchProcess },
+  };
+}
+
+function shownTurn({ turn, token, admittedAt, duration, outcome, process, error }: Turn): BoardTurn {
+  return {
+    turn: turn === undefined ? null : String(turn),
+    token: token === undefined ? null : String(token),
+    admittedAt: admittedAt?.toISOString() ?? null,
+    duration: duration ?? null,
+    outcome,
+    process: process ?? null,
+    error: error ?? null,
   };
 }
 
@@ -50,14 +92,15 @@ async function health(observed: Observed, clients: readonly Client[]) {
   const servers = clients.map(
     (client): RedisToAsk => ({ address: addressOf(client), status: client.status, ping: () => client.ping() }),
   );
-  return (await Promise.all([postgresHealth(observed.query), redisHealth(servers)])).flat();
+  const redis = servers.length === 0 ? [MEMORY_IS_WELL] : redisHealth(servers);
+  return (await Promise.all([postgresHealth(observed.query), redis])).flat();
 }
 
 function statesOf(client: Client, index: number, count: number): RedisServerState[] {
   if (client.isCluster && client.nodes) {
     const masters = client.nodes('master').map((node) => stateOf(node, 'master'));
     const replicas = client.nodes('slave').map((node) => stateOf(node, 'replica'));
-    // A Cluster that has not been reached has told of no node.
+    // Before the client has reached the Cluster it knows no node.
     return masters.length > 0 ? [...masters, ...replicas] : [{ ...stateOf(client, 'Cluster') }];
   }
   if (client.options?.sentinels) return [stateOf(client, `master of ${client.options.name}, by Sentinel`)];
@@ -66,11 +109,11 @@ function statesOf(client: Client, index: number, count: number): RedisServerStat
 
 function stateOf(client: Client, role: string): RedisServerState {
   const { status } = client;
-  // The client of a replica, or of one that nothing was asked of yet, connects when it is needed.
+  // `wait`: ioredis connects when it sends its first command. To replicas it may never send one.
   return { address: addressOf(client), role, status, healthy: status === 'ready' || status === 'wait' };
 }
 
-/** Neither user nor password: what messages may show. */
+/** Without user and password, because it is shown. */
 function addressOf({ options, stream, isCluster }: Client): string {
   if (isCluster) return 'Cluster';
   if (options?.path) return options.path;

@@ -24,7 +24,7 @@ export async function forceRelease(
   if (typeof asked === 'string') return respondJson({ error: asked }, 400);
   try {
     const holder = await source.holderOf(asked.key);
-    // The user confirmed it for the holder that the page showed, and not for the next one.
+    // The user has confirmed it for the holder that the page showed. A later holder is not released.
     if (holder !== asked.holder) return respondJson({ error: 'The key has another holder by now. Look again.' }, 409);
     return respondJson({ released: await source.forceRelease(asked.key) });
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Everything that the page needs comes from the handler itself; nothing else may be loaded, run, framed or asked. A text
- * that somebody has called a key can be no script, wherever the page's own script might put it (Trusted Types).
+ * The page may load, run and ask only what this handler serves, and no page may frame it. With Trusted Types no text, such as
+ * a key, can become a script, even if the page's own script made a mistake.
  */
 const POLICY = [
   "default-src 'none'",
@@ -22,7 +22,7 @@ const ALWAYS = {
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  // Not transformed: a proxy that compresses keeps events back until it has enough of them.
+  // no-transform: a proxy that compresses would hold events back until it has enough of them.
   'cache-control': 'no-store, no-transform',
 };
 

@@ -17,12 +17,12 @@ interface Postgres {
 /** One server of Redis that may be asked. */
 export interface RedisToAsk {
   readonly address: string;
-  /** The client's word. One that has lost its server is not asked: commands for later would pile up there. */
+  /** As the client says. A client without a connection is not asked: it would keep the commands in its queue. */
   readonly status: string;
   ping(): Promise<unknown>;
 }
 
-/** A small part of what `fenced-lock doctor` checks: what can change while an application runs. */
+/** The checks of `fenced-lock doctor` whose results can change while an application runs. */
 export async function postgresHealth(
   query: (text: string, values: readonly unknown[]) => Promise<readonly object[]>,
 ): Promise<Finding[]> {
@@ -93,7 +93,7 @@ async function ask({ address, status, ping }: RedisToAsk): Promise<Finding> {
   try {
     if ((await within(ping(), WITHIN)) === OVERDUE) throw new Error(`it did not answer within ${WITHIN / 1_000} s`);
   } catch (error) {
-    // A user who may not PING has been answered, too.
+    // A user without the right to PING gets this answer from a server that is well.
     if (!/^NOPERM/.test(brief(error))) {
       return fault('redis', 'connection', `Redis at ${address} cannot be asked: ${brief(error)}.`, remedy);
     }
@@ -113,7 +113,7 @@ function milliseconds(ms: number): string {
   return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
 }
 
-/** Its first line, without a full stop and the link to the documentation. */
+/** The first line of an error's message, without its full stop and without the link to the documentation. */
 export function brief(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const line = text.split('\n').find((line) => line.trim() !== '') ?? 'unknown';

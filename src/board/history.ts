@@ -2,10 +2,10 @@
 export const BAR = 5_000;
 /** Bars of a chart: five minutes. */
 const BARS = 60;
-/** Keys that nobody has or waits for any more, and that had turns lately: no more of them are remembered. */
+/** How many keys are remembered that are free now and had turns in the last minutes. */
 const MOST_IDLE = 1_000;
 
-/** The turns of one key in the last minutes, bar by bar, and how many processes waited at most. */
+/** The chart of one key: for each bar the number of its turns, and the largest number of processes that waited. */
 export class KeyHistory {
   readonly turns: number[] = Array(BARS).fill(0);
   readonly waiting: number[] = Array(BARS).fill(0);
@@ -17,15 +17,15 @@ export class KeyHistory {
   }
 
   /**
-   * Turns since the last look go to the bar of this one. `continuous`: there was a look just before; otherwise nobody
-   * knows when they were.
+   * Adds the turns since the last look to the bar of this look. `continuous`: the last look was just before. If it was not,
+   * the time of these turns is unknown, and they are not added.
    */
   note(bar: number, turns: bigint, waiting: number, continuous: boolean): void {
     this.shift(bar);
     const fresh = this.#last === undefined || !continuous ? 0n : turns - this.#last;
     this.#last = turns;
     const now = BARS - 1;
-    // Fewer than before: the row was collected as idle, and is counted anew.
+    // Fewer than before: the key's row was deleted as idle, and its counter began at 0 again.
     if (fresh > 0n) this.turns[now] = (this.turns[now] ?? 0) + Number(fresh);
     this.waiting[now] = Math.max(this.waiting[now] ?? 0, waiting);
   }
@@ -44,11 +44,11 @@ export class KeyHistory {
   }
 }
 
-/** Of all keys that were seen lately. */
+/** The charts of all keys that were in use lately. */
 export class Histories {
   readonly #byKey = new Map<string, KeyHistory>();
 
-  /** Keys to ask about although nobody has them or waits. */
+  /** The keys to ask about, also if they are free now. */
   get keys(): readonly string[] {
     return [...this.#byKey.keys()];
   }
@@ -57,7 +57,7 @@ export class Histories {
     return this.#byKey.get(key);
   }
 
-  /** The one of this key, as the one that was used last. */
+  /** Returns the chart of this key, and marks it as the one that was used last. */
   use(key: string, bar: number): KeyHistory {
     const history = this.#byKey.get(key) ?? new KeyHistory(bar);
     this.#byKey.delete(key);
@@ -65,7 +65,7 @@ export class Histories {
     return history;
   }
 
-  /** Forgets keys that are not in use and had no turn for the length of a chart, and of the others those beyond the most. */
+  /** Forgets free keys whose chart is empty, and of the other free keys the ones that were used longest ago, if they are too many. */
   forget(inUse: ReadonlySet<string>, bar: number): void {
     const idle: string[] = [];
     for (const [key, history] of this.#byKey) {

@@ -34,6 +34,11 @@ async function answer(
     return;
   }
   const response = await handler(request);
+  if (outgoing.destroyed) {
+    // The client left before the answer. Nobody would end the stream.
+    await response.body?.cancel();
+    return;
+  }
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (response.body === null) {
     outgoing.end();
@@ -50,9 +55,8 @@ async function answer(
 /** `undefined` if the method, host or path is invalid. */
 function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers } = incoming;
-  // A router that is mounted at a path removes it from `url`. Joined as text, because `new URL('//other/x', base)` would
-  // have another host.
-  // HTTP/2 has `:authority` in place of `Host`.
+  // A router that is mounted at a path removes that path from `url`. The URL is joined as text, because
+  // `new URL('//other/x', base)` would have another host. HTTP/2 has `:authority` in place of `Host`.
   const url = `http://${headers.host ?? headers[':authority'] ?? 'localhost'}${incoming.originalUrl ?? incoming.url ?? '/'}`;
   const sent = new Headers();
   for (const [name, value] of Object.entries(headers)) {

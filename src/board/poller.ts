@@ -9,10 +9,18 @@ import { Waits } from './waits.js';
 const HEALTH_EVERY = { well: 5_000, ill: 1_000 };
 /** A look without an answer for so long is reported to viewers; milliseconds. The next look still waits for its end. */
 const LOOK_WITHIN = 3_000;
-/** So many events of this process are kept for viewers that come later. */
+/** How many events of this process are kept for viewers that come later. */
 const KEPT = 100;
-/** So many events are sent in one message; the others are only counted. */
+/** How many events one message has at most. The others are only counted. */
 const MOST_AT_ONCE = 50;
+
+const NOTHING_COUNTED = { timeouts: 0, refused: 0, lost: 0 };
+/** The number that an event of this type belongs to. */
+const COUNTED: Readonly<Record<string, keyof typeof NOTHING_COUNTED>> = {
+  timeout: 'timeouts',
+  'stale-write': 'refused',
+  'lease-lost': 'lost',
+};
 
 /** What viewers are sent: the name of a server-sent event, and its data. */
 export type Send = (event: string, data: object) => void;
@@ -26,21 +34,24 @@ export class Poller {
   readonly #interval: number;
   readonly #send: Send;
   readonly #histories = new Histories();
-  readonly #rows = new Rows();
+  #rows = new Rows();
   #waits = new Waits();
   #happened: Array<Happening & { readonly at: number }> = [];
   #fresh: Array<Happening & { readonly at: number }> = [];
   #passedOver = 0;
-  /** Stale writes since the first viewer came. */
-  #refused = 0;
+  /** Since the first viewer came, also those that are in no list any more. */
+  #counted = NOTHING_COUNTED;
   #health: readonly Finding[] = [];
   #healthAt = Number.NEGATIVE_INFINITY;
-  /** The round whose health check has not ended. */
+  /** The round whose health check is at work. */
   #checking: number | undefined;
   #trouble: { readonly text: string; readonly since: number } | undefined;
   #missing: readonly string[] = [];
   #took = 0;
+  #bar = 0;
   #lastLook = Number.NEGATIVE_INFINITY;
+  /** By the clock of this machine; `undefined` before the first look of this round. */
+  #seenAt: number | undefined;
   #timer: Timer | undefined;
   #unwatch: (() => void) | undefined;
   /** Changes with each start and stop. The result of an earlier round is not sent. */
@@ -61,7 +72,12 @@ export class Poller {
     const round = ++this.#round;
     this.#waits = new Waits();
     this.#happened = [];
-    this.#refused = 0;
+    this.#passedOver = 0;
+    this.#counted = NOTHING_COUNTED;
+    // What was seen before may be old. The charts stay: they are moved to the present by the next look.
+    this.#rows = new Rows();
+    this.#seenAt = undefined;
+    this.#trouble = undefined;
     this.#unwatch =
       this.#source.process?.watch({
         happened: (happening) => this.#note(happening),
@@ -83,12 +99,11 @@ export class Poller {
 
   /** All that a new viewer needs. */
   everything(): ReadonlyArray<readonly [event: string, data: object]> {
-    const keys = { ...this.#rows.all(this.#histories), bar: barNow() };
     // Before the first look an empty list would say that there are no keys.
-    const known = this.#lastLook > Number.NEGATIVE_INFINITY ? [['keys', keys] as const] : [];
+    const known = this.#seenAt === undefined ? [] : [['keys', this.#allKeys()] as const];
     // The next message has those in `#fresh`.
     const happened = this.#happened.filter((one) => !this.#fresh.includes(one));
-    const told = { all: true, happened, passedOver: 0, refused: this.#refused };
+    const told = { all: true, happened, passedOver: 0, ...this.#counted };
     return [...known, ['status', this.#status()], ['happened', told]];
   }
 
@@ -110,8 +125,8 @@ export class Poller {
   }
 
   async #look(round: number): Promise<void> {
-    const looking = this.#source.look(this.#histories.keys);
     try {
+      const looking = this.#source.look(this.#histories.keys);
       if ((await within(looking, LOOK_WITHIN)) === OVERDUE && round === this.#round) {
         this.#troubled(`no answer for ${LOOK_WITHIN / 1_000} s`);
         this.#tell();
@@ -119,16 +134,25 @@ export class Poller {
       const { keys, missing = [] } = await looking;
       if (round !== this.#round) return;
       const bar = barNow();
+      this.#bar = bar;
       const continuous = now() - this.#lastLook < 2 * Math.max(BAR, this.#interval, 2 * this.#took);
       this.#lastLook = now();
+      const isFirst = this.#seenAt === undefined;
+      this.#seenAt = Date.now();
       const callers = this.#source.process?.callers();
       const changes = this.#rows.update(keys, { bar, continuous, callers, histories: this.#histories });
       this.#trouble = undefined;
       this.#missing = missing;
-      this.#send('keys', { ...changes, bar });
+      // Viewers that came before the first look have no charts yet.
+      this.#send('keys', isFirst ? this.#allKeys() : { ...changes, bar });
     } catch (error) {
       if (round === this.#round) this.#troubled(brief(error));
     }
+  }
+
+  /** With the charts of the last look, and the bar that they end with. */
+  #allKeys(): object {
+    return { ...this.#rows.all(this.#histories), bar: this.#bar };
   }
 
   #troubled(text: string): void {
@@ -140,7 +164,7 @@ export class Poller {
   }
 
   #tell(): void {
-    const told = { happened: this.#fresh, passedOver: this.#passedOver, refused: this.#refused };
+    const told = { happened: this.#fresh, passedOver: this.#passedOver, ...this.#counted };
     // Before they are sent: a viewer that has caught up is sent `everything` instead, which leaves these out.
     this.#fresh = [];
     this.#passedOver = 0;
@@ -164,7 +188,8 @@ export class Poller {
   #note(happening: Happening): void {
     const told = { at: Date.now(), ...happening };
     this.#happened = [...this.#happened.slice(1 - KEPT), told];
-    if (happening.type === 'stale-write') this.#refused++;
+    const name = COUNTED[happening.type];
+    if (name !== undefined) this.#counted = { ...this.#counted, [name]: this.#counted[name] + 1 };
     if (this.#fresh.length < MOST_AT_ONCE) this.#fresh.push(told);
     else this.#passedOver++;
   }
@@ -174,6 +199,7 @@ export class Poller {
       now: Date.now(),
       took: Math.round(this.#took * 10) / 10,
       interval: this.#interval,
+      ...(this.#seenAt !== undefined && { seenAt: this.#seenAt }),
       ...(this.#trouble && { trouble: this.#trouble }),
       missing: this.#missing,
       health: this.#health,

@@ -1,24 +1,24 @@
 import type { Histories, KeyHistory } from './history.js';
 import type { BoardKey } from './source.js';
 
-/** A key, as the page gets it. */
+/** What the page is sent of a key. */
 export interface Row {
   readonly key: string;
   readonly holder: string | null;
   readonly process: string | null;
   readonly waiting: number;
-  /** Of this process. */
+  /** The callers of this process that wait. */
   readonly callers: number;
   readonly problem: string | null;
   readonly token: string | null;
   readonly turns: string;
   readonly admittedAt: string | null;
   readonly transaction: { readonly pid: number; readonly since: string } | null;
-  /** Turns in the last bar of the chart, and the most that waited in it. */
+  /** The last bar of the chart. */
   readonly bar: readonly [turns: number, waiting: number];
 }
 
-/** With what changes by itself, which is sent when it was set anew. */
+/** `expiresIn` falls with time, so it is no part of what is compared. It is sent with each change. */
 type SentRow = Row & { readonly expiresIn: number };
 
 interface Moment {
@@ -28,14 +28,14 @@ interface Moment {
   readonly histories: Histories;
 }
 
-/** A lease end that lies this far from where it was expected is told; milliseconds. */
+/** If the end of a lease has moved by so much, the row is sent again; milliseconds. */
 const NOTABLE = 400;
 
-/** The rows of the page, and which of them have changed. */
+/** The rows that viewers know. */
 export class Rows {
   readonly #byKey = new Map<string, { readonly text: string; readonly row: Row; readonly endsAt: number }>();
 
-  /** Notes what was found, and returns what viewers do not know yet. */
+  /** Takes the result of a look, and returns the rows that have changed since the look before. */
   update(keys: readonly BoardKey[], { bar, continuous, callers, histories }: Moment) {
     const at = Date.now();
     const changed: SentRow[] = [];
@@ -60,7 +60,7 @@ export class Rows {
     return { keys: changed, gone };
   }
 
-  /** With all bars of the charts. */
+  /** All rows, with all bars of their charts. */
   all(histories: Histories) {
     const at = Date.now();
     const keys = [...this.#byKey.values()].map(({ row, endsAt }) => {

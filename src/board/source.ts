@@ -1,9 +1,9 @@
-/** A key, as `$locks.list()` or the command sees it. */
+/** The state of a key, as `$locks.list()` and the command read it. */
 export interface BoardKey {
   readonly key: string;
   /** The random id of its holder. */
   readonly holder?: string | null | undefined;
-  /** The name of its process, where it is known. */
+  /** The name of the holder's process, if it is known. */
   readonly process?: string | null | undefined;
   /** Milliseconds. */
   readonly expiresIn: number;
@@ -21,6 +21,21 @@ interface Look {
   readonly keys: readonly BoardKey[];
   /** For each server whose keys are missing: one sentence that says why. */
   readonly missing?: readonly string[];
+}
+
+/** One turn of a key, for the page. What nobody keeps is `null`. */
+export interface BoardTurn {
+  /** Its number in the key's row. A turn that was rolled back has the number of the next one that committed. */
+  readonly turn: string | null;
+  readonly token: string | null;
+  /** ISO 8601. */
+  readonly admittedAt: string | null;
+  /** Milliseconds from the admission to the outcome. */
+  readonly duration: number | null;
+  readonly outcome: string;
+  readonly process: string | null;
+  /** Why it was rolled back: a code, or the name of the error's class. */
+  readonly error: string | null;
 }
 
 /** The result of one check. */
@@ -47,7 +62,7 @@ export interface RedisServerState {
 
 /** An event in this process. */
 export interface Happening {
-  /** Such as `stale-write` or `lease-lost`. */
+  /** The type of an event of `onEvent`, such as `lease-lost`, or `stale-write`, or `timeout`. */
   readonly type: string;
   /** Something was refused, lost or down; `false`: it works again. */
   readonly bad: boolean;
@@ -56,31 +71,35 @@ export interface Happening {
   readonly text: string;
 }
 
-/** What this process alone knows. */
+/** Receives what is known only inside this process. */
 export interface ProcessWatcher {
   happened(happening: Happening): void;
-  /** A caller has waited for a key; milliseconds. */
+  /** A caller has ended its wait for a key, whether it got the key or not; milliseconds. */
   waited(ms: number): void;
 }
 
-/** Where the board has everything from: a Prisma client, or the command's own connections. */
+/** The data source of a board. There are two: a Prisma client, and the connections of the command. */
 export interface BoardSource {
-  /** The keys in use, and those of `recent` that are not. Rejects where a server does not say. */
+  /** Resolves to the keys in use, and to those of `recent` that are not in use. Rejects if a server gives no answer. */
   look(recent: readonly string[]): Promise<Look>;
-  /** The present holder, `null` where nobody has it. */
+  /** Resolves to the present holder, or to `null` if nobody holds the key. */
   holderOf(key: string): Promise<string | null>;
   forceRelease(key: string): Promise<boolean>;
-  /** Never rejects: what cannot be asked is a finding. */
+  /** The last turns of a key, the newest first. */
+  history(key: string): Promise<readonly BoardTurn[]>;
+  /** Never rejects: a server that gives no answer is a finding. */
   health(): Promise<readonly Finding[]>;
-  /** What is known without asking. */
+  /** The servers of Redis, as the client knows them without asking. */
   topology(): readonly RedisServerState[];
-  /** Nobody looks any more. */
+  /** Called when the last viewer has left: connections may be closed. */
   rest?(): void;
-  /** `undefined` where the board runs in a process that takes no locks. */
+  /** Whether leases are in the memory of this process, so that there is no Redis to be asked. */
+  readonly inMemory?: boolean;
+  /** `undefined` if the process of the board takes no locks, as that of the command. */
   readonly process?: {
-    /** How many callers wait, key by key. */
+    /** The number of callers of this process that wait, for each key. */
     callers(): ReadonlyMap<string, number>;
-    /** Until the function that it gives is called. */
+    /** Reports to `watcher` until the returned function is called. */
     watch(watcher: ProcessWatcher): () => void;
   };
 }

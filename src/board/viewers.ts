@@ -2,9 +2,11 @@ import { after, type Timer } from '../base/clock.js';
 import { Poller, type Send } from './poller.js';
 import type { BoardSource } from './source.js';
 
-/** A comment at least so often, so that proxies see that the connection lives; milliseconds. */
+/** Time between two comments, which keep proxies from closing an idle connection; milliseconds. */
 const HEARTBEAT = 15_000;
-/** Bytes that a viewer may be behind. One that is further is sent everything anew when it has caught up. */
+/**
+ * How many bytes a viewer may have unread. One that has more gets no more messages, and the whole state when it has read on.
+ */
 const BEHIND = 4 * 1024 * 1024;
 
 const encoder = new TextEncoder();
@@ -12,7 +14,7 @@ const encoder = new TextEncoder();
 /** One open page. */
 class Viewer {
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
-  /** It has missed something. */
+  /** Whether it has missed a message. */
   behind = false;
 
   constructor(controller: ReadableStreamDefaultController<Uint8Array>) {
@@ -31,21 +33,24 @@ class Viewer {
     try {
       this.#controller.close();
     } catch {
-      // It has gone by itself.
+      // It was closed or cancelled before.
     }
   }
 }
 
-/** All open pages of one board, and the one poller that works for them. */
+/** All open pages of one board. They share one poller. */
 export class Viewers {
   readonly #viewers = new Set<Viewer>();
   readonly #poller: Poller;
   readonly #hello: object;
   #heartbeat: Timer | undefined;
 
-  /** `hello`: what each page is told first. */
+  readonly #source: BoardSource;
+
+  /** `hello`: the first message to each page. */
   constructor(source: BoardSource, interval: number, hello: object) {
     this.#hello = hello;
+    this.#source = source;
     this.#poller = new Poller(source, interval, (event, data) => this.#broadcast(event, data));
   }
 
@@ -58,7 +63,7 @@ export class Viewers {
           const viewer = new Viewer(controller);
           leave = () => this.#leave(viewer);
           signal.addEventListener('abort', leave, { once: true });
-          if (signal.aborted) return this.#close(viewer);
+          if (signal.aborted) return viewer.end();
           this.#viewers.add(viewer);
           this.#poller.start();
           this.#beat();
@@ -77,6 +82,11 @@ export class Viewers {
     this.#poller.hurry();
   }
 
+  /** A request that is no viewer's may have opened connections, which the poller will not close. */
+  restIfNobodyLooks(): void {
+    if (this.#viewers.size === 0) this.#source.rest?.();
+  }
+
   close(): void {
     for (const viewer of [...this.#viewers]) this.#leave(viewer);
   }
@@ -87,27 +97,28 @@ export class Viewers {
   }
 
   #leave(viewer: Viewer): void {
-    this.#viewers.delete(viewer);
-    this.#close(viewer);
+    if (!this.#viewers.delete(viewer)) return;
+    viewer.end();
     if (this.#viewers.size > 0) return;
     this.#poller.stop();
     this.#heartbeat?.stop();
     this.#heartbeat = undefined;
   }
 
-  #close(viewer: Viewer): void {
-    viewer.end();
-  }
-
   readonly #broadcast: Send = (event, data) => {
     const text = message(event, data);
     for (const viewer of this.#viewers) {
-      // What a slow viewer has not read is not piled up.
+      // Messages for a viewer that reads slowly are dropped, and not kept in memory.
       viewer.behind ||= viewer.isFull;
-      if (!viewer.behind) viewer.send(text);
-      else if (!viewer.isFull) {
-        viewer.behind = false;
-        this.#welcome(viewer);
+      try {
+        if (!viewer.behind) viewer.send(text);
+        else if (!viewer.isFull) {
+          viewer.behind = false;
+          this.#welcome(viewer);
+        }
+      } catch {
+        // Its stream has failed, and nothing else told so. The others still get theirs.
+        this.#leave(viewer);
       }
     }
   };

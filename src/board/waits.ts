@@ -1,7 +1,7 @@
 /** Upper ends of the columns of the histogram; milliseconds. The last column has no end. */
 const WAIT_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const;
 
-/** How long callers of this process waited, since somebody looks. */
+/** A histogram of how long callers of this process waited. */
 export class Waits {
   readonly #counts: number[] = Array(WAIT_BOUNDS.length + 1).fill(0);
   #longest = 0;

@@ -7,7 +7,12 @@ interface Wire {
 }
 
 /** pg's `Query` class. With `pipeline`, pg accepts only instances of it. */
-export type QueryClass = new (config: { text: string }) => object;
+export type QueryClass = new (config: {
+  text: string;
+}) => {
+  /** pg sets it to the second argument of `client.query`. */
+  callback?: ((error?: unknown) => void) | undefined;
+};
 
 /** What a flight needs of the connection that it is sent on. */
 export interface FlightContext {
@@ -52,7 +57,8 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     #isOver = false;
 
     constructor(statements: readonly Statement[], from: FlightContext) {
-      super({ text: '' });
+      // pg does not send this text. Tracers of pg show it, and name the span by its first word.
+      super({ text: statements.map(({ text }) => text).join('; ') });
       this.#context = from;
       this.#statements = statements;
       this.replies = statements.map(() => new Reply<StatementResult>());
@@ -94,10 +100,11 @@ function makeFlightClass(Query: QueryClass): FlightClass {
     }
 
     /** Once only: pg may call handleReadyForQuery after handleError. */
-    #end(failed: boolean): void {
+    #end(failed: boolean, error?: unknown): void {
       if (this.#isOver) return;
       this.#isOver = true;
       this.#context.onEnd(failed);
+      this.callback?.(error);
     }
 
     /** An error of the server, which then skips all messages up to the Sync, or an error of the connection. */
@@ -107,7 +114,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       const [failed, ...skipped] = this.replies.slice(at);
       failed?.reject(this.#named[at] ? this.#context.prepared.errorOf(error) : error);
       for (const reply of skipped) reply.reject(new NotRun('a statement before it failed', { cause: error }));
-      this.#end(true);
+      this.#end(true, error);
     }
   };
 }

@@ -12,7 +12,7 @@ import {
 
 /** A client of pg that was taken from its pool. */
 export interface PgClient {
-  query(query: unknown): unknown;
+  query(query: unknown, callback?: (error?: unknown) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;

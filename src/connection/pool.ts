@@ -111,6 +111,9 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => bool
   };
 }
 
+/** A tracer of pg wraps the callback, and learns from it that the query has ended. */
+const ENDED = () => {};
+
 const preparedOf = new WeakMap<PgPool, Prepared>();
 
 /**
@@ -156,7 +159,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
     this.#inFlight++;
     const flight = new this.#Flight(statements, this);
-    this.client.query(flight);
+    this.client.query(flight, ENDED);
     return flight.replies;
   }
 

@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest';
 import { OBJECTS_VERSION } from '../../src/board/assets.generated.js';
 import { createBoard } from '../../src/board/index.js';
 import { packagedScript } from '../../src/cli/migrations/packaged.js';
-import { StaleTokenError } from '../../src/index.js';
+import { memoryStore, StaleTokenError } from '../../src/index.js';
 import { Monitor } from '../redis/monitor.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -69,11 +69,12 @@ describeWithShop('who looks at the board', () => {
     const board = createBoard(prisma, { refreshInterval: 100, title: 'Shop' });
     const early = await Viewer.look(board);
     await using handle = await prisma.$lock(NIGHTLY);
-    await early.until('the key', () => early.keys.get(NIGHTLY));
+    // A look may see the lease before the token is registered.
+    await early.until('the key', () => early.keys.get(NIGHTLY)?.token != null);
     const late = await Viewer.look(board);
     expect(late.keys.get(NIGHTLY)).toMatchObject({ token: String(handle.token), waiting: 0 });
     expect(late.keys.get(NIGHTLY)?.turnBars).toHaveLength(60);
-    expect(late.hello).toEqual({ title: 'Shop', interval: 100, process: true });
+    expect(late.hello).toEqual({ title: 'Shop', interval: 100, process: true, inMemory: false });
     early.leave();
     late.leave();
   });
@@ -161,6 +162,81 @@ describeWithShop('who looks at the board', () => {
     await viewer.until('the refused write', () =>
       viewer.told.some(({ event, data }) => event === 'happened' && data.happened[0]?.type === 'stale-write'),
     );
+    viewer.leave();
+  });
+
+  test('hears of timeouts, and of hooks and outcomes that went wrong', async () => {
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const { key } = await shop.product(1);
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
+    await using _handle = await prisma.$lock(key);
+    await expect(prisma.$withLock(key, () => {}, { waitTime: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(await prisma.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+    channel('fenced-lock:hook-failed').publish({
+      type: 'hook-failed',
+      key,
+      hook: 'afterCommit',
+      error: new Error('no mail.'),
+    });
+    for (const outcome of ['committed', 'unknown']) channel('fenced-lock:commit-resolved').publish({ key, outcome });
+    const told = await viewer.until('all', () => {
+      const all = viewer.told.filter(({ event }) => event === 'happened').flatMap(({ data }) => data.happened);
+      return all.length >= 4 && all;
+    });
+    expect(told).toMatchObject([
+      { type: 'timeout', bad: true, key, text: expect.stringContaining(key) },
+      { type: 'hook-failed', bad: true, key, text: 'A hook of afterCommit threw: no mail.' },
+      { type: 'commit-resolved', bad: false, key },
+      { type: 'commit-resolved', bad: true, key, text: expect.stringContaining('unknown') },
+    ]);
+    viewer.leave();
+  });
+
+  test('can ask for the last turns of a key, with the durations and errors of those since the board was opened', async () => {
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const { key } = await shop.product(1);
+    await prisma.$withLock(key, () => {});
+    const board = createBoard(prisma, { refreshInterval: 100 });
+    const viewer = await Viewer.look(board);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    const failed = prisma.$withLock(key, () => {
+      throw new RangeError('of the caller');
+    });
+    await expect(failed).rejects.toThrow(RangeError);
+    const { turns } = (await (await get(board, `/history?key=${key}`)).json()) as { turns: object[] };
+    expect(turns).toMatchObject([
+      { outcome: 'rolled-back', error: 'RangeError', duration: expect.any(Number), process: expect.any(String) },
+      { turn: '2', outcome: 'committed', token: String(token), duration: expect.any(Number), error: null },
+      { turn: '1', outcome: 'committed', token: null, duration: null, process: null },
+    ]);
+    viewer.leave();
+    await viewer.until('nobody records any more', async () => !(await prisma.$locks.history(key)).recorded);
+  });
+
+  test('of leases in the memory of the process reads that there is no Redis, and sees holders and waiters', async () => {
+    const redis = memoryStore();
+    const [holder, contender] = [shop.client({ redis }).prisma, shop.client({ redis }).prisma];
+    const { key } = await shop.product(1);
+    const handle = await holder.$lock(key);
+    const waiting = contender.$withLock(key, () => {});
+    const viewer = await Viewer.look(createBoard(holder, { refreshInterval: 100 }));
+    await viewer.until('who waits', () => viewer.keys.get(key)?.waiting === 1);
+    expect(viewer.keys.get(key)?.holder).toBe(handle.toJSON().holders[0]);
+    expect(viewer.hello).toMatchObject({ inMemory: true });
+    expect(viewer.status?.redis).toEqual([
+      { address: 'memoryStore()', role: expect.stringContaining('No Redis'), status: 'in use', healthy: true },
+    ]);
+    const health = await viewer.until(
+      'the health',
+      () => (viewer.status?.health.length ?? 0) > 0 && viewer.status?.health,
+    );
+    expect(health.map(({ server, status }) => `${server} ${status}`)).toEqual([
+      'postgres ok',
+      'postgres ok',
+      'redis ok',
+    ]);
+    await handle.release();
+    await waiting;
     viewer.leave();
   });
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as plainRequest, type RequestListener, type Server } from 'node:http';
 import { connect, createServer as createHttp2 } from 'node:http2';
@@ -10,6 +9,7 @@ import { afterAll, expect, test } from 'vitest';
 import { type Board, createBoard, toNodeListener } from '../../src/board/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
+import { expectServed } from './served.js';
 
 const BASE = '/admin/locks';
 
@@ -68,7 +68,8 @@ describeWithShop('mounted', () => {
   }
 
   test.each(Object.entries(MOUNTS))('in %s: page, files, events and a force release', async (_, mount) => {
-    const { prisma } = shop.client({ keyPrefix: `mount-${process.pid}-${servers.length}:` });
+    const keyPrefix = `mount-${process.pid}-${servers.length}:`;
+    const { prisma } = shop.client({ keyPrefix });
     const board = createBoard(prisma, {
       basePath: BASE,
       allowForceRelease: true,
@@ -76,38 +77,7 @@ describeWithShop('mounted', () => {
       refreshInterval: 100,
     });
     const origin = await serve(await mount(board));
-    const page = await fetch(`${origin}${BASE}`);
-    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    const script = /src="([^"]+)"/.exec(await page.text())?.[1] ?? '';
-    const loaded = await fetch(new URL(script, page.url));
-    expect([loaded.status, loaded.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
-    expect((await fetch(`${origin}${BASE}/../board.js`)).status).toBe(404);
-
-    const key = `stock:${randomUUID()}`;
-    const handle = await prisma.$lock(key);
-    const [holder] = handle.toJSON().holders;
-    const gone = new AbortController();
-    const events = await fetch(`${origin}${BASE}/events`, { signal: gone.signal });
-    expect(events.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-    let text = '';
-    const decoder = new TextDecoder();
-    const reading = (async () => {
-      for await (const chunk of events.body ?? []) text += decoder.decode(chunk, { stream: true });
-    })().catch(() => {});
-    await eventually('the key is told', async () => text.includes(`"key":"${key}"`));
-    const token = /"token":"([\w-]{43})"/.exec(text)?.[1] ?? '';
-    const force = (headers: Record<string, string>) =>
-      fetch(`${origin}${BASE}/force-release`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-fenced-lock-board': token, ...headers },
-        body: JSON.stringify({ key, holder }),
-      });
-    expect((await force({ origin: 'https://evil.example' })).status).toBe(403);
-    const answer = await force({ origin });
-    expect([answer.status, await answer.json()]).toEqual([200, { released: true }]);
-    await eventually('it is told that the key is free', async () => text.includes(`"key":"${key}","holder":null`));
-    gone.abort();
-    await reading;
+    await expectServed(origin, BASE, prisma, keyPrefix);
   });
 
   test('a viewer whose connection breaks is a viewer no more', async () => {

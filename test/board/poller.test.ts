@@ -17,6 +17,7 @@ function started(interval: number, health: () => Promise<readonly Finding[]> = a
     look: async () => ({ keys: [{ key: 'a', holder: 'h', expiresIn: 30_000, waiting: 0, turns: String(++turns) }] }),
     holderOf: async () => null,
     forceRelease: async () => false,
+    history: async () => [],
     health,
     topology: () => [],
     process: {
@@ -37,7 +38,7 @@ function started(interval: number, health: () => Promise<readonly Finding[]> = a
     poller,
     note,
     sent: (kind: string) => ofKind(sent, kind),
-    welcome: () => ofKind(poller.everything(), 'happened'),
+    welcome: (kind = 'happened') => ofKind(poller.everything(), kind),
   };
 }
 
@@ -59,6 +60,41 @@ test('an event between two looks reaches a viewer that comes then once, and the 
   expect(next).toMatchObject({ passedOver: 10, refused: 60 });
   expect(first.happened.length + next.happened.length).toBe(60);
   expect(welcome()[0].happened).toHaveLength(60);
+  poller.stop();
+});
+
+test('timeouts, refused writes and lost leases are counted, and anew for who comes after a pause', async () => {
+  const { poller, note, sent, welcome } = started(1_000);
+  await vi.advanceTimersByTimeAsync(100);
+  for (const type of ['timeout', 'timeout', 'stale-write', 'lease-lost', 'redis-back']) note({ type });
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(sent('happened').at(-1)).toMatchObject({ timeouts: 2, refused: 1, lost: 1 });
+  poller.stop();
+  poller.start();
+  expect(welcome()).toEqual([{ all: true, happened: [], passedOver: 0, timeouts: 0, refused: 0, lost: 0 }]);
+  poller.stop();
+});
+
+test('who comes after a pause sees no key of before as if it were of now, and charts that have moved on', async () => {
+  const { poller, sent, welcome } = started(1_000);
+  await vi.advanceTimersByTimeAsync(3_500);
+  const [before] = welcome('keys');
+  const turns = (bars: readonly number[]) => bars.reduce((sum, count) => sum + count, 0);
+  expect(turns(before.keys[0].turnBars)).toBe(3);
+  poller.stop();
+  await vi.advanceTimersByTimeAsync(60_000);
+  const looks = sent('keys').length;
+  poller.start();
+  expect(welcome('keys')).toEqual([]);
+  expect(welcome('status')[0]).not.toHaveProperty('seenAt');
+  await vi.advanceTimersByTimeAsync(100);
+  const first = sent('keys')[looks];
+  expect(first).toMatchObject({ all: true, bar: before.bar + 12 });
+  // The turns of before are a minute to the left; nobody knows when those of the pause were.
+  expect(turns(first.keys[0].turnBars)).toBe(3);
+  expect(turns(first.keys[0].turnBars.slice(-12))).toBe(0);
+  expect(welcome('keys')).toMatchObject([{ bar: first.bar, keys: [{ key: 'a', turnBars: first.keys[0].turnBars }] }]);
+  expect(welcome('status')[0].seenAt).toBeGreaterThan(0);
   poller.stop();
 });
 

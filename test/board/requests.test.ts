@@ -37,7 +37,7 @@ describeWithShop('the board', () => {
     }
   });
 
-  test.each(['/', '/board.js', '/board.css', '/nothing', '/events', '/force-release'])(
+  test.each(['/', '/board.js', '/board.css', '/nothing', '/events', '/history?key=a', '/force-release'])(
     'allows no script, style, frame or request but its own: %s',
     async (path) => {
       const board = createBoard(prisma);
@@ -72,8 +72,10 @@ describeWithShop('the board', () => {
       '/admin/',
       '/admin/locksmith',
       '/admin/locks2/board.js',
+      '/admin/locks2board.js',
       '/events',
       '/force-release',
+      '/history',
     ];
     expect(await statuses(...outside)).toEqual(outside.map(() => 404));
     const around = [
@@ -142,7 +144,30 @@ describeWithShop('the board', () => {
     const board = createBoard(prisma);
     for (const site of ['cross-site', 'same-site']) {
       expect((await get(board, '/events', { 'sec-fetch-site': site })).status).toBe(403);
+      expect((await get(board, '/history?key=a', { 'sec-fetch-site': site })).status).toBe(403);
     }
+  });
+
+  test('tells the last turns of a key, also of one that nobody ever had, and refuses what is no key', async () => {
+    const { key } = await shop.product(1);
+    const board = createBoard(prisma, { basePath: '/locks' });
+    const ask = async (given: string) => {
+      const answer = await get(board, `/locks/history?key=${encodeURIComponent(given)}`);
+      return [answer.status, await answer.json()];
+    };
+    expect(await ask(key)).toEqual([200, { turns: [] }]);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    const nothing = { duration: null, process: null, error: null };
+    expect(await ask(key)).toEqual([
+      200,
+      {
+        turns: [{ turn: '1', token: String(token), admittedAt: expect.any(String), outcome: 'committed', ...nothing }],
+      },
+    ]);
+    for (const none of ['', 'a\0', 'k'.repeat(513)]) expect((await ask(none))[0]).toBe(400);
+    expect((await get(board, '/locks/history')).status).toBe(400);
+    expect((await get(board, '/history?key=a')).status).toBe(404);
+    expect((await board(new Request('http://board.test/locks/history?key=a', { method: 'POST' }))).status).toBe(405);
   });
 
   test('answers no name but those that it was given', async () => {

@@ -17,6 +17,7 @@ export interface SentKey {
 
 export interface SentStatus {
   readonly trouble?: { readonly text: string };
+  readonly seenAt?: number;
   readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
   readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
   readonly waits?: { readonly counts: readonly number[] };
@@ -35,7 +36,9 @@ export class Viewer {
   readonly told: Told[] = [];
   readonly keys = new Map<string, SentKey>();
   status: SentStatus | undefined;
-  hello: { readonly token?: string; readonly title: string; readonly process: boolean } | undefined;
+  hello:
+    | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
+    | undefined;
   readonly #gone = new AbortController();
   #ended = false;
 
@@ -56,7 +59,7 @@ export class Viewer {
     this.#gone.abort();
   }
 
-  until<T>(what: string, found: () => T): Promise<Exclude<T, undefined | false | null>> {
+  until<T>(what: string, found: () => T | Promise<T>): Promise<Exclude<T, undefined | false | null>> {
     return eventually(what, async () => found()) as Promise<Exclude<T, undefined | false | null>>;
   }
 

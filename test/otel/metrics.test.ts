@@ -5,7 +5,7 @@ import { LockLostError, LockTimeoutError, StaleTokenError } from '../../src/inde
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
-import { Metrics } from './recorded.js';
+import { Metrics } from './recorded-metrics.js';
 
 describeWithShop('the metrics of locks', () => {
   const shop = new Shop();

@@ -6,7 +6,7 @@ import { errorType } from '../../src/otel/attributes.js';
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
-import { Spans, tracerTo } from './recorded.js';
+import { Spans, tracerTo } from './recorded-spans.js';
 
 describeWithShop('the spans of a lock', () => {
   const shop = new Shop();

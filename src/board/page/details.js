@@ -4,8 +4,21 @@ import { HeatChart } from './chart.js';
 import { highest } from './keys.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
 
+/** So often the last turns of the key are asked for at most; milliseconds. */
+const TURNS_EVERY = 1_000;
+
 /** @typedef {import('./state.js').Key} Key */
 /** @typedef {import('./state.js').State} State */
+/**
+ * @typedef {object} Turn
+ * @property {string | null} turn
+ * @property {string | null} token
+ * @property {string | null} admittedAt
+ * @property {number | null} duration
+ * @property {string} outcome
+ * @property {string | null} process
+ * @property {string | null} error
+ */
 
 export class Details {
   #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('details'));
@@ -17,6 +30,11 @@ export class Details {
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
   #tokens = element('p', { class: 'passed' });
+  #turns = element('ol', { class: 'feed turns', reversed: '' });
+  /** What the list shows: the number of turns that the key had, and the answer. */
+  #turnsOf = '';
+  #turnsText = '';
+  #askedAt = 0;
   #force = element('div', { class: 'force' });
   #said = element('p', { role: 'status' });
 
@@ -52,7 +70,14 @@ export class Details {
       facts,
       element('h3', {}, 'Tokens since this page was opened'),
       this.#tokens,
+      element('h3', { id: 'last-turns' }, 'Last turns'),
+      this.#turns,
+      element('p', { class: 'quiet' }, turnsNote(this.#state.hello?.process === true)),
     );
+    this.#turns.setAttribute('aria-labelledby', 'last-turns');
+    this.#turns.replaceChildren(element('li', { class: 'quiet' }, 'Reading …'));
+    this.#turnsOf = this.#turnsText = '';
+    this.#askedAt = 0;
     write(this.#said, '');
     if (this.#state.hello?.token !== undefined) {
       this.#offer();
@@ -75,6 +100,27 @@ export class Details {
     this.#fact('Problem', key?.problem ? shown(key.problem) : '');
     write(this.#tokens, key?.tokens.length ? key.tokens.map(({ token }) => token).join('   ') : 'none yet');
     if (key) this.#chart?.draw(key, highest([key], 'turnBars'), highest([key], 'waitingBars'));
+    this.#readTurns(this.#key, key ? `${key.turns} ${key.transaction?.pid}` : 'none');
+  }
+
+  /**
+   * Reads the last turns if the key has had others since they were read.
+   *
+   * @param {string} name
+   * @param {string} state
+   */
+  async #readTurns(name, state) {
+    const now = performance.now();
+    if (state === this.#turnsOf || now - this.#askedAt < TURNS_EVERY) return;
+    this.#askedAt = now;
+    this.#turnsOf = state;
+    const items = await lastTurns(name);
+    // The dialog was closed meanwhile, or shows another key.
+    if (this.#key !== name) return;
+    const text = items.map(({ textContent }) => textContent).join('\n');
+    if (text === this.#turnsText) return;
+    this.#turnsText = text;
+    this.#turns.replaceChildren(...items);
   }
 
   /**
@@ -101,11 +147,11 @@ export class Details {
     const name = /** @type {string} */ (this.#key);
     const holder = this.#state.keys.get(name)?.holder ?? null;
     write(this.#said, '');
-    const yes = element('button', { type: 'button', class: 'danger' }, 'Take the key');
-    const no = element('button', { type: 'button' }, 'Leave it');
+    const yes = element('button', { type: 'button', class: 'danger' }, 'Release the key');
+    const no = element('button', { type: 'button' }, 'Cancel');
     yes.addEventListener('click', () => this.#take(name, holder));
     no.addEventListener('click', () => this.#offer());
-    const who = holder === null ? 'whoever comes for it now' : element('span', { class: 'holder' }, shown(holder));
+    const who = holder === null ? 'its next holder' : element('span', { class: 'holder' }, shown(holder));
     this.#force.replaceChildren(
       element(
         'p',
@@ -113,8 +159,8 @@ export class Details {
         element('strong', {}, 'Take this key from '),
         who,
         element('strong', {}, '?'),
-        ' The transaction that is at work under it is ended and rolled back. What its holder still has in hand becomes ' +
-          'stale. The next one that waits gets the key. No update is lost.',
+        ' Its open transaction is ended and rolled back. Later writes of that holder are refused as stale. The next ' +
+          'process that waits gets the key. Nothing that was committed is lost.',
       ),
       element('div', { class: 'buttons' }, yes, no),
       this.#said,
@@ -129,7 +175,7 @@ export class Details {
    */
   async #take(key, holder) {
     for (const button of this.#force.querySelectorAll('button')) button.disabled = true;
-    write(this.#said, 'Taking it …');
+    write(this.#said, 'Releasing …');
     const text = await forceRelease(key, holder, this.#state.hello?.token ?? '');
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== key) return;
@@ -153,10 +199,51 @@ async function forceRelease(key, holder, token) {
     });
     const { error, released } = await answer.json();
     if (error !== undefined) return error;
-    return released ? 'The key was taken from its holder.' : 'Nobody had the key any more.';
+    return released ? 'The key was taken from its holder.' : 'The key was free already.';
   } catch {
-    return 'The board did not answer. Look whether the key has another token now.';
+    return 'The board did not answer. If the key has a higher token now, it was released.';
   }
+}
+
+/**
+ * @param {string} key
+ * @returns {Promise<HTMLElement[]>}
+ */
+async function lastTurns(key) {
+  const address = new URL('history', import.meta.url);
+  address.searchParams.set('key', key);
+  try {
+    const { turns, error } = await (await fetch(address)).json();
+    if (error !== undefined) return [element('li', { class: 'quiet' }, shown(error))];
+    if (turns.length === 0) return [element('li', { class: 'quiet' }, 'No turn is remembered.')];
+    return turns.map(turnItem);
+  } catch {
+    return [element('li', { class: 'quiet' }, 'The board did not answer.')];
+  }
+}
+
+/** @param {Turn} turn */
+function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }) {
+  const end = error === null ? outcome.replaceAll('-', ' ') : `${outcome.replaceAll('-', ' ')}: ${error}`;
+  const item = element(
+    'li',
+    {},
+    element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
+    element('span', {}, turn === null ? '–' : `turn ${turn}`),
+    element('span', { class: outcome === 'committed' ? undefined : 'bad' }, shown(end)),
+  );
+  const more = [token && `token ${token}`, took !== null && `in ${duration(took)}`, process && `by ${process}`];
+  const said = more.filter(Boolean).join(', ');
+  if (said !== '') item.append(element('span', { class: 'said' }, shown(said)));
+  return item;
+}
+
+/** @param {boolean} inProcess */
+function turnsNote(inProcess) {
+  const kept = 'Postgres keeps the last 16 turns that committed, and the token and time of the last one.';
+  return inProcess
+    ? `${kept} Times, durations and turns that were rolled back are of this process, since the board was opened.`
+    : kept;
 }
 
 /** @param {Key} key */
@@ -173,7 +260,7 @@ function holderOf({ holder, process }) {
 function waitingText(key, inProcess) {
   if (key === undefined) return '–';
   const processes = counted(key.waiting, 'process', 'processes');
-  return inProcess ? `${processes}; ${counted(key.callers, 'caller', 'callers')} of this one` : processes;
+  return inProcess ? `${processes}, and ${counted(key.callers, 'caller', 'callers')} in this process` : processes;
 }
 
 /** @param {Key | undefined} key */
@@ -186,5 +273,5 @@ function tokenText(key) {
 function transactionText(key) {
   if (key?.transaction == null) return 'none';
   const { pid, since } = key.transaction;
-  return `at work since ${clock(since)}, backend ${pid} of Postgres`;
+  return `open since ${clock(since)}, Postgres backend ${pid}`;
 }

@@ -152,9 +152,9 @@ export function highest(keys, bars) {
  * @param {string} find
  */
 function emptyText(known, find) {
-  if (!known) return 'Looking at the servers …';
+  if (!known) return 'Reading the keys …';
   if (find !== '') return 'No key matches.';
-  return 'Nobody has a key, or waits for one. A key shows here as soon as somebody takes it.';
+  return 'No key is held or waited for. A key appears here when a caller takes it.';
 }
 
 /** One row; it is used again for whatever key stands in its place. */
@@ -212,7 +212,7 @@ class KeyRow {
     const text = `${process} ${holder} ${problem}`;
     if (text === this.#holderText) return;
     this.#holderText = text;
-    const nobody = problem === null ? 'free' : 'a value that is no lease';
+    const nobody = problem === null ? 'free' : 'not a lease';
     this.#holder.classList.toggle('idle', holder === null);
     if (holder === null) this.#holder.replaceChildren(nobody);
     else if (process !== null) this.#holder.replaceChildren(shown(process));

@@ -33,10 +33,11 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
+  byId('note').hidden = hello?.process !== true;
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
-      ? [quiet('Nothing was refused or lost in this process since somebody looks.')]
+      ? [quiet('Nothing since the board was opened.')]
       : happened.slice(0, EVENTS).map(happeningItem),
   );
   if (status === undefined) return;
@@ -65,8 +66,10 @@ function drawFigures(state) {
     ['turns a second', none ?? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))), ''],
   ];
   if (state.hello?.process) {
-    const refused = state.refused;
-    figures.push(['stale writes refused', number(refused), refused > 0 ? 'bad' : '']);
+    const { timeouts, refused, lost } = state.counted;
+    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['stale writes\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
+    figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
@@ -76,13 +79,14 @@ function drawFigures(state) {
 }
 
 /** @param {NonNullable<State['status']>} status */
-function drawTrouble({ trouble, missing }) {
+function drawTrouble({ trouble, missing, seenAt }) {
   document.body.classList.toggle('stale', trouble !== undefined);
-  once('trouble', [trouble, missing], () => {
+  // Without trouble each status has another time.
+  once('trouble', [trouble, missing, trouble && seenAt], () => {
     const banners = missing.map((text) => banner('Not all keys are here.', text));
     if (trouble) {
-      const until = `What is shown is from ${clock(trouble.since)}; the board goes on trying.`;
-      banners.unshift(banner('The servers cannot be looked at:', `${trouble.text}. ${until}`));
+      const shows = seenAt === undefined ? '' : `What you see is from ${clock(seenAt)}. `;
+      banners.unshift(banner('The keys cannot be read:', `${trouble.text}. ${shows}The board tries again.`));
     }
     return banners;
   });
@@ -99,7 +103,7 @@ function banner(title, text) {
 /** @param {NonNullable<State['status']>} status */
 function drawHealth({ health }) {
   once('health', health, () => {
-    if (health.length === 0) return ['Asking the servers how they are …'];
+    if (health.length === 0) return ['Checking the servers …'];
     const ill = health.filter(({ status }) => status !== 'ok');
     const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
     const sentence = ill.length === 0 ? 'All is well. ' : well.length > 0 ? 'The rest is well. ' : '';
@@ -127,7 +131,7 @@ function drawHealth({ health }) {
 function drawWaits(waits) {
   once('waits', waits, () => {
     const { chart, label, total } = histogram(waits);
-    if (total === 0) return [quiet('No caller of this process has waited since somebody looks.', 'p')];
+    if (total === 0) return [quiet('No call since the board was opened.', 'p')];
     return [chart, element('p', { class: 'quiet' }, `${label}.`)];
   });
 }
@@ -141,11 +145,12 @@ function drawCost(state, { took, interval }) {
   for (const { holder, waiting } of state.keys.values()) if (holder !== null || waiting > 0) used++;
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
   const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
+  const inRedis = state.hello?.inMemory ? '' : `about ${commands} a second in Redis and `;
   write(
     byId('cost'),
-    `The servers are asked only while this page is open somewhere, once for all who look: every ${duration(interval)}, ` +
-      `about ${commands} a second in Redis and ${counted(Math.ceil(looks), 'statement', 'statements')} a second in Postgres. ` +
-      `The last look took ${duration(took)}. The board has no login of its own.`,
+    `The servers are read only while this page is open, once for all who have it open: every ${duration(interval)}, ` +
+      `${inRedis}${counted(Math.ceil(looks), 'statement', 'statements')} a second in Postgres. ` +
+      `The last read took ${duration(took)}. The board has no login of its own.`,
   );
 }
 

@@ -33,6 +33,7 @@ const HAPPENED = 100;
  * @property {number} now
  * @property {number} took
  * @property {number} interval
+ * @property {number} [seenAt] when the keys were seen last
  * @property {{ text: string, since: number }} [trouble]
  * @property {string[]} missing
  * @property {Finding[]} health
@@ -47,12 +48,12 @@ export class State {
   known = false;
   /** @type {Status | undefined} */
   status;
-  /** @type {{ title: string, interval: number, token?: string, process: boolean } | undefined} */
+  /** @type {{ title: string, interval: number, token?: string, process: boolean, inMemory: boolean } | undefined} */
   hello;
   /** @type {Happening[]} the newest first */
   happened = [];
-  /** Stale writes, also those that are not in `happened` any more. */
-  refused = 0;
+  /** Since the board was opened, also those that are not in `happened` any more. */
+  counted = { timeouts: 0, refused: 0, lost: 0 };
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -135,10 +136,12 @@ export class State {
     }
   }
 
-  /** @param {{ all?: boolean, happened: Happening[], passedOver: number, refused: number }} data */
-  #happened({ all = false, happened, refused }) {
+  /**
+   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, refused: number, lost: number }} data
+   */
+  #happened({ all = false, happened, timeouts, refused, lost }) {
     if (all) this.happened = [];
-    this.refused = refused;
+    this.counted = { timeouts, refused, lost };
     for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }

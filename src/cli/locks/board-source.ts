@@ -1,11 +1,12 @@
 import { now } from '../../base/clock.js';
 import { brief, postgresHealth } from '../../board/health.js';
-import type { BoardSource, Finding, RedisServerState } from '../../board/source.js';
+import type { BoardSource, BoardTurn, Finding, RedisServerState } from '../../board/source.js';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
 import type { RedisServers } from '../servers/redis-server.js';
+import { type CommittedTurn, lastTurns } from './last-turns.js';
 import { raiseToken } from './raise-token.js';
 import { describe } from './state.js';
 
@@ -52,6 +53,7 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
         const held = holder !== undefined || problem !== undefined;
         return (held && (await locks.force(key, holder ?? ''))) || ended.length > 0;
       }),
+    history: async (key) => (await servers.withDatabase((database) => lastTurns(key, database))).last.map(shownTurn),
     async health() {
       // Both begin now: after `rest` the second one would open a connection that nobody closes.
       const postgres = postgresHealth((text, values) =>
@@ -66,6 +68,11 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       servers.close();
     },
   };
+}
+
+/** What only the process of a turn knows is not known here. */
+function shownTurn({ turn, token, admittedAt }: CommittedTurn): BoardTurn {
+  return { turn, token, admittedAt, outcome: 'committed', duration: null, process: null, error: null };
 }
 
 function stateOf({ address, role, failure }: RedisServers['servers'][number], answered: boolean): RedisServerState {

@@ -38,6 +38,8 @@ export class LiveView {
   /** What became of releases that ended after the view was left. */
   readonly #late: string[] = [];
   #failure: unknown;
+  /** What the last sample has complained of. */
+  #trouble = '';
   #wake: () => void = () => {};
   #leave: () => void = () => {};
 
@@ -101,12 +103,12 @@ export class LiveView {
       try {
         const { rows, missing } = await this.#sampler.sample();
         this.#rows = rows;
-        if (missing[0] !== undefined) this.#say(`Not all keys are here. ${missing[0]}`);
+        this.#complain(missing[0] === undefined ? '' : `Not all keys are here. ${missing[0]}`);
         failures = 0;
       } catch (error) {
         failures++;
         if (failures === MOST_FAILURES) throw error;
-        this.#say(messageOf(error));
+        this.#complain(messageOf(error));
       }
       this.#draw();
       if (this.#toRelease.length === 0 && !this.#quit) await this.#pause();
@@ -128,11 +130,18 @@ export class LiveView {
     }
   }
 
-  #say(message: string): void {
+  /** Shows what is wrong with a sample, until a sample is well again. */
+  #complain(message: string): void {
+    if (message !== '') this.#trouble = this.#say(message);
+    else if (this.#trouble !== '' && this.#state.message === this.#trouble) this.#trouble = this.#say('');
+  }
+
+  #say(message: string): string {
     // On one line, and nothing that the terminal would obey.
     const text = this.#options.clean(message).replaceAll(/[\p{C}\p{Z}]+/gu, ' ');
     this.#state = { ...this.#state, message: text };
     this.#draw();
+    return text;
   }
 
   #draw(): void {

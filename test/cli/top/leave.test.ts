@@ -33,6 +33,38 @@ async function drawn(release: () => Promise<string>) {
   return { done, press, reported };
 }
 
+test('an error of one sample is shown, and not any more when the next one is well', async () => {
+  const input = new PassThrough();
+  let screen = '';
+  let samples = 0;
+  const goOn = gate();
+  const sampler = {
+    sample: async () => {
+      if (++samples === 2) throw new Error('Redis has gone.');
+      if (samples > 2) await goOn.opened;
+      return { rows: [ROW], missing: [] };
+    },
+  } as unknown as Sampler;
+  const view = new LiveView(sampler, {
+    input,
+    // What is on the screen now: each picture is one write.
+    output: { write: (text: string) => (screen = text) },
+    colours: false,
+    interval: 10,
+    filter: '',
+    now: () => new Date(0),
+    clean: (text) => text,
+    release: async () => '',
+    report: () => {},
+  });
+  const done = view.run();
+  await eventually('it is shown', async () => screen.includes('Redis has gone.'));
+  goOn.open();
+  await eventually('it is gone', async () => screen.includes('stock:1') && !screen.includes('gone'));
+  input.write('q');
+  await done;
+});
+
 test('a release that was confirmed is done before top leaves, which prints what became of it', async () => {
   const goOn = gate();
   const { done, press, reported } = await drawn(async () => {
