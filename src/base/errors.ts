@@ -1,5 +1,5 @@
-/** The page with a section for each code. It is part of the package. */
-const DOCS = 'docs/errors.md#';
+/** The page with a section for each code, where it is installed: this package has no site. */
+const DOCS = 'node_modules/prisma-extension-fenced-lock/docs/errors.md#';
 
 /** The stable codes of all errors. Compare these, not messages. */
 export type FencedLockErrorCode =
@@ -212,6 +212,10 @@ export class CommitUnknownError extends FencedLockError {
   }
 }
 
+/** What to do about an operation that the function did not wait for. */
+export const AWAIT_ALL =
+  'Await every operation, and every helper that works on `tx` (docs/locks.md#await-every-operation).';
+
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
   constructor(key: string, why: string, cause?: unknown) {
@@ -289,6 +293,15 @@ export class ClosedError extends FencedLockError {
   constructor(what: string, details: ErrorDetails = {}) {
     super('CLOSED', what, details);
   }
+}
+
+/** The refusal of an operation on the `tx` of a function that has ended. @param operation its name, if known. */
+export function lateOperation(key: string, operation?: string, cause?: unknown): ClosedError {
+  return new ClosedError(
+    `The transaction of the lock ${quoted(key)} has ended, and ${operation === undefined ? 'the operation' : `\`${operation}\``} ` +
+      `was not sent. ${AWAIT_ALL}`,
+    { key, cause },
+  );
 }
 
 /** The database objects of this package are missing, or the role may not use them. */

@@ -12,7 +12,7 @@ import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../op
 import { checkWork } from '../options/validate-arguments.js';
 import { resolveTransactionOptions } from '../options/validate-options.js';
 import type { Outcome, Registered } from '../transaction/call.js';
-import { refuseUnsent } from '../transaction/unsent.js';
+import { refuseUnawaited } from '../transaction/unawaited.js';
 import { CallHooks } from './hooks.js';
 import { HeldLock, type HookName, type Lock, type Work } from './lock.js';
 import { type LockCall, traced } from './lock-request.js';
@@ -266,7 +266,7 @@ class Handle<Tx> implements LockHandle<Tx> {
       hooks.begin(held);
       try {
         const value = await holding(this.keys, undefined, { client, tx, lock: held }, () => fn(tx, held));
-        refuseUnsent(this.#database, tx, this.key);
+        refuseUnawaited(this.#database, tx, this.key);
         return value;
       } finally {
         held.end();

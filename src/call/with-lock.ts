@@ -7,7 +7,7 @@ import { LeaseSet, withOthers } from '../lease/lease-set.js';
 import type { Turn } from '../lease/queue/turn.js';
 import type { Admission } from '../transaction/admission.js';
 import type { Outcome } from '../transaction/call.js';
-import { refuseUnsent } from '../transaction/unsent.js';
+import { refuseUnawaited } from '../transaction/unawaited.js';
 import { CallHooks } from './hooks.js';
 import { JoinableTransaction } from './joinable.js';
 import { HeldLock, type Work } from './lock.js';
@@ -68,7 +68,7 @@ async function hold<Tx, R>(
     try {
       const value = await holding(keys, own, { client, tx, lock }, () => work(tx, lock));
       own.check();
-      refuseUnsent(database, tx, keys[0] as string);
+      refuseUnawaited(database, tx, keys[0] as string);
       return value;
     } catch (error) {
       own.end(error);

@@ -17,7 +17,7 @@ import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { fencedTx } from './tx.js';
-import { type OperationNames, UNSENT, Unsent } from './unsent.js';
+import { IN_FLIGHT, type OperationNames, UNSENT, Unsent } from './unsent.js';
 
 /** Implements the port to the database for `client`. `concerned`: the models whose writes can reach fenced rows. */
 export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
@@ -31,6 +31,7 @@ export function prismaDatabase(client: PrismaInternals, rescue: Query, concerned
     isDisconnect,
     isUnavailable,
     unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
+    inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
     open: (options) => begin(client, options, concerned, operations),
   };
 }
@@ -60,7 +61,7 @@ function begin(
         if (!ticket.used) return notFenced(client, fencedBefore);
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook, tx);
-        const own = fencedTx(tx, options.key, new Unsent(operations));
+        const own = fencedTx(tx, options.key, new Unsent(operations, options.key));
         return body(own.tx, own.close);
       };
       let ended: Promise<void> | undefined;

@@ -1,5 +1,5 @@
-import { ClosedError, InsideTransactionError } from '../base/errors.js';
-import { UNSENT, type Unsent } from './unsent.js';
+import { InsideTransactionError, lateOperation } from '../base/errors.js';
+import { IN_FLIGHT, UNSENT, type Unsent } from './unsent.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -30,9 +30,10 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
     {},
     {
       get(_, property, receiver) {
-        if (!open && typeof property === 'string') return refusing(key);
+        if (!open && typeof property === 'string') return refusing(key, property);
         if (EXITS.has(property)) return exit(String(property));
         if (property === UNSENT) return unsent.first;
+        if (property === IN_FLIGHT) return unsent.inFlight;
         return unsent.watched(property, Reflect.get(tx, property, receiver));
       },
       has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
@@ -52,20 +53,17 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
     tx: proxy,
     close() {
       open = false;
+      unsent.close();
     },
   };
 }
 
 /** A model, or an operation, that can be called and always rejects. */
-function refusing(key: string): unknown {
-  const refuse = () =>
-    Promise.reject(
-      new ClosedError(
-        'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
-        { key },
-      ),
-    );
-  return new Proxy(refuse, { get: (_, property) => (property === 'then' ? undefined : refuse) });
+function refusing(key: string, name: string): unknown {
+  const refuse = (operation: string) => () => Promise.reject(lateOperation(key, operation));
+  return new Proxy(refuse(name), {
+    get: (_, property) => (property === 'then' ? undefined : refuse(`${name}.${String(property)}`)),
+  });
 }
 
 /** `$extends` is undefined: extensions test it to find out whether they are inside a transaction. */

@@ -1,5 +1,3 @@
-import { turnOfLoop } from '../base/clock.js';
-
 /**
  * All operations of a transaction pass this gate. It counts operations in flight, remembers the first failure, and can
  * be shut. A shut gate refuses new operations. Operations in flight are waited for: Prisma would otherwise send
@@ -7,7 +5,7 @@ import { turnOfLoop } from '../base/clock.js';
  */
 export class Gate {
   #inFlight = 0;
-  #passed = 0;
+  #beats = 0;
   #shut: (() => unknown) | undefined;
   #failure: unknown;
   #failed = false;
@@ -22,6 +20,11 @@ export class Gate {
     return this.#inFlight > 0;
   }
 
+  /** Whether operations of the caller's function are in flight. */
+  get isAtWork(): boolean {
+    return this.#inFlight > this.#beats;
+  }
+
   get isShut(): boolean {
     return this.#shut !== undefined;
   }
@@ -30,7 +33,6 @@ export class Gate {
   enter(): void {
     this.throwIfShut();
     this.#inFlight++;
-    this.#passed++;
   }
 
   throwIfShut(): void {
@@ -40,6 +42,17 @@ export class Gate {
   leave(): void {
     this.#inFlight--;
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** The same for a statement that this package sends beside the caller's function. */
+  enterBeat(): void {
+    this.enter();
+    this.#beats++;
+  }
+
+  leaveBeat(): void {
+    this.#beats--;
+    this.leave();
   }
 
   fail(error: unknown): void {
@@ -58,17 +71,5 @@ export class Gate {
     return new Promise((resolve) => {
       this.#idle.push(resolve);
     });
-  }
-
-  /**
-   * Resolves when no operation is in flight and none follows in the same turn of the event loop: an operation of
-   * several statements sends the next one when it has the reply to the one before.
-   */
-  async quiet(): Promise<void> {
-    for (let seen = -1; seen !== this.#passed; ) {
-      seen = this.#passed;
-      await this.idle();
-      await turnOfLoop();
-    }
   }
 }

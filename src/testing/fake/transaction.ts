@@ -6,6 +6,7 @@ import type { CallHooks } from '../../call/hooks.js';
 import { JoinableTransaction } from '../../call/joinable.js';
 import { HeldLock, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
+import { inFlightAtReturn } from '../../transaction/unawaited.js';
 import type { CallRecord } from './calls.js';
 import type { Plan } from './script.js';
 import { Statements } from './statements.js';
@@ -67,6 +68,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
       holding(turn.keys, own, { client: owner, tx, lock }, () => work(tx, lock)).finally(() => lock.end()),
     );
     own?.check();
+    if (statements.inFlight !== undefined) throw inFlightAtReturn(key, `\`${statements.inFlight}\``);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
