@@ -178,6 +178,13 @@ export class StaleTokenError extends FencedLockError {
   }
 }
 
+/** How often a server was asked in vain, and for how long. */
+export interface Tried {
+  /** Milliseconds. */
+  readonly within: number;
+  readonly tries?: number;
+}
+
 /** A server did not answer within the wait time, so it is unknown whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
   constructor(
@@ -185,12 +192,13 @@ export class LockUnavailableError extends FencedLockError {
     cause: unknown,
     server: 'Redis' | 'Postgres' = 'Redis',
     done = 'Nothing was done',
+    tried?: Tried,
   ) {
     const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
     super(
       'LOCK_UNAVAILABLE',
-      `${server} gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time` +
-        `${reason(cause)}. ${done}: check the server, and the connection of the ${whose}.`,
+      `${server} gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} ` +
+        `${inTime(tried)}${reason(cause)}. ${done}: check the server, and the connection of the ${whose}.`,
       { key, cause },
     );
   }
@@ -369,6 +377,12 @@ export function quoted(key: string): string {
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
 }
 
+/** How long a server was asked in vain, for a message. */
+function inTime({ within, tries }: Tried = { within: 0 }): string {
+  if (within <= 0) return 'in time';
+  return `within ${within} ms${tries === undefined ? '' : ` (${tries} ${tries === 1 ? 'try' : 'tries'})`}`;
+}
+
 /** What is known of who has a key, as a message shows it. */
 function held({ process, here, heldFor, expiresIn }: SeenHolder): string {
   const time = `${Math.round(heldFor)} ms`;
@@ -390,7 +404,7 @@ export function shown(error: unknown): string {
 }
 
 /** The cause's message for this error's message, at most a few lines, because logs often keep the message only. */
-function reason(cause: unknown): string {
+export function reason(cause: unknown): string {
   // Anything may be thrown, also an error whose message is no text.
   if (!(cause instanceof Error) || typeof cause.message !== 'string') return '';
   const text = cause.message.replace(/\.$/, '');

@@ -15,6 +15,7 @@ interface Message {
 /** The events of `onEvent`, each on a channel of its own, in words. */
 const EVENTS: Readonly<Record<string, { readonly bad: boolean; text(message: Message): string }>> = {
   'look-failed': { bad: true, text: ({ error }) => `A look in Redis had no usable answer: ${brief(error)}.` },
+  'postgres-unavailable': { bad: true, text: ({ error }) => `Postgres cannot be reached: ${brief(error)}.` },
   'release-failed': { bad: true, text: ({ error }) => `A release did not reach Redis: ${brief(error)}.` },
   'lease-lost': { bad: true, text: ({ error }) => `${brief(error)}.` },
   'subscriber-down': { bad: true, text: ({ error }) => `Wake-ups of Redis are not heard: ${brief(error)}.` },

@@ -91,8 +91,11 @@ async function admittedTransaction<Tx, R>(
       const begins = database.isDisconnect(error) || error instanceof NotRun;
       if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
       if (begins || database.isUnavailable(error)) {
-        if (limits.wait.deadline.passed) throw new LockUnavailableError(leases.key, error, 'Postgres');
-        await call.outage.wait(database, call.abort, limits.wait.deadline);
+        const { deadline, waitTime } = limits.wait;
+        if (deadline.passed)
+          throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, { within: waitTime });
+        call.emit({ type: 'postgres-unavailable', key: leases.key, error });
+        await call.outage.wait(database, call.abort, deadline);
         continue;
       }
       const code = database.sqlState(error);

@@ -61,6 +61,7 @@ export class AcquireLoop {
   #offered = false;
   /** The error of the last look, if it failed. */
   #lookError: unknown;
+  #failedLooks = 0;
   /** When the last look was sent. */
   #lookedAt = 0;
   /** When the look in flight was sent; `Infinity` if none is. */
@@ -83,6 +84,11 @@ export class AcquireLoop {
     return (
       this.#lookError ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined)
     );
+  }
+
+  /** How many looks in a row have failed, with the one in flight. */
+  get failedLooks(): number {
+    return this.#failedLooks + (Number.isFinite(this.#inFlightSince) ? 1 : 0);
   }
 
   /** Who had the key, by the last answer or message. */
@@ -121,6 +127,7 @@ export class AcquireLoop {
   async acquire(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
     this.#offered = false;
+    this.#failedLooks = 0;
     let isKnownToStore = false;
     let isElsewhere = false;
     let leaseTime = 0;
@@ -148,6 +155,7 @@ export class AcquireLoop {
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
         this.#lookError = undefined;
+        this.#failedLooks = 0;
         this.#present.answered(answer);
         if (answer.taken) {
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
@@ -174,6 +182,7 @@ export class AcquireLoop {
       } catch (error) {
         this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
         this.#lookError = error;
+        this.#failedLooks++;
         nextLook = pause;
         pause = Math.min(pause * 2, LONGEST_PAUSE);
         if (isDenial(error)) {
