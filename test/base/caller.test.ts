@@ -9,14 +9,15 @@ describeWithShop('the stack of an error', () => {
   }
 
   const CALLS: Record<string, (prisma: ShopClient, key: string) => Promise<unknown>> = {
-    $withLock: (prisma, key) => prisma.$withLock(key, () => {}, { waitTime: 50 }),
-    'a later key of $withLock': (prisma, key) => prisma.$withLock(['a', key], () => {}, { waitTime: 50 }),
-    $lock: (prisma, key) => prisma.$lock(key, { waitTime: 50 }),
+    $withLock: (prisma, key) => prisma.$withLock(key, () => {}, { waitTime: 400 }),
+    'a later key of $withLock': (prisma, key) => prisma.$withLock(['a', key], () => {}, { waitTime: 400 }),
+    $lock: (prisma, key) => prisma.$lock(key, { waitTime: 400 }),
   };
 
   test.each(Object.entries(CALLS))('that was made by a timer names the caller: %s', async (_, call) => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client();
+    await prisma.$withLock(`${key} of nobody`, () => {});
     await using held = await shop.client().prisma.$lock(key);
     const failed = await theCallersFunction(async () => await call(prisma, key)).catch((error: Error) => error);
     expect(failed).toMatchObject({
