@@ -42,7 +42,7 @@ describeWithShop('history', () => {
 
   test('of a key that was had once says that this is all', async () => {
     await operator.client().$withLock('stock:once', () => {});
-    expect((await run('stock:once')).out).toMatch(/\nAll 1 committed turns\. Postgres keeps up to 16 /);
+    expect((await run('stock:once')).out).toMatch(/\nThe one committed turn\. Postgres keeps up to 16 /);
   });
 
   test('of a key that nobody ever had says so', async () => {

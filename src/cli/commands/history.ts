@@ -45,6 +45,10 @@ function say(context: Context, last: readonly CommittedTurn[], turns: string): v
   context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
   const isPart = BigInt(turns) > BigInt(last.length);
-  const which = isPart ? `The last ${last.length} of ${turns} committed turns.` : `All ${turns} committed turns.`;
+  const which = isPart
+    ? `The last ${last.length} of ${turns} committed turns.`
+    : turns === '1'
+      ? 'The one committed turn.'
+      : `All ${turns} committed turns.`;
   context.say(`${which} Postgres keeps up to 16 of a key, and the token and the time of the last one only.`);
 }
