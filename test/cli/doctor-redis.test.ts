@@ -117,6 +117,15 @@ describeWithShop('doctor, of Redis', () => {
     expect(ran.out).not.toContain('secret-of-doctor');
   });
 
+  test('ls says what a user who has no right for it needs', async () => {
+    const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
+    const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~*', '&*', '-scan'];
+    const listed = await configured(user, ['ACL', 'DELUSER', 'doctor'], () =>
+      patient.project.run('ls', '--database-url', patient.url, '--redis-url', url),
+    );
+    expect(listed).toMatchObject({ code: 1, err: expect.stringMatching(/NOPERM.*docs\/rights\.md\.$/m) });
+  });
+
   test('the key prefix of the application is what its user has rights for', async () => {
     const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
     const names = ['~shop:*', 'resetchannels', '&shop:*'];
