@@ -221,8 +221,7 @@ export class CommitUnknownError extends FencedLockError {
 }
 
 /** What to do about an operation that the function did not wait for. */
-export const AWAIT_ALL =
-  'Await every operation, and every helper that works on `tx` (docs/locks.md#await-every-operation).';
+const AWAIT_ALL = 'Await every operation, and every helper that works on `tx` (docs/locks.md#await-every-operation).';
 
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
@@ -232,6 +231,14 @@ export class TransactionAbortedError extends FencedLockError {
       cause,
     });
   }
+}
+
+/** The refusal to commit while an operation of the function is in flight. @param what its name, or what it is. */
+export function inFlightAtReturn(key: string, what: string): TransactionAbortedError {
+  return new TransactionAbortedError(
+    key,
+    `${what} was still in flight when its function returned, because nothing waited for it. ${AWAIT_ALL}`,
+  );
 }
 
 /**

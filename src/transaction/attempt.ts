@@ -4,6 +4,7 @@ import {
   type ClosedError,
   CommitUnknownError,
   InsideTransactionError,
+  inFlightAtReturn,
   LockTimeoutError,
   lateOperation,
   type StaleReason,
@@ -22,7 +23,6 @@ import { FencedOperations, refuseControl } from './fenced-operations.js';
 import { Gate } from './gate.js';
 import { resolveOutcome } from './outcome.js';
 import { fromOvertaking } from './overtaken.js';
-import { inFlightAtReturn } from './unawaited.js';
 
 /**
  * How long an admission waits for the lock on the key's row before the blocking transactions are looked for;

@@ -1,4 +1,4 @@
-import { AWAIT_ALL, TransactionAbortedError } from '../base/errors.js';
+import { inFlightAtReturn, TransactionAbortedError } from '../base/errors.js';
 import type { Database } from '../database/database.js';
 
 /**
@@ -17,11 +17,4 @@ export function refuseUnawaited<Tx>(database: Database<Tx>, tx: Tx, key: string)
   }
   const inFlight = database.inFlight?.(tx);
   if (inFlight !== undefined) throw inFlightAtReturn(key, `\`${inFlight}\``);
-}
-
-export function inFlightAtReturn(key: string, what: string): TransactionAbortedError {
-  return new TransactionAbortedError(
-    key,
-    `${what} was still in flight when its function returned, because nothing waited for it. ${AWAIT_ALL}`,
-  );
 }

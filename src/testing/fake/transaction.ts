@@ -1,12 +1,11 @@
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
-import { FencedLockError, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
+import { FencedLockError, inFlightAtReturn, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
 import { holding } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import type { CallHooks } from '../../call/hooks.js';
 import { JoinableTransaction } from '../../call/joinable.js';
 import { HeldLock, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
-import { inFlightAtReturn } from '../../transaction/unawaited.js';
 import type { CallRecord } from './calls.js';
 import type { Plan } from './script.js';
 import { Statements } from './statements.js';
