@@ -1,5 +1,6 @@
 import { Prisma } from '@prisma/client/extension';
 import { assemble } from './assemble.js';
+import { withCaller } from './base/caller.js';
 import { InvalidOptionError } from './base/errors.js';
 import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
@@ -170,8 +171,12 @@ function extensionOf(resolved: ResolvedOptions) {
           key: string | readonly string[],
           options: LockOptions = NONE,
         ): Promise<LockHandle<LockTx<T>>> {
-          const handle = await lock(parts, check(this, '$lock', keysOf(key), options));
-          return handle as unknown as LockHandle<LockTx<T>>;
+          try {
+            const handle = await lock(parts, check(this, '$lock', keysOf(key), options));
+            return handle as unknown as LockHandle<LockTx<T>>;
+          } catch (error) {
+            throw withCaller(error);
+          }
         },
 
         /**
@@ -185,8 +190,12 @@ function extensionOf(resolved: ResolvedOptions) {
           const call = check(this, '$resumeLock', checked.keys, options);
           if ('leaseTime' in options)
             throw new InvalidOptionError('leaseTime', 'cannot be changed by $resumeLock. Leave it out.');
-          const handle = await resume(parts, call, checked);
-          return handle as unknown as LockHandle<LockTx<T>>;
+          try {
+            const handle = await resume(parts, call, checked);
+            return handle as unknown as LockHandle<LockTx<T>>;
+          } catch (error) {
+            throw withCaller(error);
+          }
         },
 
         /** For operators. */

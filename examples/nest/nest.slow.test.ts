@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { freePort } from '../../test/support/servers/index.js';
 import { describeWithShop, Shop } from '../../test/support/shop.js';
 import { startWorker } from '../../test/support/worker.js';

@@ -56,6 +56,33 @@ export const ATTEMPT: readonly Mutant[] = [
     tests: ['test/transaction/traps'],
     why: 'An operation that begins late would land behind the COMMIT.',
   },
+  {
+    name: 'a statement in flight at the return is committed',
+    file,
+    change: [['if (this.gate.isAtWork) throw', 'if (this.gate.isAtWork && tx === undefined) throw']],
+    tests: ['test/transaction/traps'],
+    only: 'an extension did not wait for',
+    why: 'Half of what nobody awaited would be committed.',
+  },
+  {
+    name: 'an operation in flight at the return is committed',
+    file: 'src/call/lock.ts',
+    change: [['if (inFlight !== undefined) throw', 'if (inFlight === null) throw']],
+    tests: ['test/call/forgotten-await'],
+    only: 'a helper that is not awaited',
+    why: 'Half of what nobody awaited would be committed.',
+  },
+  {
+    name: 'the statement of a renewal counts as one of the work',
+    file: 'src/transaction/gate.ts',
+    change: [
+      ['    this.#beats++;\n', ''],
+      ['    this.#beats--;\n', ''],
+    ],
+    tests: ['test/transaction/beat'],
+    only: 'does not count as',
+    why: 'Healthy work would be rolled back.',
+  },
   // Not here: the drain. ROLLBACK stands on the same connection behind what is in flight, and the gate refuses what follows:
   // without it a abort only takes longer.
   {

@@ -111,6 +111,13 @@ export const CALLS: readonly Mutant[] = [
     why: 'gc would make a handle stale that is alive.',
   },
   {
+    name: 'calls: an error of a timer does not name the caller',
+    file: 'src/base/caller.ts',
+    change: [['if (frames.length > 0) Reflect', 'if (frames.length < 0) Reflect']],
+    tests: ['test/base/caller'],
+    why: 'Nobody would see which of many calls has failed.',
+  },
+  {
     name: 'release before the COMMIT',
     file: 'src/call/with-lock.ts',
     change: [

@@ -269,7 +269,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'tx: open behind its end',
     file: tx,
-    change: [["if (!open && typeof property === 'string') return refusing(key);", '']],
+    change: [["if (!open && typeof property === 'string') return refusing(key, property);", '']],
     tests: ['test/prisma/tx'],
     only: 'closed',
     why: 'An operation would begin when its transaction is over.',

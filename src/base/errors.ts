@@ -1,5 +1,5 @@
-/** The page with a section for each code. It is part of the package. */
-const DOCS = 'docs/errors.md#';
+/** The page with a section for each code, where it is installed: this package has no site. */
+const DOCS = 'node_modules/prisma-extension-fenced-lock/docs/errors.md#';
 
 /** The stable codes of all errors. Compare these, not messages. */
 export type FencedLockErrorCode =
@@ -178,6 +178,13 @@ export class StaleTokenError extends FencedLockError {
   }
 }
 
+/** How often a server was asked in vain, and for how long. */
+export interface Tried {
+  /** Milliseconds. */
+  readonly within: number;
+  readonly tries?: number;
+}
+
 /** A server did not answer within the wait time, so it is unknown whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
   constructor(
@@ -185,12 +192,13 @@ export class LockUnavailableError extends FencedLockError {
     cause: unknown,
     server: 'Redis' | 'Postgres' = 'Redis',
     done = 'Nothing was done',
+    tried?: Tried,
   ) {
     const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
     super(
       'LOCK_UNAVAILABLE',
-      `${server} gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} in time` +
-        `${reason(cause)}. ${done}: check the server, and the connection of the ${whose}.`,
+      `${server} gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} ` +
+        `${inTime(tried)}${reason(cause)}. ${done}: check the server, and the connection of the ${whose}.`,
       { key, cause },
     );
   }
@@ -212,6 +220,9 @@ export class CommitUnknownError extends FencedLockError {
   }
 }
 
+/** What to do about an operation that the function did not wait for. */
+const AWAIT_ALL = 'Await every operation, and every helper that works on `tx` (docs/locks.md#await-every-operation).';
+
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
   constructor(key: string, why: string, cause?: unknown) {
@@ -220,6 +231,14 @@ export class TransactionAbortedError extends FencedLockError {
       cause,
     });
   }
+}
+
+/** The refusal to commit while an operation of the function is in flight. @param what its name, or what it is. */
+export function inFlightAtReturn(key: string, what: string): TransactionAbortedError {
+  return new TransactionAbortedError(
+    key,
+    `${what} was still in flight when its function returned, because nothing waited for it. ${AWAIT_ALL}`,
+  );
 }
 
 /**
@@ -291,6 +310,15 @@ export class ClosedError extends FencedLockError {
   }
 }
 
+/** The refusal of an operation on the `tx` of a function that has ended. @param operation its name, if known. */
+export function lateOperation(key: string, operation?: string, cause?: unknown): ClosedError {
+  return new ClosedError(
+    `The transaction of the lock ${quoted(key)} has ended, and ${operation === undefined ? 'the operation' : `\`${operation}\``} ` +
+      `was not sent. ${AWAIT_ALL}`,
+    { key, cause },
+  );
+}
+
 /** The database objects of this package are missing, or the role may not use them. */
 export class NotInstalledError extends FencedLockError {
   constructor(cause: unknown) {
@@ -356,6 +384,12 @@ export function quoted(key: string): string {
   return text.length > 120 ? `${text.slice(0, 117)}…"` : text;
 }
 
+/** How long a server was asked in vain, for a message. */
+function inTime({ within, tries }: Tried = { within: 0 }): string {
+  if (within <= 0) return 'in time';
+  return `within ${within} ms${tries === undefined ? '' : ` (${tries} ${tries === 1 ? 'try' : 'tries'})`}`;
+}
+
 /** What is known of who has a key, as a message shows it. */
 function held({ process, here, heldFor, expiresIn }: SeenHolder): string {
   const time = `${Math.round(heldFor)} ms`;
@@ -377,7 +411,7 @@ export function shown(error: unknown): string {
 }
 
 /** The cause's message for this error's message, at most a few lines, because logs often keep the message only. */
-function reason(cause: unknown): string {
+export function reason(cause: unknown): string {
   // Anything may be thrown, also an error whose message is no text.
   if (!(cause instanceof Error) || typeof cause.message !== 'string') return '';
   const text = cause.message.replace(/\.$/, '');

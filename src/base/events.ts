@@ -1,5 +1,6 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { quoted, shown } from './errors.js';
+import { now } from './clock.js';
+import { quoted, reason, shown } from './errors.js';
 
 /**
  * What happens in the background and does not change a result. A failed release, for example, only costs the next
@@ -8,6 +9,8 @@ import { quoted, shown } from './errors.js';
 export type FencedLockEvent =
   /** A look at a key in Redis failed. It is repeated within the wait time. */
   | { readonly type: 'look-failed'; readonly key: string; readonly error: unknown }
+  /** Postgres could not be reached for an admission. It is tried again within the wait time. */
+  | { readonly type: 'postgres-unavailable'; readonly key: string; readonly error: unknown }
   /** A release did not reach Redis. It is sent again until the lease has expired. */
   | { readonly type: 'release-failed'; readonly key: string; readonly error: unknown }
   /** A lease ended before its work did. */
@@ -51,6 +54,7 @@ export function emitOf(node: number, emit: Emit): Emit {
 // Held here: a channel that nobody holds is forgotten, with its subscribers.
 const EVENTS: { readonly [Type in FencedLockEvent['type']]: Channel } = {
   'look-failed': channel('fenced-lock:look-failed'),
+  'postgres-unavailable': channel('fenced-lock:postgres-unavailable'),
   'release-failed': channel('fenced-lock:release-failed'),
   'lease-lost': channel('fenced-lock:lease-lost'),
   'subscriber-down': channel('fenced-lock:subscriber-down'),
@@ -84,10 +88,27 @@ export function toEmit(listener: ((event: FencedLockEvent) => void) | undefined)
   };
 }
 
-/** Without a listener, nobody would see the error of a hook, which is the application's own. */
+/** At most one warning in this time says that Postgres is away; milliseconds. */
+const WARN_EVERY = 60_000;
+let warnedAt = Number.NEGATIVE_INFINITY;
+
+/**
+ * Without a listener, nobody would see the error of a hook, which is the application's own, nor why a call waits.
+ */
 function publishAndWarn(event: FencedLockEvent): void {
   publishEvent(event);
-  if (event.type !== 'hook-failed') return;
-  const { hook, key, error } = event;
-  process.emitWarning(`A hook (${hook}) of the lock ${quoted(key)} threw, and \`onEvent\` is not set: ${shown(error)}`);
+  if (event.type === 'hook-failed') {
+    const { hook, key, error } = event;
+    process.emitWarning(
+      `A hook (${hook}) of the lock ${quoted(key)} threw, and \`onEvent\` is not set: ${shown(error)}`,
+    );
+  }
+  if (event.type === 'postgres-unavailable' && now() - warnedAt > WARN_EVERY) {
+    warnedAt = now();
+    process.emitWarning(
+      `Postgres cannot be reached for the lock ${quoted(event.key)}${reason(event.error)}. Its call tries again within ` +
+        'its waitTime. This is said at most once a minute; for each try, set `onEvent`.',
+      { code: 'FENCED_LOCK_POSTGRES' },
+    );
+  }
 }

@@ -24,6 +24,7 @@ interface Wording {
 /** One sentence for each type of event. Each type has its own channel. */
 const EVENTS: Readonly<Record<FencedLockEvent['type'], Wording>> = {
   'look-failed': { bad: true, text: ({ error }) => `A look in Redis had no usable answer: ${brief(error)}.` },
+  'postgres-unavailable': { bad: true, text: ({ error }) => `Postgres cannot be reached: ${brief(error)}.` },
   'release-failed': { bad: true, text: ({ error }) => `A release did not reach Redis: ${brief(error)}.` },
   'lease-lost': { bad: true, text: ({ error }) => `${brief(error)}.` },
   'subscriber-down': { bad: true, text: ({ error }) => `Wake-ups do not arrive from Redis: ${brief(error)}.` },

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { CallTrace } from '../base/call-trace.js';
+import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
 import { Deadline, OVERDUE, sleep, unlessAborted, within } from '../base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
@@ -204,7 +205,11 @@ class Handle<Tx> implements LockHandle<Tx> {
     // Do not chain on the result: each promise would hold the result of the transaction before it. Nor on the hooks, which
     // may begin the next transaction or release the handle.
     this.#last = run.then(nothing, nothing).then(() => before);
-    return await hooks.follow(run);
+    try {
+      return await hooks.follow(run);
+    } catch (error) {
+      throw withCaller(error);
+    }
   }
 
   release(): Promise<void> {

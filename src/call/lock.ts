@@ -1,4 +1,10 @@
-import { ClosedError, type FencedLockError, HookFailedError, TransactionAbortedError } from '../base/errors.js';
+import {
+  ClosedError,
+  type FencedLockError,
+  HookFailedError,
+  inFlightAtReturn,
+  TransactionAbortedError,
+} from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
@@ -241,7 +247,7 @@ export async function runFunction<Tx, R>(
   try {
     const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
     own.joined?.check();
-    refuseUnsent(database, tx, lock.key);
+    refuseUnawaited(database, tx, lock.key);
     return value;
   } catch (error) {
     own.joined?.end(error);
@@ -251,13 +257,20 @@ export async function runFunction<Tx, R>(
   }
 }
 
-/** An operation that was not sent when the function has returned is never sent. @throws TransactionAbortedError */
-function refuseUnsent<Tx>(database: Database<Tx>, tx: Tx, key: string): void {
+/**
+ * Called when the function has returned. An operation that was not sent by then is never sent. One that is in flight was
+ * not awaited, nor is what its caller sends next: a commit would keep a part of that work. @throws
+ * TransactionAbortedError
+ */
+function refuseUnawaited<Tx>(database: Database<Tx>, tx: Tx, key: string): void {
   const unsent = database.unsent?.(tx);
-  if (unsent === undefined) return;
-  throw new TransactionAbortedError(
-    key,
-    `\`${unsent}\` was called in its function and never awaited, so it was not sent. Await every operation, and remove ` +
-      'those that are not needed.',
-  );
+  if (unsent !== undefined) {
+    throw new TransactionAbortedError(
+      key,
+      `\`${unsent}\` was called in its function and never awaited, so it was not sent. Await every operation, and remove ` +
+        'those that are not needed.',
+    );
+  }
+  const inFlight = database.inFlight?.(tx);
+  if (inFlight !== undefined) throw inFlightAtReturn(key, `\`${inFlight}\``);
 }

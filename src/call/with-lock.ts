@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
 import { after, Deadline, now, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
@@ -45,12 +46,16 @@ export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Wo
   if (call.trace === undefined && isTraced()) return await withLockTraced(parts, call, work);
   const lockRequest = new LockRequest(parts, call);
   // Calls spend their waiting time here, so keep few objects alive: they exist once for every waiting caller.
-  const first = await enter(parts, call, lockRequest);
-  const leases = withOthers(first, parts.room, call.keys, lockRequest);
-  const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
-  return await hooks.follow(
-    hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases, hooks),
-  );
+  try {
+    const first = await enter(parts, call, lockRequest);
+    const leases = withOthers(first, parts.room, call.keys, lockRequest);
+    const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
+    return await hooks.follow(
+      hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases, hooks),
+    );
+  } catch (error) {
+    throw withCaller(error);
+  }
 }
 
 function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {

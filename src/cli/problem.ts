@@ -1,6 +1,13 @@
 /** An error that the user can fix, shown as one sentence without a stack. Exit code 1. */
 export class Problem extends Error {
   override readonly name: string = 'Problem';
+  /** What to do, as a sentence of its own. */
+  readonly remedy: string | undefined;
+
+  constructor(message: string, { remedy, ...options }: ErrorOptions & { readonly remedy?: string | undefined } = {}) {
+    super(message, options);
+    this.remedy = remedy;
+  }
 }
 
 /** A wrong command line. Exit code 2. */

@@ -168,4 +168,6 @@ export interface Database<Tx> {
    * are awaited.
    */
   unsent?(tx: Tx): string | undefined;
+  /** The name of an operation that was sent on `tx` and has not settled. */
+  inFlight?(tx: Tx): string | undefined;
 }

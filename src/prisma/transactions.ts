@@ -16,7 +16,7 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
-import { fencedTx, type OperationNames, UNSENT, Unsent } from './tx.js';
+import { fencedTx, IN_FLIGHT, type OperationNames, UNSENT, Unsent } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -45,6 +45,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: reado
     isDisconnect,
     isUnavailable,
     unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
+    inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
     open: (options) => begin(client, options, concerned, operations),
   };
 }
@@ -74,7 +75,7 @@ function begin(
         if (!ticket.used) return notFenced(client, fencedBefore);
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook, tx);
-        const own = fencedTx(tx, options.key, new Unsent(operations));
+        const own = fencedTx(tx, options.key, new Unsent(operations, options.key));
         return body(own.tx, own.close);
       };
       let ended: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-import { ClosedError, InsideTransactionError } from '../base/errors.js';
+import { InsideTransactionError, lateOperation } from '../base/errors.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -29,9 +29,10 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
     {},
     {
       get(_, property, receiver) {
-        if (!open && typeof property === 'string') return refusing(key);
+        if (!open && typeof property === 'string') return refusing(key, property);
         if (EXITS.has(property)) return exit(String(property));
         if (property === UNSENT) return unsent.first;
+        if (property === IN_FLIGHT) return unsent.inFlight;
         return unsent.watched(property, Reflect.get(tx, property, receiver));
       },
       has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
@@ -51,20 +52,17 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
     tx: proxy,
     close() {
       open = false;
+      unsent.close();
     },
   };
 }
 
 /** A model, or an operation, that can be called and always rejects. */
-function refusing(key: string): unknown {
-  const refuse = () =>
-    Promise.reject(
-      new ClosedError(
-        'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
-        { key },
-      ),
-    );
-  return new Proxy(refuse, { get: (_, property) => (property === 'then' ? undefined : refuse) });
+function refusing(key: string, name: string): unknown {
+  const refuse = (operation: string) => () => Promise.reject(lateOperation(key, operation));
+  return new Proxy(refuse(name), {
+    get: (_, property) => (property === 'then' ? undefined : refuse(`${name}.${String(property)}`)),
+  });
 }
 
 /** `$extends` is undefined: extensions test it to find out whether they are inside a transaction. */
@@ -80,6 +78,8 @@ function exit(name: string): unknown {
 
 /** The property that returns the first operation that was called and not sent. */
 export const UNSENT = Symbol('prisma-extension-fenced-lock.unsent');
+/** The property that returns the first operation that was sent and has not settled. */
+export const IN_FLIGHT = Symbol('prisma-extension-fenced-lock.in-flight');
 
 const RAW: ReadonlySet<unknown> = new Set([
   '$executeRaw',
@@ -87,6 +87,17 @@ const RAW: ReadonlySet<unknown> = new Set([
   '$queryRaw',
   '$queryRawUnsafe',
   '$queryRawTyped',
+]);
+
+const READS: ReadonlySet<unknown> = new Set([
+  'findUnique',
+  'findUniqueOrThrow',
+  'findFirst',
+  'findFirstOrThrow',
+  'findMany',
+  'count',
+  'aggregate',
+  'groupBy',
 ]);
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
@@ -98,18 +109,26 @@ export interface OperationNames {
 }
 
 /**
- * Detects writes and raw SQL that were called on a transaction's client and never awaited. Prisma sends an operation
- * only when its `then` is called. Reading any property of the operation counts as use: `then`, `catch`, or a relation
- * of a fluent call, which makes another operation of it. Read operations are ignored: not sending them changes nothing.
+ * Detects operations that were called on a transaction's client and not awaited. Prisma sends an operation only when its
+ * `then` is called.
+ *
+ * - Not sent: a write or raw SQL of which no property was read. `then`, `catch` or a relation of a fluent call, which
+ *   makes another operation of it, count as use. Reads are ignored: not sending them changes nothing.
+ * - In flight: an operation of any kind whose `then` was called and whose result has not arrived. Counted here and not
+ *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
  */
 export class Unsent {
   readonly operations: OperationNames;
+  readonly #key: string;
   readonly #waiting = new Set<Watched>();
+  readonly #inFlight = new Set<Settling>();
   /** The models that were used, by their names on the client; usually a few. */
   readonly #delegates: Delegate[] = [];
+  #isClosed = false;
 
-  constructor(operations: OperationNames) {
+  constructor(operations: OperationNames, key: string) {
     this.operations = operations;
+    this.#key = key;
   }
 
   get first(): string | undefined {
@@ -117,10 +136,20 @@ export class Unsent {
     return undefined;
   }
 
+  get inFlight(): string | undefined {
+    for (const { name } of this.#inFlight) return name;
+    return undefined;
+  }
+
+  /** Called when the transaction ends. Operations that were called before are not sent any more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
   /** Returns a property of the client, wrapped if it may write. */
   watched(name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
-    if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method) : value;
+    if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
     if (typeof value !== 'object' || value === null || !this.operations.isModel(name)) return value;
     for (const { model, proxy } of this.#delegates) if (model === name) return proxy;
     const delegate = new Delegate(name, value, this);
@@ -128,22 +157,47 @@ export class Unsent {
     return delegate.proxy;
   }
 
-  method(name: string, method: Method): Method {
+  method(name: string, method: Method, mustBeSent: boolean): Method {
     const unsent = this;
     return function (...args) {
-      return unsent.#watch(name, Reflect.apply(method, this, args));
+      return unsent.#watch(name, Reflect.apply(method, this, args), mustBeSent);
     };
   }
 
+  /** Sends an operation by `then`, and counts it until it settles. */
+  send(name: string, operation: PromiseLike<unknown>): Promise<unknown> {
+    if (this.#isClosed) return Promise.reject(lateOperation(this.#key, name));
+    const settling: Settling = { name };
+    this.#inFlight.add(settling);
+    // Not an async function: the stack of an error goes on to the caller's `await` over derived promises only.
+    return operation.then(
+      (value) => {
+        this.#inFlight.delete(settling);
+        return value;
+      },
+      (error: unknown) => {
+        this.#inFlight.delete(settling);
+        // Prisma has not passed on an operation that arrived behind the end, and knows no reason.
+        const isLate = this.#isClosed && (error as { readonly code?: unknown } | null)?.code === 'P2028';
+        throw isLate ? lateOperation(this.#key, name, error) : error;
+      },
+    ) as Promise<unknown>;
+  }
+
   /** An extension may replace an operation by its own method, which returns an ordinary promise. */
-  #watch(name: string, operation: unknown): unknown {
+  #watch(name: string, operation: unknown, mustBeSent: boolean): unknown {
     if (operation instanceof Promise || typeof (operation as Partial<Lazy> | null)?.requestTransaction !== 'function') {
       return operation;
     }
-    const handler = new Watched(name, this.#waiting);
-    this.#waiting.add(handler);
+    const handler = new Watched(name, this, mustBeSent ? this.#waiting : undefined);
+    if (mustBeSent) this.#waiting.add(handler);
     return new Proxy(operation as object, handler);
   }
+}
+
+/** An operation that was sent and has not settled. */
+interface Settling {
+  readonly name: string;
 }
 
 /** A method that only Prisma's lazy promises have. */
@@ -166,8 +220,10 @@ class Delegate implements ProxyHandler<object> {
 
   get(_: object, name: string | symbol): unknown {
     const value: unknown = Reflect.get(this.#delegate, name);
-    const writes = typeof name === 'string' && this.#unsent.operations.isWrite(name) && typeof value === 'function';
-    return writes ? this.#unsent.method(`${this.model}.${name}`, value as Method) : value;
+    if (typeof name !== 'string' || typeof value !== 'function') return value;
+    const writes = this.#unsent.operations.isWrite(name);
+    if (!writes && !READS.has(name)) return value;
+    return this.#unsent.method(`${this.model}.${name}`, value as Method, writes);
   }
 
   has(_: object, name: string | symbol): boolean {
@@ -192,18 +248,26 @@ class Delegate implements ProxyHandler<object> {
   }
 }
 
-/** One operation, until one of its properties is read. */
+/** One operation that was called. */
 class Watched implements ProxyHandler<object> {
   readonly name: string;
-  readonly #waiting: Set<Watched>;
+  readonly #unsent: Unsent;
+  /** Where it is until one of its properties is read. */
+  readonly #waiting: Set<Watched> | undefined;
 
-  constructor(name: string, waiting: Set<Watched>) {
+  constructor(name: string, unsent: Unsent, waiting: Set<Watched> | undefined) {
     this.name = name;
+    this.#unsent = unsent;
     this.#waiting = waiting;
   }
 
   get(operation: object, property: string | symbol): unknown {
-    if (typeof property === 'string') this.#waiting.delete(this);
-    return Reflect.get(operation, property);
+    if (typeof property !== 'string') return Reflect.get(operation, property);
+    this.#waiting?.delete(this);
+    if (property !== 'then' && property !== 'catch' && property !== 'finally') return Reflect.get(operation, property);
+    return (...given: unknown[]) => {
+      const sent = this.#unsent.send(this.name, operation as PromiseLike<unknown>);
+      return Reflect.apply(sent[property], sent, given);
+    };
   }
 }

@@ -30,6 +30,7 @@ export interface RedisClient extends Commands {
   duplicate(override?: Record<string, unknown>): RedisSubscriberClient;
   on(event: ClientEvent, listener: (error?: Error) => void): unknown;
   off(event: ClientEvent, listener: (error?: Error) => void): unknown;
+  listenerCount?(event: ClientEvent): number;
 }
 
 /**

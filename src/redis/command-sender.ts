@@ -52,7 +52,7 @@ export class CommandSender {
     const since = now();
     if ((await within(connection, time)) !== OVERDUE) return Math.max(0, time - (now() - since));
     this.#nodes.refreshTopology();
-    throw new NotAsked(this.#silence(time));
+    throw new NotAsked(`there is no connection; ${this.reach.says}`);
   }
 
   /**
@@ -113,9 +113,8 @@ export class CommandSender {
     this.#connection.close();
   }
 
-  /** ioredis queues commands while it connects, so its status explains the missing answer. */
   #silence(time: number): string {
-    return `Redis did not answer within ${Math.round(time)} ms; ${this.reach.says}`;
+    return `it did not answer a command within ${Math.round(time)} ms; ${this.reach.says}`;
   }
 }
 

@@ -9,6 +9,8 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: use a Cluster client, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: check its nodes'],
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],
+  [/\bECONNREFUSED\b/, 'nothing listens there: start the server, or correct the address of the client'],
+  [/\bE(NOTFOUND|AI_AGAIN)\b/, 'the host has no address: correct the address of the client'],
   [
     /^ERR unknown command/i,
     'the server must allow EVALSHA and EVAL under these names; for a Sentinel, use new Redis({ name, sentinels })',
@@ -17,10 +19,7 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
     /\b(WRONGPASS|NOAUTH)\b/,
     'check the user and the password of the client; for a Cluster, they are in its redisOptions',
   ],
-  [
-    /^NOPERM\b|ACL failure in script|executing the script can't/,
-    'the user needs more rights: see "Rights" in the README',
-  ],
+  [/^NOPERM\b|ACL failure in script|executing the script can't/, 'the user needs more rights: see docs/rights.md'],
 ];
 
 /** Errors that waiting does not cure: the user, the password or a right is wrong. */

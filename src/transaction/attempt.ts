@@ -1,8 +1,10 @@
 import type { AttemptTrace } from '../base/call-trace.js';
 import { Alarm, after, Deadline, now, OVERDUE, within } from '../base/clock.js';
 import {
-  ClosedError,
+  type ClosedError,
+  inFlightAtReturn,
   LockTimeoutError,
+  lateOperation,
   StaleTokenError,
   TransactionAbortedError,
   toFencedLockError,
@@ -229,8 +231,8 @@ export class Attempt<Tx, R> implements Conductor {
     try {
       this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
       close();
-      // Wait for operations that were not awaited: committing in the middle of one would commit half of it.
-      if (this.gate.busy) await abort.race(this.gate.quiet());
+      // The reply to a statement that was awaited has left the gate before the function could return.
+      if (this.gate.isAtWork) throw inFlightAtReturn(this.#call.leases.key, 'a statement');
     } catch (error) {
       throw toFencedLockError(error) ?? error;
     } finally {
@@ -389,11 +391,11 @@ export class Attempt<Tx, R> implements Conductor {
   beat(): void {
     const connection = this.#entry.connection;
     if (connection === undefined || this.#phase !== 'working' || this.gate.busy || this.gate.isShut) return;
-    this.gate.enter();
+    this.gate.enterBeat();
     void connection
       .query(STILL_HERE, [])
       .catch((error: unknown) => this.gate.fail(error))
-      .finally(() => this.gate.leave());
+      .finally(() => this.gate.leaveBeat());
   }
 
   #onLost(connection: Connection, error: unknown): void {
@@ -471,9 +473,6 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   #closed(): ClosedError {
-    return new ClosedError(
-      'The transaction of this lock has ended, and the operation was not sent. Await every operation inside the function.',
-      { key: this.#call.leases.key },
-    );
+    return lateOperation(this.#call.leases.key);
   }
 }

@@ -1,15 +1,15 @@
-import { turnOfLoop } from '../base/clock.js';
 import { InsideTransactionError } from '../base/errors.js';
 
 /**
  * All operations of a transaction pass this gate. It refuses transaction control, counts operations in flight, remembers
- * the first failure, and can be shut. A shut gate refuses new operations. Operations in flight are waited for: Prisma would otherwise send
- * ROLLBACK or COMMIT between the statements of an operation, and the rest would run outside the transaction.
+ * the first failure, and can be shut. A shut gate refuses new operations. Operations in flight are waited for: Prisma
+ * would otherwise send ROLLBACK or COMMIT between the statements of an operation, and the rest would run outside the
+ * transaction.
  */
 export class Gate {
   readonly #leases: { readonly key: string; readonly loss: unknown };
   #inFlight = 0;
-  #passed = 0;
+  #beats = 0;
   #shut: (() => unknown) | undefined;
   #failure: unknown;
   #failed = false;
@@ -26,6 +26,11 @@ export class Gate {
 
   get busy(): boolean {
     return this.#inFlight > 0;
+  }
+
+  /** Whether operations of the caller's function are in flight. */
+  get isAtWork(): boolean {
+    return this.#inFlight > this.#beats;
   }
 
   get isShut(): boolean {
@@ -46,7 +51,6 @@ export class Gate {
     }
     this.throwIfShut();
     this.#inFlight++;
-    this.#passed++;
   }
 
   throwIfShut(): void {
@@ -56,6 +60,17 @@ export class Gate {
   leave(): void {
     this.#inFlight--;
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** The same for a statement that this package sends beside the caller's function. */
+  enterBeat(): void {
+    this.enter();
+    this.#beats++;
+  }
+
+  leaveBeat(): void {
+    this.#beats--;
+    this.leave();
   }
 
   fail(error: unknown): void {
@@ -74,18 +89,6 @@ export class Gate {
     return new Promise((resolve) => {
       this.#idle.push(resolve);
     });
-  }
-
-  /**
-   * Resolves when no operation is in flight and none follows in the same turn of the event loop: an operation of
-   * several statements sends the next one when it has the reply to the one before.
-   */
-  async quiet(): Promise<void> {
-    for (let seen = -1; seen !== this.#passed; ) {
-      seen = this.#passed;
-      await this.idle();
-      await turnOfLoop();
-    }
   }
 }
 

@@ -116,7 +116,9 @@ async function admittedTransaction<Tx, R>(
       const begins = database.isDisconnect(error) || error instanceof NotRun;
       if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
       if (begins || database.isUnavailable(error)) {
-        if (deadline.passed) throw new LockUnavailableError(leases.key, error, 'Postgres');
+        if (deadline.passed)
+          throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, { within: call.options.waitTime });
+        call.parts.emit({ type: 'postgres-unavailable', key: leases.key, error });
         await call.parts.outage.wait(database, call.abort, deadline);
         continue;
       }

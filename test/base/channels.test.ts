@@ -88,6 +88,7 @@ test('an error of what is traced passes through the contexts of subscribers', ()
 
 test.each<FencedLockEvent>([
   { type: 'look-failed', key: 'k', error: 1 },
+  { type: 'postgres-unavailable', key: 'k', error: 1 },
   { type: 'release-failed', key: 'k', error: 1 },
   { type: 'lease-lost', key: 'k', error: 1 },
   { type: 'subscriber-down', error: 1 },

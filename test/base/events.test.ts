@@ -19,6 +19,16 @@ test('the error of a hook is warned of where nobody listens', () => {
   expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/afterCommit.*"stock:1".*no mail/));
 });
 
+test('a Postgres that is away is warned of where nobody listens, once for many tries', () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const error = new Error("Can't reach database server");
+  const [emit, other] = [toEmit(undefined), toEmit(undefined)];
+  for (const each of [emit, other, emit]) each({ type: 'postgres-unavailable', key: 'stock:1', error });
+  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/"stock:1": Can't reach.*waitTime/), {
+    code: 'FENCED_LOCK_POSTGRES',
+  });
+});
+
 test('a listener that throws is warned of, and whoever emits does not notice', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   toEmit(() => {

@@ -98,3 +98,141 @@ describeWithShop('a write that is not awaited', () => {
     expect((await shop.row(id))?.quantity).toBe(0);
   });
 });
+
+describeWithShop('a helper that is not awaited', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+  /** Nested writes of a fenced model without a guard are refused. */
+  const { prisma: unfenced } = shop.client({ models: [] });
+  const set = (id: number, quantity: number) => ({ where: { id }, data: { quantity } });
+  const add = (id: number) => ({ where: { id }, data: { quantity: { increment: 1 } } });
+
+  /** Its errors are its own. */
+  const forget = (helper: Promise<unknown>) => void helper.catch(() => {});
+  const transfer = async (tx: Tx, id: number) => {
+    await tx.stock.update(set(id, 1));
+    await tx.stock.update(set(id, 2));
+  };
+
+  const FORGOTTEN: Record<string, readonly [string, (tx: Tx, id: number) => unknown]> = {
+    'begins with a write': ['stock.update', (tx, id) => forget(transfer(tx, id))],
+    'begins with a read': [
+      'stock.findUnique',
+      (tx, id) =>
+        forget(tx.stock.findUnique({ where: { id } }).then(async (row) => tx.stock.update(set(id, Number(row?.id))))),
+    ],
+    'begins with raw SQL': ['$queryRaw', (tx, id) => forget(tx.$queryRaw`SELECT 1`.then(() => transfer(tx, id)))],
+    'is called by forEach': ['stock.update', (tx, id) => [id, id].forEach(async (each) => forget(transfer(tx, each)))],
+    'has begun its second step': [
+      'stock.update',
+      async (tx, id) => {
+        const helper = transfer(tx, id);
+        forget(helper);
+        await tx.stock.count();
+      },
+    ],
+    'has lost a race': ['stock.update', (tx, id) => Promise.race([tx.stock.update(set(id, 1)), 'first'])],
+    'was left by a caught Promise.all': [
+      'stock.update',
+      (tx, id) => Promise.all([tx.stock.update(set(id, 1)), Promise.reject(new Error('no'))]).catch(() => {}),
+    ],
+  };
+
+  test.each(Object.entries(FORGOTTEN))(
+    'rolls back, and its statement is named: one that %s',
+    async (_, [name, work]) => {
+      const { id, key } = await shop.product(10);
+      const before = async (tx: Tx) => {
+        await tx.stock.update(add(id));
+        await work(tx, id);
+      };
+      const aborted = {
+        code: 'TRANSACTION_ABORTED',
+        key,
+        message: expect.stringMatching(
+          new RegExp(`\\W${name.replace('$', '\\$')}\\W.*in flight.*await-every-operation`, 's'),
+        ),
+      };
+      await expect(prisma.$withLock(key, before)).rejects.toMatchObject(aborted);
+      await expect(prisma.$withLock(key, () => prisma.$withLock(key, before))).rejects.toMatchObject(aborted);
+      await expect(prisma.$oncePer(key, 60_000, before)).rejects.toMatchObject(aborted);
+      const handle = await prisma.$lock(key);
+      await expect(handle.$transaction(before)).rejects.toMatchObject(aborted);
+      await handle.release();
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
+
+  test("does not replace the function's own error", async () => {
+    const { id, key } = await shop.product(10);
+    const work = (tx: Tx) => {
+      forget(transfer(tx, id));
+      throw new Error('sold out');
+    };
+    await expect(prisma.$withLock(key, work)).rejects.toThrow('sold out');
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('hears of its end by our error, not by that of Prisma', async () => {
+    const { id, key } = await shop.product(10);
+    let late: Promise<unknown> = Promise.resolve();
+    const work = async (tx: Tx) => {
+      const made = tx.stock.findMany();
+      late = expect(transfer(tx, id)).rejects.toMatchObject({
+        code: 'CLOSED',
+        key,
+        message: expect.stringMatching(/Await every operation, and every helper/),
+      });
+      return { made };
+    };
+    await expect(prisma.$withLock(key, work)).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    await late;
+    const { made } = await prisma.$withLock(key, (tx) => ({ made: tx.stock.findMany() }));
+    await expect(made).rejects.toMatchObject({
+      code: 'CLOSED',
+      key,
+      message: expect.stringContaining('`stock.findMany`'),
+    });
+  });
+
+  const HEALTHY: Record<string, (tx: Tx, id: number, key: string) => unknown> = {
+    'its operation is returned': (tx, id) => tx.stock.update(add(id)),
+    'all parts of Promise.all have settled': (tx, id) =>
+      Promise.all([tx.stock.update(add(id)), tx.stock.count(), tx.stock.findMany()]),
+    'Promise.allSettled has a part that fails': (tx, id) =>
+      Promise.allSettled([
+        tx.stock.update(add(id)),
+        tx.stock.update(add(-1)),
+        tx.stock.findUniqueOrThrow({ where: { id: -1 } }),
+      ]),
+    'the loser of a race is awaited afterwards': async (tx, id) => {
+      const update = tx.stock.update(add(id)).then(() => 'update');
+      await Promise.race([update, tx.stock.count()]);
+      await update;
+    },
+    'reads are sent in one batch': async (tx, id) => {
+      await Promise.all([1, 2, 3].map((each) => tx.stock.findUnique({ where: { id: each } })));
+      await tx.stock.update(add(id));
+    },
+    'a write is nested, and its relations are read back': (tx, id) =>
+      tx.order.create({
+        data: { buyer: 'one', quantity: 1, stock: { connect: { id } } },
+        include: { stock: { include: { orders: true } } },
+      }),
+    'an inner call joins': async (tx, id, key) => {
+      await unfenced.$withLock(key, (inner) => inner.stock.update(add(id)));
+      await tx.stock.count();
+    },
+    'something else is not awaited': async (tx, id) => {
+      void new Promise(() => {});
+      await tx.stock.update(add(id));
+    },
+    'it works by raw SQL': (tx, id) => tx.$executeRaw`UPDATE "Stock" SET quantity = quantity + 1 WHERE id = ${id}`,
+  };
+
+  test.each(Object.entries(HEALTHY))('is not seen where %s', async (_, work) => {
+    const { id, key } = await shop.product(10);
+    await unfenced.$withLock(key, (tx) => work(tx, id, key));
+    await unfenced.$oncePer(key, 60_000, (tx) => work(tx, id, key));
+  });
+});

@@ -46,12 +46,17 @@ describeWithShop('while Postgres is away', () => {
   });
 
   test('one whose wait time is over hears LOCK_UNAVAILABLE, with the reason and without its URL', async () => {
-    const { prisma } = shop.client();
+    const { prisma, events } = shop.client();
     const { id, key } = await shop.product(10);
     await server.killHard();
     try {
       const error = await sell(prisma, key, id, 300).catch((error: unknown) => error);
-      expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE', key, message: expect.stringMatching(/^Postgres /) });
+      expect(error).toMatchObject({
+        code: 'LOCK_UNAVAILABLE',
+        key,
+        message: expect.stringMatching(/^Postgres .* within 300 ms: /),
+      });
+      expect(events).toContainEqual({ type: 'postgres-unavailable', key, error: expect.any(Error) });
       const { username, password } = new URL(app);
       expect((error as Error).message).not.toContain(`${username}:${password}`);
       await expect(prisma.$tryWithLock(key, () => {})).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });

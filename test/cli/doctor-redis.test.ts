@@ -113,8 +113,17 @@ describeWithShop('doctor, of Redis', () => {
     const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
     const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~*', '&*', right];
     const ran = await configured(user, ['ACL', 'DELUSER', 'doctor'], () => look(url));
-    expect(ofRedis(ran)).toMatchObject([{ check, status, remedy: expect.stringContaining('Rights') }]);
+    expect(ofRedis(ran)).toMatchObject([{ check, status, remedy: expect.stringContaining('docs/rights.md') }]);
     expect(ran.out).not.toContain('secret-of-doctor');
+  });
+
+  test('ls says what a user who has no right for it needs', async () => {
+    const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
+    const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~*', '&*', '-scan'];
+    const listed = await configured(user, ['ACL', 'DELUSER', 'doctor'], () =>
+      patient.project.run('ls', '--database-url', patient.url, '--redis-url', url),
+    );
+    expect(listed).toMatchObject({ code: 1, err: expect.stringMatching(/NOPERM.*docs\/rights\.md\.$/m) });
   });
 
   test('the key prefix of the application is what its user has rights for', async () => {
@@ -140,9 +149,31 @@ describeWithShop('doctor, of Redis', () => {
     expect(ofRedis(await look(proxy.url))).toMatchObject([{ check: 'wake-ups', status: 'warning', remedy }]);
   });
 
+  test.each([
+    ['NOAUTH', '', 'Put the user and the password into the URL'],
+    ['WRONGPASS', ':wrong@', 'Correct the user and the password in the URL'],
+  ])('a login that is refused (%s) is a fault with its own remedy, also of ls', async (said, login, advice) => {
+    const locked = await startRedis();
+    onTestFinished(() => locked.stop());
+    const admin = new Redis(locked.url);
+    await admin.config('SET', 'requirepass', 'secret-of-doctor');
+    admin.disconnect();
+    const url = `redis://${login}127.0.0.1:${new URL(locked.url).port}`;
+    const ran = await look(url);
+    const found = {
+      check: 'connection',
+      message: expect.stringContaining(said),
+      remedy: expect.stringContaining(advice),
+    };
+    expect(ofRedis(ran)).toMatchObject([found]);
+    const listed = await patient.project.run('ls', '--database-url', patient.url, '--redis-url', url);
+    expect(listed).toMatchObject({ code: 1, err: expect.stringMatching(new RegExp(`${said}.*${advice}`)) });
+  });
+
   test('a server that is not there is a fault, and the database is looked at all the same', async () => {
     const ran = await look(`redis://:secret-of-doctor@127.0.0.1:${await freePort()}`);
-    expect(notOk(ran)).toMatchObject([{ server: 'redis', check: 'connection', status: 'fault' }]);
+    const remedy = expect.stringContaining('start the server');
+    expect(notOk(ran)).toMatchObject([{ server: 'redis', check: 'connection', status: 'fault', remedy }]);
     expect(ran.out).not.toMatch(/secret-of-doctor|redis:\/\//);
     expect(ran.code).toBe(1);
   });

@@ -51,7 +51,7 @@ describe('what is shown', () => {
     const brief = await shop().run('init');
     expect(brief.out.split('\n').slice(-3)).toEqual([
       expect.stringMatching(/^Written: .*_fenced_lock\/migration\.sql.* --print shows the SQL\)$/),
-      expect.stringMatching(/^Next: npx prisma migrate deploy/),
+      'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
       '',
     ]);
     expect(brief.out).not.toContain('CREATE');

@@ -35,7 +35,14 @@ describeWithShop('history', () => {
     expect(lines[0]?.split(/ {2,}/)).toEqual(['TURN', 'ATTEMPT', 'TOKEN', 'ADMITTED']);
     expect(lines[1]?.split(/ {2,}/)).toEqual(['18', known[0]?.attempt, String(token), expect.stringMatching(/Z$/)]);
     expect(lines).toHaveLength(18);
-    expect(lines.at(-1)).toContain('the last 16 of 18 turns');
+    expect(lines.at(-1)).toBe(
+      'The last 16 of 18 committed turns. Postgres keeps up to 16 of a key, and the token and the time of the last one only.',
+    );
+  });
+
+  test('of a key that was had once says that this is all', async () => {
+    await operator.client().$withLock('stock:once', () => {});
+    expect((await run('stock:once')).out).toMatch(/\nThe one committed turn\. Postgres keeps up to 16 /);
   });
 
   test('of a key that nobody ever had says so', async () => {

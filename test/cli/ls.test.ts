@@ -21,7 +21,7 @@ describeWithShop('ls', () => {
   test('shows each key with its holder, who waits, its token and the transaction', async () => {
     const operator = new Operator(shop);
     const [holder, waiting] = [operator.client(), operator.client()];
-    await holder.$withLock('stock:2', () => {});
+    const before = await holder.$withLock('stock:2', (_, { token }) => String(token));
     await using handle = await holder.$lock('stock:1');
     const [inside, goOn] = [gate<number>(), gate()];
     const working = holder.$withLock('stock:2', async (tx) => {
@@ -59,7 +59,7 @@ describeWithShop('ls', () => {
     const [head = '', ...lines] = out.trimEnd().split('\n');
     expect({ code, head: head.split(/ {2,}/) }).toEqual({
       code: 0,
-      head: ['KEY', 'PROCESS', 'HOLDER', 'EXPIRES IN', 'WAITING', 'TOKEN', 'ADMITTED', 'TRANSACTION'],
+      head: ['KEY', 'PROCESS', 'HOLDER', 'EXPIRES IN', 'WAITING', 'LAST TOKEN', 'LAST ADMITTED', 'TRANSACTION NOW'],
     });
     const cells = lines.map((line) => line.split(/ {2,}/));
     expect(cells).toEqual([
@@ -79,7 +79,8 @@ describeWithShop('ls', () => {
         expect.any(String),
         expect.stringMatching(/^\d+\.\d s$/),
         '1',
-        expect.any(String),
+        // That of the turn before.
+        before,
         expect.stringMatching(PLAIN_TIME),
         expect.stringContaining(`${pid} since 2`),
       ],

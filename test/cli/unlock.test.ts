@@ -107,7 +107,7 @@ describeWithShop('unlock', () => {
     const { token } = await client.$locks.inspect(key);
     const { out, err, code } = await operator.run('unlock', key);
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toContain(`transaction  ${pid} since 2`);
+    expect(out).toContain(`transaction now  ${pid} since 2`);
     expect(out).toMatch(
       new RegExp(
         `Unlocked ${key}:\n  Backend ${pid} was ended\\.\n  The token was ${token} and is \\d+\\.\n  The lease was taken`,
@@ -207,8 +207,8 @@ describeWithShop('unlock', () => {
     const { out, code } = await operator.run('unlock', key, '--dry-run');
     const { json } = await operator.run('unlock', key, '--dry-run', '--json');
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/\nNothing was changed\.\n$/) });
-    expect(out).toContain(`holder       ${before.holder}\n`);
-    expect(out).toContain(`transaction  ${pid} since 2`);
+    expect(out).toContain(`holder           ${before.holder}\n`);
+    expect(out).toContain(`transaction now  ${pid} since 2`);
     expect(json).toEqual({
       command: 'unlock',
       ok: true,

@@ -26,7 +26,7 @@ class Client {
 describe('the client of a transaction', () => {
   function make() {
     const client = Object.assign(new Client(), { [Client.note]: 'noted' });
-    const { tx, close } = fencedTx(client, 'stock:1', new Unsent(NOTHING));
+    const { tx, close } = fencedTx(client, 'stock:1', new Unsent(NOTHING, 'stock:1'));
     return { client, tx: tx as typeof client, close };
   }
 
@@ -47,7 +47,7 @@ describe('the client of a transaction', () => {
 
   test.each(NOT_ON_TX.map((name) => [name]))('has no %s, own or inherited', (name) => {
     for (const holder of [{ [name]: () => 'left' }, Object.create({ [name]: () => 'left' }) as object]) {
-      const { tx } = fencedTx(holder, 'stock:1', new Unsent(NOTHING));
+      const { tx } = fencedTx(holder, 'stock:1', new Unsent(NOTHING, 'stock:1'));
       const got = tx as Record<string, unknown>;
       expect(name in got).toBe(false);
       expect(Reflect.ownKeys(got)).not.toContain(name);

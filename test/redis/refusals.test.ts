@@ -44,8 +44,8 @@ describeWithRedis('a server that refuses', (redis) => {
       'NOREPLICAS',
       'check the replicas',
     ],
-    ['a user without EVALSHA', acl('+@all', '-evalsha', '-eval'), ['PING'], 'NOPERM', '"Rights" in the README', less],
-    ['a user without a command in a script', acl('+@all', '-get'), ['PING'], '', '"Rights" in the README', less],
+    ['a user without EVALSHA', acl('+@all', '-evalsha', '-eval'), ['PING'], 'NOPERM', 'docs/rights.md', less],
+    ['a user without a command in a script', acl('+@all', '-get'), ['PING'], '', 'docs/rights.md', less],
   ])('%s: the error says what was said, and what to do', async (_, set, back, said, advice, as) => {
     const [command = '', ...args] = set;
     await admin.call(command, ...args);
@@ -95,7 +95,31 @@ describe('a port where nobody listens', () => {
   test('is told when the wait time is over', async () => {
     const error = await refusal(`redis://127.0.0.1:${await freePort()}`);
     expect(error.message).toContain('ECONNREFUSED');
+    expect(error.message).toMatch(/ within \d+ ms \(\d+ tr(y|ies)\): there is no connection/);
+    expect(error.message).toContain('nothing listens there: start the server');
   });
+
+  test.each(['nobody', 'the application'])(
+    'is told in one warning before, unless somebody listens: %s',
+    async (who) => {
+      const warnings: Array<Error & { code?: string }> = [];
+      const heard = (warning: Error) => void warnings.push(warning);
+      process.on('warning', heard);
+      onTestFinished(() => void process.off('warning', heard));
+      const redis = new Redis(await freePort(), '127.0.0.1', { retryStrategy: () => 20 });
+      onTestFinished(() => redis.disconnect());
+      if (who === 'the application') redis.on('error', () => {});
+      const stores = ['one', 'two'].map(
+        (keyPrefix) => new RedisStore(redis, { keyPrefix, commandTimeout: 500 }, () => {}),
+      );
+      for (let failed = 0; failed < 4; failed++) await new Promise((resolve) => redis.once('close', resolve));
+      const ours = warnings.filter(({ code }) => code === 'FENCED_LOCK_REDIS').map(({ message }) => message);
+      expect(ours).toEqual(
+        who === 'nobody' ? [expect.stringMatching(/cannot connect: .*ECONNREFUSED.* LOCK_UNAVAILABLE/)] : [],
+      );
+      await Promise.all(stores.map((store) => store.close()));
+    },
+  );
 
   test('is not written to the console for each try, and the application hears of each', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});

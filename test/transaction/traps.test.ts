@@ -106,21 +106,46 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect(await ordersOf(key)).toBe(0);
   });
 
-  test('a write that was not awaited lands inside the transaction', async () => {
+  test('a write in flight that was not awaited is rolled back with the rest', async () => {
     const { id, key } = await shop.product(10);
     const letGo = await holdRow(shop, id);
     const returning = gate();
     const held = unfenced.$withLock(key, async (tx) => {
-      void nestedWrite(tx, id, key).then(() => {});
+      nestedWrite(tx, id, key).catch(() => {});
       await shop.blocked('UPDATE "public"."Stock"');
       returning.open();
       return 'early';
     });
+    const settled = held.catch((error: unknown) => error);
     await returning.opened;
-    expect(await ordersOf(key)).toBe(0);
     await letGo();
-    expect(await held).toBe('early');
-    expect(await ordersOf(key)).toBe(1);
+    expect(await settled).toMatchObject({ code: 'TRANSACTION_ABORTED', key });
+    expect(await ordersOf(key)).toBe(0);
+  });
+
+  test('a statement that an extension did not wait for is rolled back with the rest', async () => {
+    const { id, key } = await shop.product(10);
+    const letGo = await holdRow(shop, id);
+    const hasty = unfenced.$extends({
+      query: {
+        stock: {
+          update({ args, query }) {
+            query(args).catch(() => {});
+            return Promise.resolve({});
+          },
+        },
+      },
+    }) as unknown as ShopClient;
+    const held = hasty.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await shop.blocked('UPDATE "public"."Stock"');
+      void letGo();
+    });
+    await expect(held).rejects.toMatchObject({
+      code: 'TRANSACTION_ABORTED',
+      message: expect.stringContaining('a statement'),
+    });
+    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
   test('the array form of $transaction on tx is refused, and nothing of it lands', async () => {
@@ -189,12 +214,13 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
       late = returning.opened.then(() => tx.order.create({ data: { stockId: id, buyer: key, quantity: 1 } }));
       setImmediate(returning.open);
     });
+    const aborted = expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
     await expect(async () => {
       await returning.opened;
       await late;
     }).rejects.toBeInstanceOf(ClosedError);
     await letGo();
-    await held;
+    await aborted;
     expect(await ordersOf(key)).toBe(0);
   });
 

@@ -131,7 +131,7 @@ async function asFindings(
 ): Promise<Reported[]> {
   const found = await look().catch((error: unknown): Reported[] => {
     if (!(error instanceof Problem)) throw error;
-    const remedy = 'Check the URL, the server and the network.';
+    const { remedy = 'Check the URL, the server and the network.' } = error;
     return [{ server, check: 'connection', status: 'fault', message: error.message, remedy }];
   });
   return shown(context, found);

@@ -20,6 +20,11 @@ function say(context: Context, last: readonly CommittedTurn[], turns: string): v
   const [headings = '', ...lines] = columns([['TURN', 'ATTEMPT', 'TOKEN', 'ADMITTED'], ...cells]);
   context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
-  const all = BigInt(turns) > BigInt(last.length) ? `the last ${last.length} of ${turns} turns` : 'all turns';
-  context.say(`These are ${all} that committed. Postgres keeps no more of them; see docs/operators.md.`);
+  const isPart = BigInt(turns) > BigInt(last.length);
+  const which = isPart
+    ? `The last ${last.length} of ${turns} committed turns.`
+    : turns === '1'
+      ? 'The one committed turn.'
+      : `All ${turns} committed turns.`;
+  context.say(`${which} Postgres keeps up to 16 of a key, and the token and the time of the last one only.`);
 }

@@ -32,7 +32,7 @@ export async function init(context: Context, options: InitOptions): Promise<void
       sql: roles.length === 0 ? sql : `${sql}\n${restrictTo(roles, applicationFunctions(sql))}`,
     },
     brief: 'the objects of the schema fenced_lock; --print shows the SQL',
-    next: ['Next: npx prisma migrate deploy, then npx fenced-lock add-fence <Model>.'],
+    next: ['Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.'],
     data: { version, ...(roles.length > 0 && { roles }) },
   });
 }

@@ -18,7 +18,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
     const { locks, database } = servers;
     const [before] = await describe([await locks.inspect(key)], database);
     for (const [at, cell] of (before === undefined ? [] : cells(before)).entries()) {
-      context.say(`${(HEADINGS[at] ?? '').toLowerCase().padEnd(12)} ${cell}`);
+      context.say(`${(HEADINGS[at] ?? '').toLowerCase().padEnd(16)} ${cell}`);
     }
     if (options.dryRun) {
       context.say('Nothing was changed.');

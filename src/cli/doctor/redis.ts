@@ -114,10 +114,7 @@ const scripts: Check<RedisSubject> = {
     takeAndGiveBack(silent, key).then(
       () => ok('A lock was taken, extended and released.'),
       (error: unknown) =>
-        fault(
-          `A lock was refused: ${messageOf(error)}.`,
-          'See "Hardening" in docs/topologies.md, and "Rights" in the README.',
-        ),
+        fault(`A lock was refused: ${messageOf(error)}.`, 'See "Hardening" in docs/topologies.md, and docs/rights.md.'),
     ),
 };
 
@@ -133,7 +130,7 @@ const wakeUps: Check<RedisSubject> = {
     } catch (error) {
       return warning(
         `Wake-ups were refused: ${messageOf(error)}.`,
-        `See "Rights" in the README, or let the application use wake: 'poll'.`,
+        `See docs/rights.md, or let the application use wake: 'poll'.`,
       );
     }
   },

@@ -7,9 +7,10 @@ export const HEADINGS = [
   'HOLDER',
   'EXPIRES IN',
   'WAITING',
-  'TOKEN',
-  'ADMITTED',
-  'TRANSACTION',
+  // A transaction at work has a token that nobody else sees before it has committed.
+  'LAST TOKEN',
+  'LAST ADMITTED',
+  'TRANSACTION NOW',
 ] as const;
 
 /** The cells of a key, in the order of the headings. */

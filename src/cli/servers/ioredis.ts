@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { messageOf, Problem } from '../problem.js';
+import { isLoginRefused, remedyFor } from './remedy.js';
 
 /** How long a server may take to answer; milliseconds. */
 export const WITHIN = 5_000;
@@ -55,14 +56,17 @@ export async function connected(redis: Redis): Promise<Connected> {
     await redis.connect();
   } catch (cause) {
     redis.disconnect();
-    const failure = new Problem(`Redis at ${shown} cannot be reached: ${messageOf(reason ?? cause)}.`, { cause });
+    const why = reason ?? cause;
+    const what = isLoginRefused(why) ? 'refuses the login' : 'cannot be reached';
+    const failure = new Problem(`Redis at ${shown} ${what}: ${messageOf(why)}.`, { cause, remedy: remedyFor(why) });
     return { failure, info: new Map() };
   }
   const info = parse(await redis.info().catch(() => ''));
   if (reason === undefined) return { info };
   // The SELECT failed, so the client would use another database.
   redis.disconnect();
-  return { failure: new Problem(`Redis at ${shown}: ${messageOf(reason)}.`, { cause: reason }), info: new Map() };
+  const failure = new Problem(`Redis at ${shown}: ${messageOf(reason)}.`, { cause: reason, remedy: remedyFor(reason) });
+  return { failure, info: new Map() };
 }
 
 /** `host:port`, for messages. */
@@ -72,7 +76,7 @@ export function addressOf({ options: { host = 'localhost', port = 6379 } }: Redi
 
 export function refusedAt(shown: string): (cause: unknown) => never {
   return (cause) => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause });
+    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause, remedy: remedyFor(cause) });
   };
 }
 

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
+import { isLoginRefused, remedyFor } from './remedy.js';
 
 /** What the commands need of a database. */
 export interface PostgresServer {
@@ -52,7 +53,8 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
   client.on('error', () => {});
   await client.connect().catch((error: unknown) => {
     const reason = messageOf(error) || codeOf(error);
-    throw new Problem(`PostgreSQL at ${shown} cannot be reached: ${reason}.`, { cause: error });
+    const what = isLoginRefused(error) ? 'refuses the login' : 'cannot be reached';
+    throw new Problem(`PostgreSQL at ${shown} ${what}: ${reason}.`, { cause: error, remedy: remedyFor(error) });
   });
   const query: ServerQuery = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
     (await client.query<Row>(sql, [...values])).rows;

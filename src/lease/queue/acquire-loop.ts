@@ -55,6 +55,7 @@ export class AcquireLoop implements WaitingProcess {
   holder = '';
   /** The error of the last look, if it failed. */
   #lookError: unknown;
+  #failedLooks = 0;
   /** When the look in flight was sent; `Infinity` if none is. */
   #inFlightSince = Number.POSITIVE_INFINITY;
   /** The latest deadline of the callers, and the time until which the place in the store's queue is kept. */
@@ -75,6 +76,11 @@ export class AcquireLoop implements WaitingProcess {
     return (
       this.#lookError ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined)
     );
+  }
+
+  /** How many looks in a row have failed, with the one in flight. */
+  get failedLooks(): number {
+    return this.#failedLooks + (Number.isFinite(this.#inFlightSince) ? 1 : 0);
   }
 
   /** Who had the key, by the last answer or message. */
@@ -112,6 +118,7 @@ export class AcquireLoop implements WaitingProcess {
   async acquire(): Promise<Lease | undefined> {
     this.holder = randomUUID();
     this.#wakeUps?.beginLook();
+    this.#failedLooks = 0;
     let isKnownToStore = false;
     let isElsewhere = false;
     let leaseTime = 0;
@@ -141,6 +148,7 @@ export class AcquireLoop implements WaitingProcess {
       try {
         const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
         this.#lookError = undefined;
+        this.#failedLooks = 0;
         if (answer.taken) {
           this.#present = undefined;
           const lease = new Lease(claim, sentAt, answer.shared !== undefined);
@@ -169,6 +177,7 @@ export class AcquireLoop implements WaitingProcess {
       } catch (error) {
         this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
         this.#lookError = error;
+        this.#failedLooks++;
         nextLook = pause;
         pause = Math.min(pause * 2, LONGEST_PAUSE);
         if (isDenial(error)) {

@@ -83,6 +83,7 @@ export class LocalQueue {
     this.#waiterQueue = {
       key,
       failure: () => this.#acquireLoop.failure(),
+      failedLooks: () => this.#acquireLoop.failedLooks,
       seen: () => this.#seen(),
       waits: (waiter) => {
         this.#waitedFor = true;

@@ -13,6 +13,8 @@ export interface WaiterQueue {
   readonly key: string;
   /** Why it is unknown whether the key is free; `undefined` if it is known. */
   failure(): unknown;
+  /** How many looks in a row have failed, with the one in flight. */
+  failedLooks(): number;
   /** Who has the key, as far as this process knows. */
   seen(): SeenHolder | undefined;
   /** Called when the caller has to wait. */
@@ -82,10 +84,11 @@ export class Waiter extends AsyncResource implements AbortListener {
     const { waitTime } = this.request;
     const failure = this.#queue.failure();
     const { key } = this.#queue;
+    const tried = { within: waitTime, tries: this.#queue.failedLooks() };
     this.turnAway(
       failure === undefined
         ? new LockTimeoutError(key, `${waitTime} ms`, undefined, this.#queue.seen())
-        : new LockUnavailableError(key, failure),
+        : new LockUnavailableError(key, failure, 'Redis', undefined, tried),
     );
   }
 

@@ -2,17 +2,23 @@ import type { ClusterClient, RedisClient } from '../client.js';
 import { presentable } from '../errors.js';
 import { listen } from '../listen.js';
 
+/** The clients of which a warning says that they cannot connect. */
+const warned = new WeakSet<object>();
+
 /** The error of a client's last failed connect, until a connect succeeds. */
 export class Failure {
   readonly #ends: ReadonlyArray<() => void>;
   #last: Error | undefined;
 
   constructor(redis: RedisClient | ClusterClient) {
-    const emitter = redis as Pick<RedisClient, 'on' | 'off'>;
+    const emitter = redis as Pick<RedisClient, 'on' | 'off' | 'listenerCount'>;
     const remember = (error?: Error) => {
       this.#last = error && presentable(error);
+      if (this.#last === undefined) warned.delete(redis);
+      // All stores of a client share one listener.
+      else if (emitter.listenerCount?.('error') === 1) warnOnce(redis, this.#last);
     };
-    // With this listener, ioredis does not print the errors as unhandled.
+    // With this listener, ioredis does not print the errors as unhandled, each try anew. One warning replaces them.
     this.#ends = [listen(emitter, 'error', remember), listen(emitter, 'ready', () => remember())];
   }
 
@@ -23,4 +29,15 @@ export class Failure {
   close(): void {
     for (const end of this.#ends) end();
   }
+}
+
+/** Nobody else listens, and a caller that waits would hear of the reason only at the end of its wait time. */
+function warnOnce(redis: object, { message }: Error): void {
+  if (warned.has(redis)) return;
+  warned.add(redis);
+  process.emitWarning(
+    `The Redis client given to fencedLock cannot connect: ${message}. It keeps trying. Locks wait for it for ` +
+      "their waitTime, and then reject with LOCK_UNAVAILABLE. This is said once until it connects; for each error, add redis.on('error', …).",
+    { code: 'FENCED_LOCK_REDIS' },
+  );
 }

@@ -23,14 +23,21 @@ export class Statements extends Unsent {
   readonly #abort: LazyAbort;
   readonly #lock: StatementsOf;
   readonly #models = new Map<string, object>();
+  /** The names of those that have not settled. */
+  readonly #running = new Map<object, string>();
   #begun = 0;
   #done = 0;
 
   constructor(plan: Plan | undefined, abort: LazyAbort, lock: StatementsOf) {
-    super({ isModel: (name) => !name.startsWith('$'), isWrite: () => false });
+    super({ isModel: (name) => !name.startsWith('$'), isWrite: () => false }, lock.key);
     this.#plan = plan;
     this.#abort = abort;
     this.#lock = lock;
+  }
+
+  override get inFlight(): string | undefined {
+    for (const name of this.#running.values()) return name;
+    return undefined;
   }
 
   /** The client of the transaction, as the real one is: without what leaves it, and closed at its end. */
@@ -73,17 +80,22 @@ export class Statements extends Unsent {
         statements.refusal = { error: refused.error(key, token) };
       }
       if (statements.refusal) return Promise.reject(statements.refusal.error);
-      return statements.#counted(Reflect.apply(method, model ?? this, args));
+      return statements.#counted(name, Reflect.apply(method, model ?? this, args));
     };
   }
 
   /** What the function awaits is settled before anything happens to it. */
-  #counted(result: unknown): unknown {
+  #counted(name: string, result: unknown): unknown {
     if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') {
       this.#isDone();
       return result;
     }
-    const isDone = () => this.#isDone();
+    const running = {};
+    this.#running.set(running, name);
+    const isDone = () => {
+      this.#running.delete(running);
+      this.#isDone();
+    };
     void Promise.resolve(result).then(isDone, isDone);
     return result;
   }

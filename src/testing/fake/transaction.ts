@@ -1,5 +1,5 @@
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
-import { FencedLockError, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
+import { FencedLockError, inFlightAtReturn, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
 import { holding } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import { type CallHooks, HeldLock, type JoinableTransaction, type Work } from '../../call/lock.js';
@@ -65,6 +65,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
       holding(turn.keys, joins ? own : undefined, own, () => work(tx, lock)).finally(() => lock.end()),
     );
     own.joined?.check();
+    if (statements.inFlight !== undefined) throw inFlightAtReturn(key, `\`${statements.inFlight}\``);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;

@@ -503,6 +503,22 @@ test('a run of $oncePer that is done is refused inside a lock of its key', async
   });
 });
 
+test('an operation that is in flight when the function returns is refused, as by the real locks', async () => {
+  const slow = gate();
+  const { prisma, calls } = fakeLocks({ stock: { find: async () => 1, update: () => slow.opened } });
+  const forgotten = prisma.$withLock('stock:1', async (tx) => {
+    void tx['stock'].update();
+    return await tx['stock'].find();
+  });
+  await expect(forgotten).rejects.toMatchObject({
+    code: 'TRANSACTION_ABORTED',
+    message: expect.stringContaining('update'),
+  });
+  expect(calls.at(-1)?.outcome).toBe('rolled back');
+  slow.open();
+  await prisma.$withLock('stock:1', (tx) => Promise.all([tx['stock'].update(), tx['stock'].find()]));
+});
+
 test('a frozen mock of a model can be used', async () => {
   const stock = Object.freeze({ find: async () => 1 });
   expect(await fakeLocks({ stock }).prisma.$withLock('stock:1', (tx) => tx['stock'].find())).toBe(1);

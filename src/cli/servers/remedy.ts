@@ -1,0 +1,28 @@
+import { codeOf, messageOf } from '../problem.js';
+
+const REDIS_LOGIN = 'redis://user:password@host:port';
+
+/** What a server said, or the code of an error, and what to do about it. */
+const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
+  [/\bWRONGPASS\b/, `Correct the user and the password in the URL of Redis: ${REDIS_LOGIN}.`],
+  [
+    /\bNOAUTH\b/,
+    `Put the user and the password into the URL of Redis: ${REDIS_LOGIN} (without a user: redis://:password@…).`,
+  ],
+  [/\bNOPERM\b/, 'Give this user of Redis the rights in docs/rights.md.'],
+  [/\b(28P01|28000)\b/, 'Correct the user and the password in the URL of the database.'],
+  [/\b3D000\b/, 'Create the database, or correct its name in the URL.'],
+  [/\bECONNREFUSED\b/, 'Nothing listens there: start the server, or correct host and port in the URL.'],
+  [/\b(ENOTFOUND|EAI_AGAIN)\b/, 'The host has no address: correct the host in the URL.'],
+];
+
+/** What to do about the error of a connection; `undefined` if it is not known. */
+export function remedyFor(error: unknown): string | undefined {
+  const said = `${codeOf(error)} ${messageOf(error)}`;
+  return REMEDIES.find(([pattern]) => pattern.test(said))?.[1];
+}
+
+/** Whether the server was reached, and refused the login. */
+export function isLoginRefused(error: unknown): boolean {
+  return /\b(WRONGPASS|NOAUTH|28P01|28000)\b/.test(`${codeOf(error)} ${messageOf(error)}`);
+}
