@@ -9,8 +9,11 @@ const INSTALL = 'test/install/**';
 /** A project of its own, with tests for several runners: test/install/testing.test.ts runs them. */
 const TESTED = 'examples/testing/**';
 
-/** Files about a process in which no lock is left: functions of other files may go on for ever after an abort. */
-const AT_REST = ['test/base/scope.test.ts', 'test/call/context-at-rest.test.ts'];
+/**
+ * Files about a process in which no lock or no socket is left: functions of other files may go on for ever after an
+ * abort, and have sockets of their own.
+ */
+const AT_REST = ['test/base/scope.test.ts', 'test/call/context-at-rest.test.ts', 'test/support.test/fault-proxy.test.ts'];
 /** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
 const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((file) => join('test', file))

@@ -25,6 +25,8 @@ export class Lease implements Claim {
   readonly shared: boolean;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
+  /** Whether it was taken by the message of an offer, which no look has confirmed. */
+  isOffer = false;
   /** Whether another process had the key when this one first asked for it. */
   waitedFor = false;
   readonly #since: number;

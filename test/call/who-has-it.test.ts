@@ -101,7 +101,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
     await expect.poll(async () => (await prisma.$locks.inspect(key)).waiting).toBe(1);
     await free();
     await inside.opened;
-    expect((await prisma.$locks.inspect(key)).process).toBe('next');
+    await expect.poll(async () => (await prisma.$locks.inspect(key)).process).toBe('next');
     goOn.open();
     await next;
   });

@@ -218,6 +218,7 @@ export class AcquireLoop implements WaitingProcess {
     if (since === undefined || !renew || now() - since > FRESH) return undefined;
     const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
     lease.waitedFor = true;
+    lease.isOffer = true;
     return lease.loss === undefined ? lease : undefined;
   }
 

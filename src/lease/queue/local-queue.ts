@@ -155,6 +155,7 @@ export class LocalQueue {
     const first = this.#first;
     this.#renewed = first?.request.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
+    if (lease.isOffer) void this.#dependencies.renewal.look(lease);
     lease.attach({
       lost: (error) => this.#dependencies.emit({ type: 'lease-lost', key: this.key, error }),
       beat: () => {},
