@@ -103,6 +103,14 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'Who swallows the error would commit what rests on the row.',
   },
   {
+    name: 'an ended session is a refused COMMIT',
+    file: 'src/transaction/lost-commit.ts',
+    change: [[' && !SESSION_ENDED.has(code);', ';']],
+    tests: ['test/transaction/commit-answer'],
+    only: 'of a silent client',
+    why: "The caller would get the driver's error, which has no code.",
+  },
+  {
     name: 'a lost answer means rolled back',
     file: 'src/transaction/lost-commit.ts',
     change: [['return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2));', 'return code !== null;']],

@@ -56,11 +56,14 @@ export function isUnavailable(error: unknown): boolean {
   return NOT_THERE.has(code) || kind === 'DatabaseNotReachable' || ['57P02', '57P03'].includes(sqlState(error) ?? '');
 }
 
+/** By an operator, or by a timeout: idle in a transaction, the transaction itself (PostgreSQL 17), idle outside of one. */
+const SESSION_ENDED: ReadonlySet<string> = new Set(['57P01', '25P03', '25P04', '57P05']);
+
 /** Whether the error says that the connection was closed. For some cases, pg has only a message. */
 export function isDisconnect(error: unknown): boolean {
   const { code, message, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
-  if (code === 'P1017' || kind === 'ConnectionClosed' || sqlState(error) === '57P01') return true;
+  if (code === 'P1017' || kind === 'ConnectionClosed' || SESSION_ENDED.has(sqlState(error) ?? '')) return true;
   if (code === 'ECONNRESET' || code === 'EPIPE') return true;
   return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
 }

@@ -24,6 +24,11 @@ const REMEMBERED = 16n;
 
 /** SQLSTATE classes that a server also sends while it shuts down. They do not tell whether COMMIT took effect. */
 const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58', 'XX']);
+/**
+ * SQLSTATEs with which Postgres ends the session of a silent client, before a COMMIT that is late arrives. Nothing was
+ * committed, and the key may have another holder by now.
+ */
+const SESSION_ENDED: ReadonlySet<string> = new Set(['25P03', '25P04']);
 /** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
 export const OUTCOME_TIME = 15_000;
 /** Least time for one look, even if the deadline has passed; milliseconds. */
@@ -34,7 +39,7 @@ const LONGEST_PAUSE = 250;
 
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
 export function isRefusal(code: string | undefined): boolean {
-  return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2));
+  return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !SESSION_ENDED.has(code);
 }
 
 /**

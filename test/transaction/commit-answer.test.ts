@@ -3,6 +3,7 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 /** What pg calls on a query that it was given as an object. */
@@ -56,4 +57,27 @@ describeWithShop('an error in answer to COMMIT', () => {
       expect(commits).toBe(1);
     },
   );
+
+  test('that Postgres has ended the session of a silent client: nothing was committed, and the error says so', async () => {
+    const connectionString = inject('postgres').app;
+    const { hostname, port } = new URL(connectionString);
+    const proxy = await startFaultProxy({ host: hostname, port: Number(port) });
+    shop.closeLater(() => proxy.close());
+    const adapter = new PrismaPg({ connectionString: proxy.url(connectionString) });
+    const plain = new PrismaClient({ adapter });
+    shop.closeLater(() => plain.$disconnect());
+    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        proxy.silence('toServer');
+      },
+      { leaseTime: 400 },
+    );
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect((await shop.row(id))?.quantity).toBe(10);
+    proxy.resume();
+  });
 });
