@@ -113,7 +113,9 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'a lost answer means rolled back',
     file: 'src/transaction/lost-commit.ts',
-    change: [['return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2));', 'return code !== null;']],
+    change: [
+      ['return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) &&', 'return code !== null &&'],
+    ],
     tests: ['test/promises/g3-outcome'],
     why: 'The COMMIT may have held.',
   },
