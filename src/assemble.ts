@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import { MovingAverage } from './base/moving-average.js';
@@ -55,6 +56,8 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     async close(): Promise<void> {
       const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
       await givenBack();
+      // A call gives its lease back when its COMMIT is answered, and its hooks begin some microtasks later.
+      await turnOfLoop();
       // Hooks may have taken locks since.
       while (await hooks.idle()) await givenBack();
       renewal.close();

@@ -185,7 +185,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
     this.#timer = after(entryTime, () => this.discard());
   }
 
-  get admittedSince(): number | undefined {
+  get hintedAt(): number | undefined {
     return this.#entry?.admission.value === undefined ? undefined : this.#hintedAt;
   }
 

@@ -25,8 +25,8 @@ export class Lease implements Claim {
   readonly shared: boolean;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
-  /** Whether it was taken by the message of an offer, which no look has confirmed. */
-  isOffer = false;
+  /** Whether it was taken by the message of an offer, which the store has not confirmed yet. */
+  isUnconfirmed = false;
   /** Whether another process had the key when this one first asked for it. */
   waitedFor = false;
   readonly #since: number;
@@ -35,7 +35,8 @@ export class Lease implements Claim {
   #users: readonly LeaseUser[] = [];
 
   /**
-   * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
+   * @param sentAt when the command that took the lease was sent or, for an offer, when its hint was handled. The lease time
+   * counts from then, not from the reply.
    * @param time how long the store keeps it from then, if it is not extended; milliseconds.
    */
   constructor(claim: Claim, sentAt: number, shared = false, time = claim.leaseTime) {

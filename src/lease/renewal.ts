@@ -47,7 +47,9 @@ export class Renewal {
    * A renewed lease is extended instead of read: a quorum node that has forgotten it gets it again.
    */
   async look(lease: Lease): Promise<boolean> {
-    if (this.#leases.get(lease)?.renew && lease.loss === undefined) {
+    const renewed = this.#leases.get(lease);
+    if (renewed?.renew && lease.loss === undefined) {
+      renewed.dueAt = Number.POSITIVE_INFINITY;
       await this.#extend([lease]);
       return lease.loss !== undefined;
     }

@@ -437,7 +437,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   #onOutcome(outcome: Outcome): void {
     const { parts, leases, successor, notCommitted } = this.#call;
-    if (this.#commitSentAt !== undefined) parts.commitTimes.note(now() - this.#commitSentAt);
+    if (this.#commitSentAt !== undefined && !this.#isLost) parts.commitTimes.note(now() - this.#commitSentAt);
     if (outcome.type !== 'committed') notCommitted?.(outcome);
     // At once, because other processes wait for it: the database client has work of its own after its COMMIT.
     else if (successor) leases.release?.();

@@ -10,6 +10,7 @@ import {
   HookFailedError,
   InvalidOptionError,
   type Lock,
+  memoryStore,
 } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { proxied } from '../support/proxied.js';
@@ -529,6 +530,27 @@ describeWithShop('hooks while the client is closed', () => {
     const closed = prisma.$locks.close().then(() => steps.push('closed'));
     // It would have closed by then.
     await shop.client().prisma.$withLock(key, () => {});
+    goOn.open();
+    await Promise.all([closed, held]);
+    expect(steps).toEqual(['hook', 'closed']);
+  });
+
+  test('are waited for also if they have not begun when the lease is given back', async () => {
+    const { key } = await shop.product(10);
+    // A release in memory needs no answer of a server.
+    const { prisma } = shop.client({ redis: memoryStore() });
+    const [inside, goOn] = [gate(), gate()];
+    const steps: string[] = [];
+    const held = prisma.$withLock(key, async (_, lock) => {
+      lock.afterCommit(async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        steps.push('hook');
+      });
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const closed = prisma.$locks.close().then(() => steps.push('closed'));
     goOn.open();
     await Promise.all([closed, held]);
     expect(steps).toEqual(['hook', 'closed']);

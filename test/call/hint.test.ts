@@ -163,6 +163,22 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     expect(sent).not.toContain(scripts.hint.sha1);
   });
 
+  test('gets the key before a caller of the holder that has come since', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const holder = await committing(prisma, key);
+    const contender = contending();
+    const order: string[] = [];
+    const { held } = await contender.enter(key);
+    const first = held.then(() => order.push('contender'));
+    await holder.end();
+    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
+    const second = prisma.$withLock(key, () => order.push('caller of the holder'));
+    await holder.goOn();
+    await Promise.all([first, second, holder.held]);
+    expect(order).toEqual(['contender', 'caller of the holder']);
+  });
+
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {
     const { key } = await shop.product(10);
     const holder = await committing(shop.client().prisma, key);

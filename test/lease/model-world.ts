@@ -232,7 +232,7 @@ class Admitted implements Preopen {
     this.#isAdmitted = false;
   }
 
-  get admittedSince(): number | undefined {
+  get hintedAt(): number | undefined {
     return this.#isAdmitted ? this.#since : undefined;
   }
 }

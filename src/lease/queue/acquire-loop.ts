@@ -20,9 +20,8 @@ const LEAST_LOOK = 250;
  */
 const SPARE_TIME = 60_000;
 /**
- * How long after a transaction was begun beside the COMMIT of the process before the message of an offer is believed
- * without a look; milliseconds. The offer is made after that COMMIT, so its message is no older, and most of the time of
- * the offer is still left.
+ * How long after a hint the message of an offer is believed without a look; milliseconds. An offer follows its hint. If
+ * the hint was handled less than this ago, most of the offer is left, unless both came late: the extension finds that out.
  */
 const FRESH = 150;
 
@@ -208,17 +207,17 @@ export class AcquireLoop implements WaitingProcess {
   }
 
   /**
-   * The lease that an offer is, if no look has to confirm it: Postgres has admitted the caller, in a transaction that was
+   * Takes the offer as a lease without a look, if Postgres has admitted the caller, in a transaction that was
    * begun beside the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of
    * the offer, and the lease is extended at once. If the process was stopped in between, the transaction is older, or not
    * admitted yet.
    */
   #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Lease | undefined {
-    const since = preopen?.admittedSince;
-    if (since === undefined || !renew || now() - since > FRESH) return undefined;
+    const since = preopen?.hintedAt;
+    if (since === undefined || !renew || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
     const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
     lease.waitedFor = true;
-    lease.isOffer = true;
+    lease.isUnconfirmed = true;
     return lease.loss === undefined ? lease : undefined;
   }
 

@@ -71,6 +71,8 @@ export class LocalQueue {
   /** When the last turn began. */
   #beganAt = 0;
   #handovers = 0;
+  /** The lease of which the next process was told that it is about to be released. */
+  #hinted: Lease | undefined;
   readonly #acquireLoop: AcquireLoop;
   readonly #waiterQueue: WaiterQueue;
 
@@ -155,7 +157,7 @@ export class LocalQueue {
     const first = this.#first;
     this.#renewed = first?.request.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
-    if (lease.isOffer) void this.#dependencies.renewal.look(lease);
+    if (lease.isUnconfirmed) void this.#dependencies.renewal.look(lease);
     lease.attach({
       lost: (error) => this.#dependencies.emit({ type: 'lease-lost', key: this.key, error }),
       beat: () => {},
@@ -221,6 +223,7 @@ export class LocalQueue {
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     const isForNobody = now() - beganAt < SHORT_TURN && !lease.contended;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
+    this.#hinted = lease;
     store.hint?.(lease).catch(() => {});
   }
 
@@ -237,12 +240,15 @@ export class LocalQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#first;
-    if (next && this.#mayPassTo(next, lease)) {
+    // The process that was told of this COMMIT may have the key's row by now. A caller that has come since would wait for
+    // its ROLLBACK, so the key goes there first.
+    const isPromised = this.#hinted === lease;
+    if (next && !isPromised && this.#mayPassTo(next, lease)) {
       this.#handovers++;
       this.#startTurn(next, lease, via);
     } else if (next && lease.loss === undefined && this.#mayShare(next)) {
       void this.#yield(lease, next.request);
-    } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
+    } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new Lingering(() => this.#release(lease));
     } else {

@@ -9,10 +9,10 @@ export interface Preopen {
   /** Called when the caller has to wait: a waiting caller must not hold a connection. */
   discard(): void;
   /**
-   * When the transaction was begun beside another process's COMMIT, if Postgres has admitted it since. `undefined` if it
-   * was not begun so, or is not admitted yet.
+   * When the hint came by which the transaction was begun beside another process's COMMIT; `undefined` if there was none,
+   * or until Postgres has admitted it.
    */
-  readonly admittedSince?: number | undefined;
+  readonly hintedAt?: number | undefined;
 }
 
 /** What a caller asks for. */

@@ -3,7 +3,7 @@ import { LockLostError } from '../../../src/base/errors.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
-import { asleep, direct, setStage } from '../watched-redis.js';
+import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
@@ -50,7 +50,7 @@ describeWithShop('an offer', () => {
   test('to a caller that Postgres has admitted beside the COMMIT before it begins its turn, and its lease is extended', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
-    const preopen = { open: () => {}, discard: () => {}, admittedSince: performance.now() };
+    const preopen = { open: () => {}, discard: () => {}, hintedAt: performance.now() };
     const { turn } = await asleep(contender, key, { preopen });
     const looks = contender.store.answers.count;
     first.end();
@@ -60,27 +60,32 @@ describeWithShop('an offer', () => {
     await vi.waitFor(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
     expect(mine.lease.loss).toBeUndefined();
     await contender.release(mine);
+    expect((await sentAbout(stage(), key)).filter((name) => name === 'extend')).toHaveLength(1);
   });
 
   test.each([
     ['was admitted a while ago, so that the process may have been stopped since', { since: -500, renew: true }],
     ['does not have its lease renewed', { since: 0, renew: false }],
-  ])('to a caller that %s is confirmed by a look', async (_, { since, renew }) => {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
-    const first = await holder.acquire(key);
-    const preopen = { open: () => {}, discard: () => {}, admittedSince: performance.now() + since };
-    const { turn } = await asleep(contender, key, { preopen, renew });
-    const looks = contender.store.answers.count;
-    first.end();
-    const mine = await turn;
-    expect(contender.store.answers.count).toBe(looks + 1);
-    await contender.release(mine);
-  });
+    ['has a short lease, of which little would be left', { since: -50, renew: true, leaseTime: 120 }],
+  ])(
+    'to a caller that %s is confirmed by a look',
+    async (_, { since, renew, leaseTime = 60_000 }: { since: number; renew: boolean; leaseTime?: number }) => {
+      const [holder, contender, key] = [direct(), direct(), someKey()];
+      const first = await holder.acquire(key);
+      const preopen = { open: () => {}, discard: () => {}, hintedAt: performance.now() + since };
+      const { turn } = await asleep(contender, key, { preopen, renew, leaseTime });
+      const looks = contender.store.answers.count;
+      first.end();
+      const mine = await turn;
+      expect(contender.store.answers.count).toBe(looks + 1);
+      await contender.release(mine);
+    },
+  );
 
   test('that is over when its message is believed is noticed at once: the lease is lost', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
-    const preopen = { open: () => {}, discard: () => {}, admittedSince: performance.now() };
+    const preopen = { open: () => {}, discard: () => {}, hintedAt: performance.now() };
     const { turn } = await asleep(contender, key, { preopen });
     const [entry = ''] = await stage().admin.lrange(queueName(key), 0, 0);
     await stage().admin.publish(namesOf(PREFIX, key).wake, `${entry.split(' ')[0]} 1000`);
