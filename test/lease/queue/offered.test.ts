@@ -56,6 +56,7 @@ describeWithShop('an offer', () => {
     first.end();
     const mine = await turn;
     expect(contender.store.answers.count).toBe(looks);
+    expect(mine.lease.remaining).toBeLessThanOrEqual(1_000);
     // The offer is kept for a second.
     await vi.waitFor(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
     expect(mine.lease.loss).toBeUndefined();
