@@ -14,6 +14,7 @@ const FILES = ['app.module.ts', 'main.ts', 'prisma.ts', 'stock.controller.ts', '
 const IMPORTS: readonly (readonly [string, string])[] = [
   ["'../../src/index.js'", "'prisma-extension-fenced-lock'"],
   ["'../../src/nest/index.js'", "'prisma-extension-fenced-lock/nest'"],
+  ["'../../src/board/index.js'", "'prisma-extension-fenced-lock/board'"],
   ["'../../test/generated/prisma/client.js'", "'../generated/client.js'"],
 ];
 

@@ -9,8 +9,10 @@ for (const count of [3, 5]) {
     `a quorum of ${count}`,
     () => startQuorum(count),
     (group) => {
-      const actor = (options = {}) => {
+      const actor = async (options = {}) => {
         const made = new QuorumActor(group(), options);
+        // A node has a fifth of a short lease to answer, and on a busy machine a connection takes longer.
+        await Promise.all(made.clients.map((client) => client.ping()));
         return {
           store: made.store,
           kill: () => made.close(),
