@@ -100,6 +100,29 @@ describeWithShop('servers for the tests of an application', () => {
   test('refuse a folder of migrations that is not there', async () => {
     await expect(testServers({ migrations: 'no/such/folder' })).rejects.toMatchObject({ option: 'migrations' });
   });
+
+  test('refuse a project without migrations, unless it says that it has none', async () => {
+    vi.spyOn(process, 'cwd').mockReturnValue(tmpdir());
+    try {
+      const refused = await setUpTestServers().catch((error: unknown) => error);
+      expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'migrations' });
+      expect((refused as Error).message).toMatch(/no folder prisma\/migrations.*`false`/);
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
+  test('say where no migration makes the objects of the locks, which were added for the tests', async () => {
+    const stop = await setUpTestServers({ migrations: false });
+    try {
+      const bare = await testServers();
+      expect(bare.about).toContain('npx fenced-lock init');
+      expect(await query(bare.databaseUrl, 'SELECT count(*)::int FROM fenced_lock.admission')).toEqual([{ count: 0 }]);
+      expect(servers.about).not.toContain('npx fenced-lock init');
+    } finally {
+      await stop();
+    }
+  });
 });
 
 describe('servers of somebody else', () => {
