@@ -75,6 +75,38 @@ describeWithShop('lines that fail when a test says so', () => {
     expect((await shop.row(id))?.quantity).toBe(4);
   });
 
+  test('a lease that is lost: a call on the client of its holder waits, and one elsewhere needs no renewal', async () => {
+    const line = await lines();
+    const { id, key } = await shop.product(5);
+    // Its next renewal is beyond the wait time of the contender.
+    const [holder, contender] = [on(line, { leaseTime: 60_000 }), shop.client().prisma];
+    const [inside, goOn] = [gate(), gate()];
+    const first = holder.$withLock(key, async (tx) => {
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+      inside.open();
+      await goOn.opened;
+      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    });
+    const lost = expect(first).rejects.toThrow();
+    await inside.opened;
+    await line.loseLease(key);
+    expect(await holder.$tryWithLock(key, () => 'mine')).toEqual({ acquired: false });
+    await contender.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    goOn.open();
+    await lost;
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
+  test('a lease that is lost: a function that ends before the next renewal commits', async () => {
+    const line = await lines();
+    const { id, key } = await shop.product(5);
+    await on(line, { leaseTime: 60_000 }).$withLock(key, async (tx) => {
+      await line.loseLease(key);
+      await tx.stock.update({ where: { id }, data: { quantity: 4 } });
+    });
+    expect((await shop.row(id))?.quantity).toBe(4);
+  });
+
   test('a flush takes what these locks have in Redis, and nothing else', async () => {
     const line = await faultLines(
       { databaseUrl: inject('postgres').app, redisUrl: `${inject('redis').url}?keyPrefix=flushed:` },
