@@ -43,7 +43,8 @@ export interface TestServers {
 }
 
 /** What a database of tests has, and that of production would not. */
-const NOT_MIGRATED = 'no migration makes the objects of fenced-lock, they were added for the tests: see npx fenced-lock init';
+const NOT_MIGRATED =
+  'no migration makes the objects of fenced-lock, they were added for the tests: see npx fenced-lock init';
 
 /** What the processes of a test runner know of the servers that its global setup has started. */
 const SHARED = 'FENCED_LOCK_TEST_SERVERS';
