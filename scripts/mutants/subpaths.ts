@@ -137,4 +137,41 @@ export const SUBPATHS: readonly Mutant[] = [
     tests: ['test/nest-cls/adapter'],
     why: 'A write would stand under the wrong token.',
   },
+  {
+    name: 'fake locks: an error of several keys names the first one',
+    file: 'src/testing/fake/fake-locks.ts',
+    change: [['plan.instead(plan.key ?? (record.keys[0] as string))', 'plan.instead(record.keys[0] as string)']],
+    tests: ['test/testing/fake/fake-locks'],
+    only: 'names the key that the test has named',
+    why: 'The test would see another key than it has named.',
+  },
+  {
+    name: 'fault lines: a COMMIT that never comes is waited for after close',
+    file: 'src/testing/faults/fault-lines.ts',
+    change: [['      drops.close();\n', '']],
+    tests: ['test/testing/faults/fault-lines'],
+    only: 'has not come when the lines close',
+    why: 'A test that awaits it would end by the limit of its runner, which says nothing.',
+  },
+  {
+    name: 'fault lines: a lease that nobody has is lost in silence',
+    file: 'src/testing/faults/fault-lines.ts',
+    change: [['      if (deleted > 0) return;\n', '      if (deleted >= 0) return;\n']],
+    tests: ['test/testing/faults/fault-lines'],
+    only: 'a lease that nobody has',
+    why: 'A test of a client with another `keyPrefix` would pass without its fault.',
+  },
+  {
+    name: 'test servers: a project without a folder of migrations',
+    file: 'src/testing/servers/test-servers.ts',
+    change: [
+      [
+        '  if (existsSync(dir)) return dir;\n',
+        '  if (existsSync(dir)) return dir;\n  if (migrations === undefined) return undefined;\n',
+      ],
+    ],
+    tests: ['test/testing/servers/test-servers'],
+    only: 'refuse a project without migrations',
+    why: 'Its tests would find no tables, and no word why.',
+  },
 ];

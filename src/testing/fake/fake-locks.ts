@@ -71,7 +71,7 @@ export interface FakeLocks<Client> {
   hold(key: Keys): Promise<{ release(): void }>;
   /** Whoever has the key loses its lease now, as if Redis had been flushed. `false` if nobody has it. */
   lose(key: string): boolean;
-  /** Resolves when so many callers wait for the key. Default: one. */
+  /** Resolves when so many callers wait for the key. Default: one. Rejects after 4 s, also under fake timers. */
   waiting(key: string, count?: number): Promise<void>;
   /** How many entries of the script no call has taken. */
   readonly unused: number;
@@ -146,7 +146,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
 
   lose(key: string): boolean {
     const holder = this.#turns.holderOf(key);
-    holder?.lose();
+    holder?.lose('gone', key);
     return holder !== undefined;
   }
 
@@ -336,7 +336,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   /** @throws what the script says, LockTimeoutError, or the signal's reason. */
   async #turn(record: CallRecord, plan: Plan | undefined, options: ResolvedLockOptions): Promise<FakeTurn> {
     try {
-      if (plan?.instead) throw plan.instead(record.keys[0] as string);
+      if (plan?.instead) throw plan.instead(plan.key ?? (record.keys[0] as string));
       const { waitTime, signal } = options;
       const onWait = (key: string) => void record.waitedFor.push(key);
       return await this.#turns.take(record.keys, { waitTime, signal, onWait, waiting: this.#waiting });

@@ -1,5 +1,11 @@
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
-import { FencedLockError, inFlightAtReturn, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
+import {
+  FencedLockError,
+  inFlightAtReturn,
+  type LossReason,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../../base/errors.js';
 import { holding } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import { type CallHooks, HeldLock, type JoinableTransaction, type Work } from '../../call/lock.js';
@@ -47,14 +53,16 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const [key, token] = [turn.keys[0] as string, request.token()];
   record.begin(token);
   const abort = new LazyAbort();
-  const lose = turn.lose.bind(turn);
+  // The test may have named another one of several keys.
+  const named = plan?.key ?? key;
+  const lose = (reason: LossReason) => turn.lose(reason, named);
   const detach = turn.lost.onAbort(() => abort.abort(turn.lost.reason));
   const aborted = { handleEvent: () => abort.abort(signal?.reason) };
   onAbort(signal, aborted);
   if (signal?.aborted) aborted.handleEvent();
   const overdue = `the work had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`;
   const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, overdue)));
-  const statements = new Statements(plan, abort, { key, token, lose });
+  const statements = new Statements(plan, abort, { key: named, token, lose });
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
   hooks.begin(lock);
@@ -70,7 +78,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
     // It wrote nothing that could have been refused.
-    if (plan?.refused) throw plan.refused.error(key, token);
+    if (plan?.refused) throw plan.refused.error(named, token);
     if (plan?.conflict) throw plan.conflict;
     if (plan?.atCommit) throw plan.atCommit.error(key);
     record.end('committed');

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
+import { after } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError } from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
+import { GIVE_UP_AFTER } from '../give-up.js';
 import { startTimer } from './timer.js';
 
 /** How long a caller waits. */
@@ -29,8 +31,8 @@ export class FakeTurn {
   }
 
   /** The lease ends now, whatever its holder does. */
-  lose(reason: LockLostError['reason'] = 'gone'): void {
-    this.lost.abort(new LockLostError(this.keys[0] as string, reason));
+  lose(reason: LockLostError['reason'] = 'gone', key = this.keys[0] as string): void {
+    this.lost.abort(new LockLostError(key, reason));
     this.release();
   }
 
@@ -102,11 +104,16 @@ export class Turns {
     return [...this.#holders.keys()];
   }
 
-  /** Resolves when so many wait for the key. */
+  /** Resolves when so many wait for the key, and rejects if they do not come. */
   untilWaiting(key: string, count: number): Promise<void> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
+      const late = after(GIVE_UP_AFTER, () => {
+        this.#watchers.delete(look);
+        reject(new Error(this.#missing(key, count)));
+      });
       const look = () => {
         if (this.waiting(key) < count) return;
+        late.stop();
         this.#watchers.delete(look);
         resolve();
       };
@@ -133,6 +140,12 @@ export class Turns {
     for (const key of old.keys) if (this.#holders.get(key) === old) this.#holders.set(key, turn);
     old.lost.abort(reason);
     return turn;
+  }
+
+  #missing(key: string, count: number): string {
+    const found = `${this.waiting(key)} of ${count} callers wait for the lock ${JSON.stringify(key)} after ${GIVE_UP_AFTER} ms.`;
+    if (this.#holders.has(key)) return `${found} Its holder has it: call the code that is to wait, without an await.`;
+    return `${found} Nobody has it, so nobody waits: take it first by locks.hold(${JSON.stringify(key)}).`;
   }
 
   #takeFree(key: string, turn: FakeTurn): boolean {

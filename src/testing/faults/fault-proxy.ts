@@ -24,6 +24,7 @@ export class FaultProxy {
   readonly #silent: Record<Direction, boolean> = { toServer: false, toClient: false };
   readonly #latency: Record<Direction, number> = { toServer: 0, toClient: 0 };
   #listener: Server | undefined;
+  #accepted = 0;
 
   constructor(target: Target, port: number) {
     this.#target = target;
@@ -40,6 +41,11 @@ export class FaultProxy {
 
   get connections(): number {
     return this.#live.size;
+  }
+
+  /** How many there have been since the beginning. */
+  get accepted(): number {
+    return this.#accepted;
   }
 
   /** Delays all data by `ms`, without making the line narrower. */
@@ -88,14 +94,14 @@ export class FaultProxy {
     return () => this.#hooks[direction].delete(hook);
   }
 
-  /** The next COMMIT does not reach Postgres: it did not happen, and the client cannot know. */
-  cutBeforeCommit(): Promise<void> {
-    return this.#once('toServer', 'cut', (seen) => seen.commit);
+  /** The next COMMIT does not reach Postgres: it did not happen, and the client cannot know. The signal calls it off. */
+  cutBeforeCommit(signal?: AbortSignal): Promise<void> {
+    return this.#once('toServer', 'cut', (seen) => seen.commit, signal);
   }
 
   /** The next COMMIT is done, but its answer does not reach the client, who sees the same as above. */
-  cutAfterCommit(): Promise<void> {
-    return this.#once('toClient', 'cut', (seen) => seen.commitReply);
+  cutAfterCommit(signal?: AbortSignal): Promise<void> {
+    return this.#once('toClient', 'cut', (seen) => seen.commitReply, signal);
   }
 
   /** The next COMMIT is done, and the connection stays open and silent until `resume()` lets the answer through. */
@@ -108,14 +114,18 @@ export class FaultProxy {
     this.reset();
   }
 
-  #once(direction: Direction, verdict: Verdict, matches: (seen: Seen) => boolean): Promise<void> {
-    return new Promise((resolve) => {
+  #once(direction: Direction, verdict: Verdict, matches: (seen: Seen) => boolean, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
       const remove = this.onData(direction, (_, seen) => {
         if (!matches(seen)) return 'forward';
         remove();
         // After the verdict was carried out.
         setImmediate(resolve);
         return verdict;
+      });
+      signal?.addEventListener('abort', () => {
+        remove();
+        reject(signal.reason);
       });
     });
   }
@@ -141,6 +151,7 @@ export class FaultProxy {
         if (this.#silent[each]) connection.lanes[each].silence();
       }
       this.#live.add(connection);
+      this.#accepted++;
     });
     await new Promise<void>((resolve, reject) => {
       listener.once('error', reject);

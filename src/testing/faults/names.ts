@@ -1,8 +1,30 @@
 /** One name, or all that begin alike. */
 export type NamesInRedis = { readonly name: string } | { readonly prefix: string };
 
-/** Deletes names, and no others: the server may have other users. A `keyPrefix` in the URL stands before them. */
-export async function deleteNames(url: string, which: NamesInRedis): Promise<void> {
+/** Deletes names, and no others: the server may have other users. Returns how many there were. */
+export async function deleteNames(url: string, which: NamesInRedis): Promise<number> {
+  return await connected(url, async (redis, own) => {
+    if ('name' in which) return await redis.del(own + which.name);
+    let deleted = 0;
+    for await (const names of scan(redis, `${literally(own + which.prefix)}*`)) deleted += await redis.del(...names);
+    return deleted;
+  });
+}
+
+/** The prefixes of the leases in the part of Redis that a URL with a `keyPrefix` names. Without one that part is everybody's. */
+export async function prefixesOfLeases(url: string): Promise<string[]> {
+  return await connected(url, async (redis, own) => {
+    const found = new Set<string>();
+    if (own === '') return [];
+    for await (const names of scan(redis, `${literally(own)}*{*}*:lease`)) {
+      for (const name of names) found.add(name.slice(own.length, name.indexOf('{', own.length)));
+    }
+    return [...found];
+  });
+}
+
+/** A `keyPrefix` in the URL stands before all names. */
+async function connected<T>(url: string, work: (redis: Scanning, own: string) => Promise<T>): Promise<T> {
   const { Redis } = await import('ioredis');
   const server = new URL(url);
   const own = server.searchParams.get('keyPrefix') ?? '';
@@ -12,8 +34,7 @@ export async function deleteNames(url: string, which: NamesInRedis): Promise<voi
   redis.on('error', () => {});
   try {
     await redis.connect();
-    if ('name' in which) await redis.del(own + which.name);
-    else await deleteAll(redis, own + which.prefix);
+    return await work(redis, own);
   } finally {
     redis.disconnect();
   }
@@ -21,15 +42,18 @@ export async function deleteNames(url: string, which: NamesInRedis): Promise<voi
 
 interface Scanning {
   scan(cursor: string, match: 'MATCH', pattern: string, count: 'COUNT', step: number): Promise<[string, string[]]>;
-  del(...names: string[]): Promise<unknown>;
+  del(...names: string[]): Promise<number>;
 }
 
-async function deleteAll(redis: Scanning, prefix: string): Promise<void> {
-  const pattern = `${prefix.replace(/[\\*?[\]]/g, '\\$&')}*`;
+async function* scan(redis: Scanning, pattern: string): AsyncGenerator<string[]> {
   let cursor = '0';
   do {
     const [next, names] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);
-    if (names.length > 0) await redis.del(...names);
+    if (names.length > 0) yield names;
     cursor = next;
   } while (cursor !== '0');
+}
+
+function literally(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&');
 }

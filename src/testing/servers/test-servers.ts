@@ -13,8 +13,8 @@ import { copyTemplate, dropTemplate, makeTemplate } from './template.js';
 
 export interface TestServersOptions {
   /**
-   * The folder with the project's migrations, as Prisma writes them. `false`: none but this package's own. Default:
-   * `prisma/migrations`, if it is there.
+   * The folder with the project's migrations, as Prisma writes them. `false`: none, and the database has only what this
+   * package needs. Default: `prisma/migrations`.
    */
   readonly migrations?: string | false;
   /** Settings of a PostgreSQL that is started here. Default: `{ fsync: 'off' }`. */
@@ -32,7 +32,7 @@ export interface TestServers {
   readonly databaseUrl: string;
   /** For `new Redis(url)` of ioredis: with a prefix of its own before all names. */
   readonly redisUrl: string;
-  /** Which servers these are, in words. */
+  /** Which servers these are, in words; and whether this package's objects are there although no migration makes them. */
   readonly about: string;
   /** One more database of this kind. Gone with the servers, or at `stop()`. */
   createDatabase(): Promise<string>;
@@ -41,6 +41,10 @@ export interface TestServers {
   /** Stops what was started here. May be called more than once. */
   stop(): Promise<void>;
 }
+
+/** What a database of tests has, and that of production would not. */
+const NOT_MIGRATED =
+  'no migration makes the objects of fenced-lock, they were added for the tests: see npx fenced-lock init';
 
 /** What the processes of a test runner know of the servers that its global setup has started. */
 const SHARED = 'FENCED_LOCK_TEST_SERVERS';
@@ -59,7 +63,7 @@ interface Shared {
  * What is started here ends with this process, also if it is killed.
  *
  * @throws ServerUnavailable where a server cannot be had; its message says how to get one.
- * @throws InvalidOptionError for a folder of migrations that is not there.
+ * @throws InvalidOptionError for a folder of migrations that is not there, also for the default one.
  */
 export async function testServers(options: TestServersOptions = {}): Promise<TestServers> {
   const known = process.env[SHARED];
@@ -123,9 +127,10 @@ async function start({
     const url = await postgres.value.createDatabase();
     const template = new URL(url).pathname.slice(1);
     if (dir !== undefined) await applyMigrations(url, { dir });
-    await installIfMissing(url);
+    const isInstalledHere = await installIfMissing(url);
     await makeTemplate(url);
-    const about = `PostgreSQL ${postgres.value.version} (${postgres.value.kind}), Redis ${redis.value.version} (${redis.value.kind})`;
+    const servers = `PostgreSQL ${postgres.value.version} (${postgres.value.kind}), Redis ${redis.value.version} (${redis.value.kind})`;
+    const about = isInstalledHere ? `${servers}; ${NOT_MIGRATED}` : servers;
     const shared = { adminUrl: postgres.value.url, template, redisUrl: redis.value.url, about };
     let stopping: Promise<void> | undefined;
     const stop = async () => {
@@ -181,22 +186,24 @@ function folderOf(migrations: string | false | undefined): string | undefined {
   if (migrations === false) return undefined;
   const dir = resolve(migrations ?? 'prisma/migrations');
   if (existsSync(dir)) return dir;
-  if (migrations === undefined) return undefined;
   throw new InvalidOptionError(
     'migrations',
-    'names a folder that is not there: give that of `prisma migrate`, or `false`.',
+    migrations === undefined
+      ? 'is not given, and there is no folder prisma/migrations where this process runs: give the folder of `prisma migrate`, or `false` if the project has no migrations.'
+      : 'names a folder that is not there: give that of `prisma migrate`, or `false`.',
   );
 }
 
-/** The objects of this package, for a project that has not run `npx fenced-lock init` yet. */
-async function installIfMissing(url: string): Promise<void> {
+/** The objects of this package, for a project that has not run `npx fenced-lock init` yet. Returns whether it had not. */
+async function installIfMissing(url: string): Promise<boolean> {
   const found = await queryOnce<{ there: boolean }>(url, "SELECT to_regnamespace('fenced_lock') IS NOT NULL AS there");
-  if (found?.there) return;
+  if (found?.there) return false;
   const home = dirname(resolveFromProject('prisma-extension-fenced-lock/package.json'));
   const sql = readFileSync(join(home, 'prisma/migrations/20261101000000_fenced_lock/migration.sql'), 'utf8');
   const client = await connectTo(url);
   try {
     await client.query(sql);
+    return true;
   } finally {
     await client.end();
   }

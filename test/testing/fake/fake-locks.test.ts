@@ -167,6 +167,18 @@ describe('the script', () => {
     expect(locks.unused).toBe(0);
   });
 
+  test.each([
+    ['timesOut', 'LOCK_TIMEOUT'],
+    ['isUnavailable', 'LOCK_UNAVAILABLE'],
+    ['isLost', 'LOCK_LOST'],
+    ['isStale', 'STALE_TOKEN'],
+  ] as const)('%s names the key that the test has named, of a call with several', async (what, code) => {
+    const locks = fakeLocks();
+    locks.next('seat:2')[what]();
+    const call = locks.prisma.$withLock(['seat:1', 'seat:2'], () => {});
+    await expect(call).rejects.toMatchObject({ code, key: 'seat:2' });
+  });
+
   test('loses the lease after the second operation: the signal aborts, the third is refused, and the key is free', async () => {
     const { client } = shelf(5);
     const locks = fakeLocks(client);
@@ -333,6 +345,26 @@ describe('what a test sees', () => {
     expect(locks.lose('k')).toBe(true);
     await expect(call).rejects.toBeInstanceOf(errors.LockLostError);
     expect(locks.lose('k')).toBe(false);
+  });
+
+  test('is the key whose lease was lost, of several', async () => {
+    const locks = fakeLocks();
+    const call = locks.prisma.$withLock(['seat:1', 'seat:2'], () => void locks.lose('seat:2'));
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'seat:2' });
+  });
+
+  test('is why nobody waits: nobody has the key, or too few have come', async () => {
+    vi.useFakeTimers();
+    const locks = fakeLocks();
+    await locks.hold('held');
+    const call = locks.prisma.$withLock('held', () => {}).catch(() => {});
+    const [free, few] = await Promise.allSettled([locks.waiting('free'), locks.waiting('held', 2)]);
+    expect(free).toMatchObject({
+      reason: { message: expect.stringMatching(/^0 of 1 .*"free".*locks\.hold\("free"\)/) },
+    });
+    expect(few).toMatchObject({ reason: { message: expect.stringMatching(/^1 of 2 .*"held".*without an await/) } });
+    await locks.prisma['$disconnect']();
+    await call;
   });
 });
 

@@ -8,6 +8,7 @@ import { fencedLock } from '../../../src/index.js';
 import { ServerUnavailable, setUpTestServers, type TestServers, testServers } from '../../../src/testing/index.js';
 import { onPath } from '../../../src/testing/servers/on-path.js';
 import { startPostgres } from '../../../src/testing/servers/postgres.js';
+import { project } from '../../cli/project.js';
 import { PrismaClient } from '../../generated/prisma/client.js';
 import { describeWithShop } from '../../support/shop.js';
 
@@ -99,6 +100,49 @@ describeWithShop('servers for the tests of an application', () => {
 
   test('refuse a folder of migrations that is not there', async () => {
     await expect(testServers({ migrations: 'no/such/folder' })).rejects.toMatchObject({ option: 'migrations' });
+  });
+
+  test('refuse a project without migrations, unless it says that it has none', async () => {
+    vi.spyOn(process, 'cwd').mockReturnValue(tmpdir());
+    try {
+      const refused = await setUpTestServers().catch((error: unknown) => error);
+      expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'migrations' });
+      expect((refused as Error).message).toMatch(/no folder prisma\/migrations.*`false`/);
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
+  test('are made of a schema without migrations, by what `fenced-lock sql` writes for it', async () => {
+    const model =
+      'datasource db {\n  provider = "postgresql"\n}\nmodel Chair {\n  id Int @id\n  fence BigInt @default(0)\n}\n';
+    const here = project({
+      'prisma/schema.prisma': model,
+      'test/migrations/1_tables/migration.sql':
+        'CREATE TABLE "Chair" (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0)',
+    });
+    here.write('test/migrations/2_locks/migration.sql', (await here.run('sql')).out);
+    const stop = await setUpTestServers({ migrations: here.path('test/migrations') });
+    try {
+      const { databaseUrl, about } = await testServers();
+      const guards = "SELECT tgrelid::regclass::text AS on FROM pg_trigger WHERE tgname = 'zzz_fenced_lock_guard'";
+      expect(await query(databaseUrl, guards)).toEqual([{ on: '"Chair"' }]);
+      expect(about).not.toContain('npx fenced-lock init');
+    } finally {
+      await stop();
+    }
+  });
+
+  test('say where no migration makes the objects of the locks, which were added for the tests', async () => {
+    const stop = await setUpTestServers({ migrations: false });
+    try {
+      const bare = await testServers();
+      expect(bare.about).toContain('npx fenced-lock init');
+      expect(await query(bare.databaseUrl, 'SELECT count(*)::int FROM fenced_lock.admission')).toEqual([{ count: 0 }]);
+      expect(servers.about).not.toContain('npx fenced-lock init');
+    } finally {
+      await stop();
+    }
   });
 });
 
