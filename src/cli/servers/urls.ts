@@ -9,6 +9,14 @@ export interface DatabaseOptions extends ProjectOptions {
 // Each URL is the first of: its option, its variable as the command was started with, what the Prisma config gives. The
 // config is run for the sake of either URL, and neither depends on whether the other one was given.
 
+/** What is wrong with a URL as a whole, without a part of it; `undefined` if it looks like one URL. */
+export function malformationOf(url: string): string | undefined {
+  const isTwo = /:\/\/.*:\/\//s.test(url);
+  if (!isTwo && !/^["'`]|["'`]$/.test(url)) return undefined;
+  const what = isTwo ? 'has a second URL in it' : 'begins or ends with a quotation mark';
+  return `it ${what}. If it comes from a .env, give each variable a line of its own there`;
+}
+
 /** The first of --database-url, DATABASE_URL, and the datasource of the Prisma config. @throws Problem if there is none. */
 export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
   const ofConfig = async () =>
