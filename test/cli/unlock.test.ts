@@ -5,10 +5,12 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
+import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
+import { createDatabase } from './database.js';
 import { HOSTILE, isHarmless, Operator } from './operator.js';
-import { ROOT } from './project.js';
+import { project, ROOT } from './project.js';
 
 describeWithShop('unlock', () => {
   const shop = new Shop();
@@ -67,14 +69,16 @@ describeWithShop('unlock', () => {
   });
 
   test('of a key that was never locked draws no token, while no other lock is at work', async () => {
-    const operator = new Operator(shop);
-    const { key } = await shop.product(1);
-    const drawn = async () => (await shop.admin.query('SELECT last_value FROM fenced_lock.token')).rows;
-    await eventually('nobody else drew a token meanwhile', async () => {
-      const before = await drawn();
-      expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ token: null });
-      return JSON.stringify(await drawn()) === JSON.stringify(before);
-    });
+    // Other tests draw tokens in the shop's database.
+    await using database = await createDatabase();
+    const here = project({ 'schema.prisma': 'datasource db {\n  provider = "postgresql"\n}\n' });
+    await here.run('init');
+    await applyMigrations(database.url, { dir: here.path('migrations') });
+    const drawn = async () => (await database.pool.query('SELECT last_value, is_called FROM fenced_lock.token')).rows;
+    const before = await drawn();
+    const ran = await new Operator(shop).runWith({ DATABASE_URL: database.url }, 'unlock', 'stock:1', '--json');
+    expect(ran).toMatchObject({ code: 0, json: { token: null } });
+    expect(await drawn()).toEqual(before);
   });
 
   test('of a key that was never locked, while another lock is at work, gives it no row either', async () => {
