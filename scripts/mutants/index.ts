@@ -3,6 +3,7 @@ import { ATTEMPT } from './attempt.js';
 import { BOARD } from './board.js';
 import { CALLS } from './calls.js';
 import { CHANNELS } from './channels.js';
+import { COMMAND } from './command.js';
 import { CONNECTION } from './connection.js';
 import { HOOKS } from './hooks.js';
 import { LEASE } from './lease.js';
@@ -33,5 +34,6 @@ export const MUTANTS: readonly Mutant[] = [
   ONCE,
   BOARD,
   CHANNELS,
+  COMMAND,
   SUBPATHS,
 ].flat();

@@ -45,6 +45,8 @@ type Style = Parameters<typeof styleText>[0];
 export class Context {
   readonly cwd: string;
   readonly env: World['env'];
+  /** The environment as it was before a Prisma config was run, which may load a `.env` into it. */
+  readonly givenEnv: World['env'];
   readonly now: () => Date;
   readonly #world: World;
   readonly #json: boolean;
@@ -55,6 +57,7 @@ export class Context {
   constructor(world: World, json: boolean) {
     this.cwd = world.cwd;
     this.env = world.env;
+    this.givenEnv = { ...world.env };
     this.now = world.now;
     this.#world = world;
     this.#json = json;

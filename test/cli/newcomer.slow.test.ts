@@ -14,9 +14,10 @@ const run = promisify(execFile);
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
 const theirs = (what: RegExp) => what.exec(README)?.[1] ?? '';
 const MODEL = theirs(/^```prisma\n([\s\S]*?)^```/m);
+const REDIS_LINE = theirs(/^(printf .*REDIS_URL.*)$/m);
+const USE = theirs(/^## Use[\s\S]*?^```ts\n([\s\S]*?)^```/m);
 const ROW = theirs(/^echo '(INSERT .*)' \|/m);
 const PROGRAM = theirs(/^```ts\n([\s\S]*?)^```/m);
-/** The program itself keeps its connections, and so its process. */
 const END = 'await prisma.$disconnect();\nredis.disconnect();\n';
 
 describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
@@ -38,7 +39,6 @@ describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
     const env = {
       PATH: process.env['PATH'],
       DATABASE_URL: database.url,
-      REDIS_URL: redis().url,
       // Prisma downloads an engine for its every command, which those that are run here do not need.
       PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true',
       TSX_DISABLE_CACHE: '1',
@@ -52,6 +52,13 @@ describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
   test('gets to the first $withLock by the commands and the program of the README', async () => {
     await prisma('init', '--no-skills', '--url', 'postgresql://not.the.one/at-all');
     expect(project.read('prisma7.config.ts')).toContain('defineConfig');
+    const url = redis().url ?? '';
+    expect(REDIS_LINE).toContain('redis://localhost:6379');
+    await run('/bin/sh', ['-ec', REDIS_LINE.replace('redis://localhost:6379', url)], { cwd: project.folder });
+    // A line of its own, though Prisma's last one does not end.
+    expect(project.read('.env').split('\n')).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^DATABASE_URL="[^"]*"$/), `REDIS_URL=${url}`]),
+    );
     project.write('prisma/schema.prisma', `${project.read('prisma/schema.prisma')}\n${MODEL}`);
     // In the place of `prisma migrate dev --name stock`, which needs the engine.
     const engine = async () => schemaEngine(database.url, readSchema(project.path('prisma')));
@@ -66,13 +73,25 @@ describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
     expect(await second.deploy(readMigrations(project.path('prisma/migrations')))).toHaveLength(3);
     await second.close();
     await prisma('generate');
-    expect(JSON.parse(await fencedLock('doctor', '--json'))).toMatchObject({ ok: true, faults: 0, project: found });
+    const report = JSON.parse(await fencedLock('doctor', '--json')) as { findings: Record<string, unknown>[] };
+    expect(report).toMatchObject({ ok: true, faults: 0, project: found });
+    expect(report.findings).toContainEqual(
+      expect.objectContaining({ server: 'redis', check: 'scripts', status: 'ok' }),
+    );
 
     await database.pool.query(ROW);
     const here = PROGRAM.replace('prisma-extension-fenced-lock', pathToFileURL(join(ROOT, 'src/index.ts')).href);
-    project.write('shop.ts', here + END);
-    await node('--import', tsx, 'shop.ts');
+    project.write('shop.ts', here);
+    const said = /prints `(.*)`/.exec(README)?.[1];
+    expect(said).toMatch(/9/);
+    expect(await node('--import', tsx, 'shop.ts')).toContain(`${said}\n`);
     const { rows } = await database.pool.query('SELECT quantity, fence::int FROM "Stock"');
     expect(rows).toEqual([{ quantity: 9, fence: 1 }]);
+
+    expect(here).toContain(END);
+    project.write('use.ts', here.replace(END, USE + END));
+    expect(await node('--import', tsx, 'use.ts')).toMatch(/^1$/m);
+    const after = await database.pool.query('SELECT quantity FROM "Stock"');
+    expect(after.rows).toEqual([{ quantity: 0 }]);
   });
 });

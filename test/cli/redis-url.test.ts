@@ -5,6 +5,7 @@ import { describeWithShop, Shop } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { Operator } from './operator.js';
 import { findings } from './patient.js';
+import { project } from './project.js';
 
 describeWithShop('a Redis URL', () => {
   const shop = new Shop();
@@ -14,7 +15,6 @@ describeWithShop('a Redis URL', () => {
     ['a # in its password', 'redis://:se#cret@127.0.0.1:6379'],
     ['a port that is none', 'redis://:secret@127.0.0.1:99999'],
     ['a % in its login', 'redis://:secret%zz@127.0.0.1:6379'],
-    ['another behind it', 'redis://:secret@127.0.0.1,redis://:secret@127.0.0.1'],
     ['a database that is no number', 'SERVER/secret'],
     ['a database that is no number, in its query', 'SERVER?db=secret'],
   ])('with %s cannot be read, and nothing of it is shown', async (_, url) => {
@@ -24,6 +24,48 @@ describeWithShop('a Redis URL', () => {
       expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(UNREADABLE) });
       expect(err + out).not.toMatch(/cret|:\/\//);
     }
+  });
+
+  test.each([
+    ['with another behind it', 'redis://:secret@127.0.0.1,redis://:secret@127.0.0.1', 'has a second URL in it'],
+    [
+      'that the next line of a .env is glued to',
+      '"redis://:secret@h:6379"DATABASE_URL=postgresql://u:secret@h/d',
+      'has a',
+    ],
+    ['with a quotation mark', '"redis://:secret@127.0.0.1', 'begins or ends with a quotation mark'],
+  ])('%s is malformed, and nothing of it is shown', async (_, url, what) => {
+    const { code, err, out } = await new Operator(shop).runWith({ REDIS_URL: url }, 'ls');
+    const message = `The Redis URL is malformed: it ${what}`;
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(message) });
+    expect(err).toContain('give each variable a line of its own there');
+    expect(err + out).not.toMatch(/cret|:\/\//);
+  });
+
+  test('of the database that is malformed is named as such, and nothing of it is shown', async () => {
+    const urls = [
+      '"postgresql://user:secret@h:5432/shop"REDIS_URL=redis://:secret@h',
+      'postgresql://user:secret@h:5432/shopREDIS_URL=redis://:secret@h',
+      'postgresql://user:secret@h:5432/shop"',
+    ];
+    for (const url of urls) {
+      for (const command of ['doctor', 'gc', 'ls']) {
+        const { code, err, out } = await project({}, { DATABASE_URL: url, REDIS_URL: inject('redis').url }).run(
+          command,
+        );
+        expect(code).toBe(1);
+        expect(err + out).toContain('The database URL is malformed: it ');
+        expect(err + out).not.toMatch(/cret|:\/\/|Accelerate/);
+      }
+    }
+  });
+
+  test('of the database with another protocol is refused; Accelerate is named where it is asked for', async () => {
+    const refusal = async (DATABASE_URL: string) => (await project({}, { DATABASE_URL }).run('gc')).err;
+    expect(await refusal('mysql://h/d')).toMatch(/must begin with postgresql:\/\/.* itself\.\n$/);
+    expect(await refusal('prisma://accelerate.prisma-data.net')).toMatch(
+      /What Prisma Accelerate serves cannot be used\.\n$/,
+    );
   });
 
   test('that cannot be read is a finding of doctor, beside those of Postgres', async () => {

@@ -5,10 +5,12 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
+import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
+import { createDatabase } from './database.js';
 import { HOSTILE, isHarmless, Operator } from './operator.js';
-import { ROOT } from './project.js';
+import { project, ROOT } from './project.js';
 
 describeWithShop('unlock', () => {
   const shop = new Shop();
@@ -30,27 +32,93 @@ describeWithShop('unlock', () => {
     return { id, key, client, pid: await inside.opened, goOn: goOn.open, end };
   }
 
-  test('of a key that nobody has raises its token all the same', async () => {
+  /** How `--json` shows a key that was never locked. */
+  const neverLocked = (key: string) => ({
+    command: 'unlock',
+    ok: true,
+    dryRun: false,
+    before: {
+      key,
+      holder: null,
+      process: null,
+      expiresIn: 0,
+      waiting: 0,
+      token: null,
+      turns: '0',
+      admittedAt: null,
+      transaction: null,
+    },
+    ended: [],
+    token: null,
+    leaseTaken: false,
+  });
+  const tokenOf = async (key: string) => {
+    const sql = 'SELECT token FROM fenced_lock.admission WHERE key = $1';
+    return (await shop.admin.query(sql, [key])).rows;
+  };
+
+  test('of a key that was never locked says that it was not held, and gives it no row', async () => {
     const operator = new Operator(shop);
     const { key } = await shop.product(1);
+    const { out, code, err } = await operator.run('unlock', key);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toContain(`\n${key} was not held, `);
+    expect(out).not.toContain('Unlocked');
+    expect((await operator.run('unlock', key, '--json')).json).toEqual(neverLocked(key));
+    expect(await tokenOf(key)).toEqual([]);
+  });
+
+  test('of a key that was never locked draws no token, while no other lock is at work', async () => {
+    // Other tests draw tokens in the shop's database.
+    await using database = await createDatabase();
+    const here = project({ 'schema.prisma': 'datasource db {\n  provider = "postgresql"\n}\n' });
+    await here.run('init');
+    await applyMigrations(database.url, { dir: here.path('migrations') });
+    const drawn = async () => (await database.pool.query('SELECT last_value, is_called FROM fenced_lock.token')).rows;
+    const before = await drawn();
+    const ran = await new Operator(shop).runWith({ DATABASE_URL: database.url }, 'unlock', 'stock:1', '--json');
+    expect(ran).toMatchObject({ code: 0, json: { token: null } });
+    expect(await drawn()).toEqual(before);
+  });
+
+  test('of a key that was never locked, while another lock is at work, gives it no row either', async () => {
+    const operator = new Operator(shop);
+    const { goOn, end } = await atWork(operator);
+    const { key } = await shop.product(1);
+    expect((await operator.run('unlock', key, '--json')).json).toEqual(neverLocked(key));
+    expect(await tokenOf(key)).toEqual([]);
+    goOn();
+    expect(await end).toBeUndefined();
+  });
+
+  test("ends a key's first transaction, whose lease Redis has lost", async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    const pool = new pg.Pool({ connectionString: inject('postgres').app });
+    shop.closeLater(() => pool.end());
+    const holder = await pool.connect();
+    holder.on('error', () => {});
+    const { rows } = await holder.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    await holder.query('BEGIN');
+    await holder.query(admitByHand({ keys: [key], leaseTime: 60_000, workTime: 60_000, waitTime: 60_000 }));
+    const { json } = await operator.run('unlock', key, '--json');
+    holder.release(true);
+    expect(json).toMatchObject({
+      before: { holder: null, token: null, transaction: null },
+      ended: [rows[0]?.pid],
+      token: { before: null, after: expect.any(String) },
+    });
+  });
+
+  test('of a key that nobody has, and that was locked before, raises its token all the same', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    await operator.client().$withLock(key, () => {});
     const first = (await operator.run('unlock', key, '--json')).json;
-    expect(first).toEqual({
-      command: 'unlock',
-      ok: true,
-      dryRun: false,
-      before: {
-        key,
-        holder: null,
-        process: null,
-        expiresIn: 0,
-        waiting: 0,
-        token: null,
-        turns: '0',
-        admittedAt: null,
-        transaction: null,
-      },
+    expect(first).toMatchObject({
+      before: { holder: null, token: expect.any(String) },
       ended: [],
-      token: { before: null, after: expect.stringMatching(/^\d+$/) },
+      token: { after: expect.stringMatching(/^\d+$/) },
       leaseTaken: false,
     });
     const { after } = first['token'] as { after: string };
@@ -266,6 +334,6 @@ describeWithShop('unlock', () => {
     // Killed after that time, and then it rejects.
     const options = { env, cwd: ROOT, timeout: 15_000 };
     const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', main, 'unlock', key], options);
-    expect(stdout).toContain(`Unlocked ${key}`);
+    expect(stdout).toContain(`${key} was not held`);
   });
 });

@@ -33,7 +33,7 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   }
   // What is not given is told now, and not to the first who looks.
   await databaseUrl(context, options);
-  redisUrls(context, options);
+  await redisUrls(context, options);
   // A foreign page may have a name of its own resolve to this machine; it is not answered.
   const isAny = ANY.includes(host);
   const hosts = isAny ? undefined : [...LOOPBACK, bracketed(host)];

@@ -37,7 +37,10 @@ export const CHECKS = [...serverChecks, ...objectChecks, ...roleChecks, ...fence
 
 /** Checks both servers. Returns whether there is no fault; warnings do not count. */
 export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
-  const found = [...(await postgres(context, options)), ...(await redis(context, options))];
+  // Both are looked for before anything is checked, so that what fails at one server does not hide the other.
+  const database = await databaseUrl(context, options);
+  const given = await givenRedisUrls(context, options);
+  const found = [...(await postgres(context, database, options)), ...(await redis(context, given, options))];
   const faults = found.filter(({ status }) => status === 'fault').length;
   const warnings = found.filter(({ status }) => status === 'warning').length;
   context.say();
@@ -48,8 +51,7 @@ export async function doctor(context: Context, options: DoctorOptions): Promise<
   return faults === 0;
 }
 
-async function postgres(context: Context, options: DoctorOptions): Promise<Reported[]> {
-  const url = await databaseUrl(context, options);
+async function postgres(context: Context, url: string, options: DoctorOptions): Promise<Reported[]> {
   return await asFindings(context, 'postgres', async () => {
     const database = await connectPostgres(context, url);
     try {
@@ -78,12 +80,15 @@ async function postgres(context: Context, options: DoctorOptions): Promise<Repor
   });
 }
 
-async function redis(context: Context, options: DoctorOptions): Promise<Reported[]> {
-  const urls = givenRedisUrls(context, options);
+async function redis(
+  context: Context,
+  { urls, reason }: Awaited<ReturnType<typeof givenRedisUrls>>,
+  options: DoctorOptions,
+): Promise<Reported[]> {
   if (urls.length === 0) {
     context.say();
     context.say(context.paint('bold', 'Redis'));
-    const message = 'Not checked: set REDIS_URL, or give --redis-url.';
+    const message = `Not checked. ${reason}`;
     return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
   }
   const found: Reported[] = [];

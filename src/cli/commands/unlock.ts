@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { type Raised, raiseToken } from '../locks/raise-token.js';
+import { type Raised, raiseToken, raiseTokenIfUsed } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { messageOf, Problem } from '../problem.js';
@@ -27,24 +27,26 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
     }
     const { token, leaseTaken, text } = await takeAway(servers, key, before);
     context.say(text);
-    const { before: old, after, ended } = token;
     context.document({
       command: 'unlock',
       ok: true,
       dryRun: false,
       before,
-      ended,
-      token: { before: old, after },
+      ended: token?.ended ?? [],
+      token: token === undefined ? null : { before: token.before, after: token.after },
       leaseTaken,
     });
   });
 }
 
-/** Takes a key from whoever has it, and says what was done. `before`: how the key was found. */
+/** Takes a key from whoever has it, and says what was done. `before`: how the key was found; no `token`: nobody had it. */
 export async function takeAway(servers: Servers, key: string, before: LockRow | undefined) {
-  const token = await raiseToken(servers.database, await servers.aside(), key);
   // From the holder that it was: who has the key since was admitted after us, and is well.
   const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
+  const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
+  const raise = inUse ? raiseToken : raiseTokenIfUsed;
+  const token = await raise(servers.database, await servers.aside(), key);
+  if (token === undefined) return { token, leaseTaken: false, text: notHeld(key) };
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
   return { token, leaseTaken, text: done(key, token, leaseTaken) };
 }
@@ -59,6 +61,13 @@ async function takeLease({ locks }: Servers, key: string, holder: string | null,
       { cause },
     );
   }
+}
+
+function notHeld(key: string): string {
+  return (
+    `${visible(key)} was not held, and it has no token that could be made stale: nothing was changed. ` +
+    'Check its name; npx fenced-lock ls lists the keys that are in use.'
+  );
 }
 
 function done(key: string, { before, after, ended }: Raised, leaseTaken: boolean): string {

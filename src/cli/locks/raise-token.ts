@@ -35,13 +35,55 @@ FROM unnest(pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_stat_activity AS a ON a.pid = b.pid
 WHERE a.usename IS NOT NULL AND a.state IS NULL`;
 
+/** Whether a transaction writes to the table, as one that has inserted the first row of a key. */
+const WRITERS = `SELECT EXISTS (
+  SELECT FROM pg_locks AS l
+  WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.relation = 'fenced_lock.admission'::regclass
+    AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+) AS some`;
+
+/** Rolls the admission back. */
+class NeverLocked extends Error {}
+
 /**
  * Commits a new token for the key, so that its holder's later writes are stale. Transactions that lock the key's row
  * are ended over `aside`, a second connection.
  *
  * @throws Problem if they may not be ended, or do not end.
  */
-export async function raiseToken(database: PostgresServer, aside: PostgresServer, key: string): Promise<Raised> {
+export function raiseToken(database: PostgresServer, aside: PostgresServer, key: string): Promise<Raised> {
+  return raise(database, aside, key, true);
+}
+
+/**
+ * The same for a key that nobody has in Redis. Changes nothing and returns `undefined` if no transaction has the key
+ * either, and none has ever committed under it: its name may be mistyped.
+ *
+ * @throws Problem as `raiseToken` does.
+ */
+export async function raiseTokenIfUsed(
+  database: PostgresServer,
+  aside: PostgresServer,
+  key: string,
+): Promise<Raised | undefined> {
+  // Nobody sees the first row of a key before it is committed, but the lock on the table is seen. The locks are read
+  // first: a transaction that was over by then has its row in what is read next.
+  const [writers] = await database.query<{ some: boolean }>(WRITERS);
+  if (writers?.some === false && (await lastToken(key, database)) === null) return undefined;
+  try {
+    return await raise(database, aside, key, false);
+  } catch (error) {
+    if (error instanceof NeverLocked) return undefined;
+    throw error;
+  }
+}
+
+async function raise(
+  database: PostgresServer,
+  aside: PostgresServer,
+  key: string,
+  evenIfNeverLocked: boolean,
+): Promise<Raised> {
   const deadline = new Deadline(WAIT_TIME);
   const ended = new Set<number>();
   for (;;) {
@@ -50,7 +92,9 @@ export async function raiseToken(database: PostgresServer, aside: PostgresServer
         const { token } = await admission(query, aside, key, ended);
         // While this transaction has the row, no other one commits a token. Read over `aside`, which does not see the
         // new token yet.
-        return { before: await lastToken(key, aside), after: String(token) };
+        const before = await lastToken(key, aside);
+        if (before === null && ended.size === 0 && !evenIfNeverLocked) throw new NeverLocked();
+        return { before, after: String(token) };
       });
       return { ...raised, ended: [...ended] };
     } catch (error) {

@@ -37,8 +37,19 @@ const CONFIG_NAMES = [
   ]),
 ];
 
+/** What was read for a run, by the paths that were given. A config is a program, which must run once. */
+const readFor = new WeakMap<Context, Map<string | undefined, Promise<PrismaConfig | undefined>>>();
+
 /** The config that the project's own Prisma would use. @throws Problem if it cannot be loaded. */
-export async function readConfig(context: Context, given: string | undefined): Promise<PrismaConfig | undefined> {
+export function readConfig(context: Context, given: string | undefined): Promise<PrismaConfig | undefined> {
+  const read = readFor.get(context) ?? new Map<string | undefined, Promise<PrismaConfig | undefined>>();
+  readFor.set(context, read);
+  const config = read.get(given) ?? load(context, given);
+  read.set(given, config);
+  return config;
+}
+
+async function load(context: Context, given: string | undefined): Promise<PrismaConfig | undefined> {
   const configFile = given === undefined ? undefined : resolve(context.cwd, given);
   const prisma = ofPrisma(context.cwd);
   const found = configFile ?? (await firstThatExists(CONFIG_NAMES.map((name) => join(context.cwd, name))));

@@ -47,6 +47,18 @@ export async function configuredUrl(context: Context, { config }: ProjectOptions
   return datasource?.url;
 }
 
+/** A variable of the environment that the Prisma config has set, as by `import 'dotenv/config'`. @throws Problem */
+export async function configuredVariable(
+  context: Context,
+  name: string,
+  { config }: ProjectOptions,
+): Promise<string | undefined> {
+  const read = await readConfig(context, config);
+  const value = context.env[name];
+  if (value) context.uses({ config: read?.file ?? null });
+  return value;
+}
+
 async function readSchema(context: Context, place: string): Promise<Map<string, string>> {
   const kind = await stat(place).catch(() => undefined);
   if (kind === undefined) throw new Problem(`There is no Prisma schema at ${context.shown(place)}.`);

@@ -26,7 +26,7 @@ export async function withServers<T>(
   work: (servers: Servers) => Promise<T>,
 ): Promise<T> {
   const url = await databaseUrl(context, options);
-  const redis = await connect(context, redisUrls(context, options));
+  const redis = await connect(context, await redisUrls(context, options));
   const databases: PostgresServer[] = [];
   const another = async () => {
     const database = await connectPostgres(context, url);

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf, Problem } from '../problem.js';
 import { isLoginRefused, remedyFor } from './remedy.js';
+import { malformationOf } from './urls.js';
 
 /** How long a server may take to answer; milliseconds. */
 export const WITHIN = 5_000;
@@ -23,6 +24,8 @@ export async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Clus
 
 /** @throws Problem if the URL is invalid. */
 export function clientFor(Client: typeof Redis, url: string): Redis {
+  const malformation = malformationOf(url);
+  if (malformation !== undefined) throw new Problem(`The Redis URL is malformed: ${malformation}.`);
   if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
   let redis: Redis | undefined;
   try {

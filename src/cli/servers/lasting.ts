@@ -47,7 +47,7 @@ export class LastingServers {
 
   /** @throws Problem */
   async withRedis<T>(work: (redis: RedisServers) => Promise<T>): Promise<T> {
-    this.#redis ??= connect(this.#context, redisUrls(this.#context, this.#options));
+    this.#redis ??= redisUrls(this.#context, this.#options).then((urls) => connect(this.#context, urls));
     const opened = this.#redis;
     const working = opened.then(work);
     this.#usingRedis.add(working);

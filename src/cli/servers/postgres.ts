@@ -3,6 +3,7 @@ import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
 import { isLoginRefused, remedyFor } from './remedy.js';
+import { malformationOf } from './urls.js';
 
 /** What the commands need of a database. */
 export interface PostgresServer {
@@ -31,10 +32,11 @@ const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, 
 /** @throws Problem if the database cannot be reached. */
 export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
   context.hide(url);
+  const malformation = malformationOf(url);
+  if (malformation !== undefined) throw new Problem(`The database URL is malformed: ${malformation}.`);
   if (!/^postgres(ql)?:\/\//.test(url)) {
-    throw new Problem(
-      'The database URL must begin with postgresql:// and lead to PostgreSQL itself: what Accelerate serves cannot be used.',
-    );
+    const served = /^prisma(\+postgres)?:/.test(url) ? ' What Prisma Accelerate serves cannot be used.' : '';
+    throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`);
   }
   const { Client } = await driver();
   let client: pg.Client;

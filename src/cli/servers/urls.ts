@@ -1,30 +1,60 @@
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
-import { configuredUrl, type ProjectOptions } from '../project/locate.js';
+import { configuredUrl, configuredVariable, type ProjectOptions } from '../project/locate.js';
 
 export interface DatabaseOptions extends ProjectOptions {
   readonly databaseUrl?: string;
 }
 
-/** The first of --database-url, DATABASE_URL, and the Prisma config. @throws Problem if there is none. */
-export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
-  const url = options.databaseUrl ?? context.env['DATABASE_URL'] ?? (await configuredUrl(context, options));
-  if (url) return url;
-  throw new Problem('Which database? Set DATABASE_URL, or give --database-url.');
+// Each URL is the first of: its option, its variable as the command was started with, what the Prisma config gives. The
+// config is run for the sake of either URL, and neither depends on whether the other one was given.
+
+/** What is wrong with a URL as a whole, without a part of it; `undefined` if it looks like one URL. */
+export function malformationOf(url: string): string | undefined {
+  const isTwo = /:\/\/.*:\/\//s.test(url);
+  if (!isTwo && !/^["'`]|["'`]$/.test(url)) return undefined;
+  const what = isTwo ? 'has a second URL in it' : 'begins or ends with a quotation mark';
+  return `it ${what}. If it comes from a .env, give each variable a line of its own there`;
 }
 
-export interface RedisOptions {
+/** The first of --database-url, DATABASE_URL, and the datasource of the Prisma config. @throws Problem if there is none. */
+export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
+  const ofConfig = async () =>
+    (await configuredUrl(context, options)) || (await configuredVariable(context, 'DATABASE_URL', options));
+  const url = options.databaseUrl ?? context.givenEnv['DATABASE_URL'] ?? (await ofConfig());
+  if (url) return url;
+  throw new Problem(
+    'Which database? Set DATABASE_URL, as in the .env that the Prisma config loads, or give --database-url.',
+  );
+}
+
+export interface RedisOptions extends ProjectOptions {
   /** Several URLs mean independent nodes. */
   readonly redisUrl?: readonly string[];
 }
 
 /** All --redis-url options, else REDIS_URL. @throws Problem if there is none. */
-export function redisUrls(context: Context, options: RedisOptions): readonly [string, ...string[]] {
-  const [first, ...others] = givenRedisUrls(context, options);
+export async function redisUrls(context: Context, options: RedisOptions): Promise<readonly [string, ...string[]]> {
+  const { urls, reason } = await givenRedisUrls(context, options);
+  const [first, ...others] = urls;
   if (first !== undefined) return [first, ...others];
-  throw new Problem('Which Redis? Set REDIS_URL, or give --redis-url.');
+  throw new Problem(`Which Redis? ${reason}`);
 }
 
-export function givenRedisUrls(context: Context, { redisUrl }: RedisOptions): readonly string[] {
-  return (redisUrl ?? [context.env['REDIS_URL'] ?? '']).filter((url) => url !== '');
+/** The same; if there is none, `reason` says what to do. */
+export async function givenRedisUrls(
+  context: Context,
+  options: RedisOptions,
+): Promise<{ urls: readonly string[]; reason: string }> {
+  const remedy = 'Set REDIS_URL, as in the .env that the Prisma config loads, or give --redis-url.';
+  try {
+    const urls = options.redisUrl ?? [
+      context.givenEnv['REDIS_URL'] ?? (await configuredVariable(context, 'REDIS_URL', options)) ?? '',
+    ];
+    return { urls: urls.filter((url) => url !== ''), reason: remedy };
+  } catch (error) {
+    // Locks can be looked at without a project, so a config that cannot be loaded only explains what is missing.
+    if (!(error instanceof Problem)) throw error;
+    return { urls: [], reason: `${remedy} ${error.message}` };
+  }
 }

@@ -1,0 +1,27 @@
+import type { Mutant } from './mutant.js';
+
+export const COMMAND: readonly Mutant[] = [
+  {
+    name: 'command: the config is not asked for Redis',
+    file: 'src/cli/servers/urls.ts',
+    change: [["(await configuredVariable(context, 'REDIS_URL', options)) ?? ''", "''"]],
+    tests: ['test/cli/env-file'],
+    why: 'Whether a .env is found must not depend on which other URL is given.',
+  },
+  {
+    name: 'command: unlock trusts that a key without a row is free',
+    file: 'src/cli/locks/raise-token.ts',
+    change: [['writers?.some === false && ', '']],
+    tests: ['test/cli/unlock'],
+    only: 'first transaction, whose lease Redis has lost',
+    why: 'Nobody sees the row of the first transaction of a key before it has committed.',
+  },
+  {
+    name: 'command: unlock rolls back although it has ended a transaction',
+    file: 'src/cli/locks/raise-token.ts',
+    change: [['ended.size === 0 && ', '']],
+    tests: ['test/cli/unlock'],
+    only: 'first transaction, whose lease Redis has lost',
+    why: 'It would say that the key was not held.',
+  },
+];
