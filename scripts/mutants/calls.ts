@@ -245,4 +245,12 @@ export const CALLS: readonly Mutant[] = [
     only: 'is not called when the call was aborted',
     why: 'Its mails would go out for a run that is rolled back.',
   },
+  {
+    name: 'retries: a handle whose token is too low',
+    file: 'src/transaction/transaction.ts',
+    change: [[' && !error.ofHandle;', ';']],
+    tests: ['test/fencing/writes/retries'],
+    only: "a handle's transaction",
+    why: 'A handle keeps its token, so each run fails as the first.',
+  },
 ];

@@ -134,6 +134,8 @@ export interface StaleDetails {
   readonly fence?: bigint | undefined;
   /** The condition by which the row was looked for. */
   readonly where?: unknown;
+  /** Whether the token is a handle's. */
+  readonly ofHandle?: boolean;
   readonly cause?: unknown;
 }
 
@@ -151,9 +153,11 @@ export class StaleTokenError extends FencedLockError {
   readonly model: string | undefined;
   /** The condition by which the row was looked for, if known. */
   readonly where: unknown;
+  /** Whether `token` is a handle's. A handle keeps its token, so running its transaction again would fail again. */
+  readonly ofHandle: boolean;
 
   constructor(key: string, token: bigint, model: string | undefined, details: StaleDetails = {}) {
-    const { reason = 'other-key', fence, where, cause } = details;
+    const { reason = 'other-key', fence, where, ofHandle = false, cause } = details;
     const row = where === undefined ? `A row of ${model}` : `The row of ${model} where ${brief(where)}`;
     const unwritten = model === undefined ? 'Nothing was written' : `${row} was not written`;
     const carries =
@@ -161,9 +165,13 @@ export class StaleTokenError extends FencedLockError {
     const again = 'The transaction was rolled back: take the lock again, and read again the data that you decide by.';
     const messages: Record<StaleReason, string> = {
       'other-key':
-        `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
-        'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
-        'the same key.',
+        `${row} ${carries} ${token}, the token of the ${ofHandle ? 'handle of the ' : ''}lock ${quoted(key)}: it was ` +
+        `written under another key. The transaction was rolled back${
+          ofHandle
+            ? '. To run it again does not help, because a handle keeps its token: release the handle and take it again. ' +
+              'To avoid this, take a handle of several keys, those of all writers of the row.'
+            : ': run it again (the option `retries` does), and lock all writers of a row by the same key.'
+        }`,
       superseded: `${unwritten}: the lock ${quoted(key)} has a newer holder than the one with the token ${token}. ${again}`,
       forgotten:
         `${unwritten}: Postgres has no row of the lock ${quoted(key)} any more, in which the token ${token} was ` +
@@ -175,6 +183,7 @@ export class StaleTokenError extends FencedLockError {
     this.fence = fence;
     this.model = model;
     this.where = where;
+    this.ofHandle = ofHandle;
   }
 }
 
