@@ -253,4 +253,20 @@ export const CALLS: readonly Mutant[] = [
     only: "a handle's transaction",
     why: 'A handle keeps its token, so each run fails as the first.',
   },
+  {
+    name: 'messages: a handle that is waited for is not told',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['isHandle: this.#mayGoElsewhere,', 'isHandle: false,']],
+    tests: ['test/call/who-has-it'],
+    only: 'a handle of the same process',
+    why: 'Who waits for its own handle would only be told to try again.',
+  },
+  {
+    name: 'messages: an operation in flight is said not to be sent',
+    file: 'src/prisma/tx.ts',
+    change: [['cutShort(this.#key, name, error)', 'lateOperation(this.#key, name)']],
+    tests: ['test/call/forgotten-await'],
+    only: 'tell the same of one operation',
+    why: 'Two errors about one operation would contradict each other.',
+  },
 ];

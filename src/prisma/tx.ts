@@ -178,8 +178,9 @@ export class Unsent {
       (error: unknown) => {
         this.#inFlight.delete(settling);
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
-        const isLate = this.#isClosed && (error as { readonly code?: unknown } | null)?.code === 'P2028';
-        throw isLate ? cutShort(this.#key, name, error) : error;
+        // Or our gate has refused a statement of it, whose error does not name the operation.
+        const { code } = (error ?? {}) as { readonly code?: unknown };
+        throw this.#isClosed && (code === 'P2028' || code === 'CLOSED') ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
   }
