@@ -269,4 +269,28 @@ export const CALLS: readonly Mutant[] = [
     only: 'is not called when the call was aborted',
     why: 'Its mails would go out for a run that is rolled back.',
   },
+  {
+    name: 'retries: a handle whose token is too low',
+    file: 'src/transaction/transaction.ts',
+    change: [[' && !error.ofHandle;', ';']],
+    tests: ['test/fencing/writes/retries'],
+    only: "a handle's transaction",
+    why: 'A handle keeps its token, so each run fails as the first.',
+  },
+  {
+    name: 'messages: a handle that is waited for is not told',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['isHandle: this.#mayGoElsewhere,', 'isHandle: false,']],
+    tests: ['test/call/who-has-it'],
+    only: 'a handle of the same process',
+    why: 'Who waits for its own handle would only be told to try again.',
+  },
+  {
+    name: 'messages: an operation in flight is said not to be sent',
+    file: 'src/prisma/tx.ts',
+    change: [['cutShort(this.#key, name, error)', 'lateOperation(this.#key, name)']],
+    tests: ['test/call/forgotten-await'],
+    only: 'tell the same of one operation',
+    why: 'Two errors about one operation would contradict each other.',
+  },
 ];

@@ -1,5 +1,5 @@
-/** The page with a section for each code, where it is installed: this package has no site. */
-const DOCS = 'node_modules/prisma-extension-fenced-lock/docs/errors.md#';
+/** The documentation, where it is installed: this package has no site. */
+export const DOCS = 'node_modules/prisma-extension-fenced-lock/docs/';
 
 /** The stable codes of all errors. Compare these, not messages. */
 export type FencedLockErrorCode =
@@ -23,6 +23,8 @@ export interface ErrorDetails {
   readonly key?: string | undefined;
   /** The error that caused this one. */
   readonly cause?: unknown;
+  /** The page of the documentation that the message names. Default: the section of the code in `errors.md`. */
+  readonly page?: string | undefined;
 }
 
 /** The base class of all errors of this package. The caller's own errors are never wrapped. */
@@ -32,10 +34,11 @@ export class FencedLockError extends Error {
   readonly key: string | undefined;
 
   constructor(code: FencedLockErrorCode, message: string, details: ErrorDetails = {}) {
-    super(`${message} (see ${DOCS}${code.toLowerCase()})`, details.cause === undefined ? {} : { cause: details.cause });
+    const { key, cause, page = `errors.md#${code.toLowerCase()}` } = details;
+    super(`${message} (see ${DOCS}${page})`, cause === undefined ? {} : { cause });
     this.name = new.target.name;
     this.code = code;
-    this.key = details.key;
+    this.key = key;
   }
 
   /** Prisma replaces an error that is thrown below it by its own, and keeps only `code` and `meta`. */
@@ -60,6 +63,8 @@ export interface SeenHolder {
   readonly process: string | undefined;
   /** Whether it is another caller of this very process. */
   readonly here: boolean;
+  /** Whether that caller is a handle; known of this process alone. */
+  readonly isHandle?: boolean;
   /** For how long it has been known to have the key; milliseconds. */
   readonly heldFor: number;
   /** How long its lease stands yet, if it is not renewed, or has not been since; milliseconds. */
@@ -134,6 +139,8 @@ export interface StaleDetails {
   readonly fence?: bigint | undefined;
   /** The condition by which the row was looked for. */
   readonly where?: unknown;
+  /** Whether the token is a handle's. */
+  readonly ofHandle?: boolean;
   readonly cause?: unknown;
 }
 
@@ -151,9 +158,11 @@ export class StaleTokenError extends FencedLockError {
   readonly model: string | undefined;
   /** The condition by which the row was looked for, if known. */
   readonly where: unknown;
+  /** Whether `token` is a handle's. A handle keeps its token, so running its transaction again would fail again. */
+  readonly ofHandle: boolean;
 
   constructor(key: string, token: bigint, model: string | undefined, details: StaleDetails = {}) {
-    const { reason = 'other-key', fence, where, cause } = details;
+    const { reason = 'other-key', fence, where, ofHandle = false, cause } = details;
     const row = where === undefined ? `A row of ${model}` : `The row of ${model} where ${brief(where)}`;
     const unwritten = model === undefined ? 'Nothing was written' : `${row} was not written`;
     const carries =
@@ -161,9 +170,13 @@ export class StaleTokenError extends FencedLockError {
     const again = 'The transaction was rolled back: take the lock again, and read again the data that you decide by.';
     const messages: Record<StaleReason, string> = {
       'other-key':
-        `${row} ${carries} ${token}, the token of the lock ${quoted(key)}: it was written under another key. The ` +
-        'transaction was rolled back: run it again (the option `retries` does), and lock all writers of a row by ' +
-        'the same key.',
+        `${row} ${carries} ${token}, the token of the ${ofHandle ? 'handle of the ' : ''}lock ${quoted(key)}: it was ` +
+        `written under another key. The transaction was rolled back${
+          ofHandle
+            ? '. To run it again does not help, because a handle keeps its token: release the handle and take it again. ' +
+              'To avoid this, take a handle of several keys, those of all writers of the row.'
+            : ': run it again (the option `retries` does), and lock all writers of a row by the same key.'
+        }`,
       superseded: `${unwritten}: the lock ${quoted(key)} has a newer holder than the one with the token ${token}. ${again}`,
       forgotten:
         `${unwritten}: Postgres has no row of the lock ${quoted(key)} any more, in which the token ${token} was ` +
@@ -175,6 +188,7 @@ export class StaleTokenError extends FencedLockError {
     this.fence = fence;
     this.model = model;
     this.where = where;
+    this.ofHandle = ofHandle;
   }
 }
 
@@ -184,6 +198,9 @@ export interface Tried {
   readonly within: number;
   readonly tries?: number;
 }
+
+/** The reason, as `reason` gives it, of a server that refused the user or the password. */
+const REFUSED_LOGIN = /^: (WRONGPASS|NOAUTH)\b/;
 
 /** A server did not answer within the wait time, so it is unknown whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
@@ -195,10 +212,14 @@ export class LockUnavailableError extends FencedLockError {
     tried?: Tried,
   ) {
     const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
+    const about = `about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`}`;
+    const why = reason(cause);
     super(
       'LOCK_UNAVAILABLE',
-      `${server} gave no usable answer about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`} ` +
-        `${inTime(tried)}${reason(cause)}. ${done}: check the server, and the connection of the ${whose}.`,
+      REFUSED_LOGIN.test(why)
+        ? `${server} refused the login of the ${whose}, and so gave no answer ${about}${why}. ${done}.`
+        : `${server} gave no usable answer ${about}${inTime(tried)}${why}. ${done}: check the server, and the connection ` +
+            `of the ${whose}.`,
       { key, cause },
     );
   }
@@ -221,14 +242,16 @@ export class CommitUnknownError extends FencedLockError {
 }
 
 /** What to do about an operation that the function did not wait for. */
-const AWAIT_ALL = 'Await every operation, and every helper that works on `tx` (docs/locks.md#await-every-operation).';
+const AWAIT_ALL = 'Await every operation, and every helper that works on `tx`.';
+const HOW_TO_AWAIT = 'locks.md#await-every-operation';
 
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
-  constructor(key: string, why: string, cause?: unknown) {
+  constructor(key: string, why: string, cause?: unknown, page?: string) {
     super('TRANSACTION_ABORTED', `The transaction under the lock ${quoted(key)} was rolled back: ${why}`, {
       key,
       cause,
+      page,
     });
   }
 }
@@ -238,6 +261,8 @@ export function inFlightAtReturn(key: string, what: string): TransactionAbortedE
   return new TransactionAbortedError(
     key,
     `${what} was still in flight when its function returned, because nothing waited for it. ${AWAIT_ALL}`,
+    undefined,
+    HOW_TO_AWAIT,
   );
 }
 
@@ -303,19 +328,35 @@ export class NestedError extends FencedLockError {
   }
 }
 
-/** The transaction, the handle or the client has ended. The operation was not sent. */
+/** The transaction, the handle or the client has ended. The operation did nothing. */
 export class ClosedError extends FencedLockError {
   constructor(what: string, details: ErrorDetails = {}) {
     super('CLOSED', what, details);
   }
 }
 
-/** The refusal of an operation on the `tx` of a function that has ended. @param operation its name, if known. */
-export function lateOperation(key: string, operation?: string, cause?: unknown): ClosedError {
+/**
+ * The refusal of an operation that was called on `tx` when its transaction had ended.
+ *
+ * @param operation its name. Without it, the error is that of one statement, perhaps of an operation that was in flight.
+ */
+export function lateOperation(key: string, operation?: string): ClosedError {
+  const what = operation === undefined ? 'this statement' : `\`${operation}\``;
   return new ClosedError(
-    `The transaction of the lock ${quoted(key)} has ended, and ${operation === undefined ? 'the operation' : `\`${operation}\``} ` +
-      `was not sent. ${AWAIT_ALL}`,
-    { key, cause },
+    `The transaction of the lock ${quoted(key)} has ended, and ${what} was not sent. ${AWAIT_ALL}`,
+    {
+      key,
+      page: HOW_TO_AWAIT,
+    },
+  );
+}
+
+/** The error of an operation that was called before its transaction ended, and whose result had not arrived by then. */
+export function cutShort(key: string, operation: string, cause: unknown): ClosedError {
+  return new ClosedError(
+    `The transaction of the lock ${quoted(key)} ended while \`${operation}\` was in flight, so it has no result and no ` +
+      `effect. ${AWAIT_ALL}`,
+    { key, cause, page: HOW_TO_AWAIT },
   );
 }
 
@@ -385,16 +426,22 @@ export function quoted(key: string): string {
 }
 
 /** How long a server was asked in vain, for a message. */
-function inTime({ within, tries }: Tried = { within: 0 }): string {
-  if (within <= 0) return 'in time';
-  return `within ${within} ms${tries === undefined ? '' : ` (${tries} ${tries === 1 ? 'try' : 'tries'})`}`;
+function inTime(tried: Tried | undefined): string {
+  if (tried === undefined) return '';
+  const { within, tries } = tried;
+  if (within <= 0) return ' in time';
+  return ` within ${within} ms${tries === undefined ? '' : ` (${tries} ${tries === 1 ? 'try' : 'tries'})`}`;
 }
 
 /** What is known of who has a key, as a message shows it. */
-function held({ process, here, heldFor, expiresIn }: SeenHolder): string {
+function held({ process, here, isHandle, heldFor, expiresIn }: SeenHolder): string {
   const time = `${Math.round(heldFor)} ms`;
-  if (here)
-    return `Another caller of this process${process === undefined ? '' : ` (${process})`} has had it for ${time}.`;
+  if (here) {
+    const whose = `of this process${process === undefined ? '' : ` (${process})`} has had it for ${time}`;
+    return isHandle
+      ? `A handle ${whose}. If this code has that handle, use its \`$transaction\`.`
+      : `Another caller ${whose}.`;
+  }
   const end = Number.isFinite(expiresIn)
     ? `its lease ends in ${Math.ceil(expiresIn)} ms unless it is renewed`
     : 'its lease never ends by itself, which none of this package does';

@@ -99,8 +99,10 @@ function publishAndWarn(event: FencedLockEvent): void {
   publishEvent(event);
   if (event.type === 'hook-failed') {
     const { hook, key, error } = event;
+    const detail = framesOf(error);
     process.emitWarning(
       `A hook (${hook}) of the lock ${quoted(key)} threw, and \`onEvent\` is not set: ${shown(error)}`,
+      { code: 'FENCED_LOCK_HOOK', ...(detail !== undefined && { detail }) },
     );
   }
   if (event.type === 'postgres-unavailable' && now() - warnedAt > WARN_EVERY) {
@@ -111,4 +113,11 @@ function publishAndWarn(event: FencedLockEvent): void {
       { code: 'FENCED_LOCK_POSTGRES' },
     );
   }
+}
+
+/** The stack of a thrown value without its first lines, which repeat the message. Node.js prints it below the warning. */
+function framesOf(error: unknown): string | undefined {
+  const stack = error instanceof Error && typeof error.stack === 'string' ? error.stack : '';
+  const at = stack.search(/^ {4}at /m);
+  return at === -1 ? undefined : stack.slice(at);
 }

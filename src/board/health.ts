@@ -119,6 +119,6 @@ export function brief(error: unknown): string {
   const line = text.split('\n').find((line) => line.trim() !== '') ?? 'unknown';
   return line
     .trim()
-    .replace(/ \(see docs\/\S+\)$/, '')
+    .replace(/ \(see \S*docs\/\S+\)$/, '')
     .replace(/\.$/, '');
 }

@@ -7,6 +7,8 @@ export type Args = Record<string, unknown>;
 export interface Fence {
   readonly key: string;
   readonly token: bigint;
+  /** Whether the token is a handle's, which never rises. */
+  readonly ofHandle: boolean;
   /** The name of the field that holds a row's fence. */
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
@@ -133,7 +135,8 @@ export async function refuseFresher(
   const select = { [fence.field]: true };
   const row = (await operation.run(model, 'findFirst', { where: fresher, select })) as Args | null;
   if (row === null) return;
-  throw new StaleTokenError(fence.key, fence.token, model, { fence: row[fence.field] as bigint, where: shown });
+  const { key, token, field, ofHandle } = fence;
+  throw new StaleTokenError(key, token, model, { fence: row[field] as bigint, where: shown, ofHandle });
 }
 
 /**

@@ -23,7 +23,7 @@ interface Detail {
 export function fromGuard(
   error: unknown,
   database: Pick<Database<unknown>, 'sqlState' | 'sqlDetail'>,
-  by: { readonly key: string; readonly token: bigint; readonly fencing: Fencing },
+  by: { readonly key: string; readonly token: bigint; readonly ofHandle: boolean; readonly fencing: Fencing },
 ): unknown {
   const state = database.sqlState(error);
   if (state !== STALE && state !== WITHOUT_TOKEN) return error;
@@ -34,6 +34,7 @@ export function fromGuard(
     reason: state === STALE ? 'other-key' : 'superseded',
     fence: fence ? BigInt(fence) : undefined,
     where: key ? by.fencing.toFields(model, key) : undefined,
+    ofHandle: by.ofHandle,
     cause: error,
   });
 }
@@ -48,7 +49,11 @@ export function fromAdmission(
   const reason = OF_HANDLE.get(database.sqlState(error) ?? '');
   if (reason === undefined) return error;
   const key = database.sqlDetail(error) ?? first;
-  return new StaleTokenError(key, tokens?.[keys.indexOf(key)] ?? 0n, undefined, { reason, cause: error });
+  return new StaleTokenError(key, tokens?.[keys.indexOf(key)] ?? 0n, undefined, {
+    reason,
+    ofHandle: true,
+    cause: error,
+  });
 }
 
 function parse(detail: string | undefined): Detail {

@@ -59,8 +59,8 @@ export function refuseInsideLock(method: string, key: string | undefined): void 
 
 function insideTransaction(method: string, where: string, key: string | undefined): InsideTransactionError {
   return new InsideTransactionError(
-    `\`${method}\` was called ${where}, which would wait for the lock while it holds a connection and rows. Call it on ` +
-      'the base client, outside of any transaction, and use the `tx` of its function.',
+    `\`${method}\` was called ${where}, which would wait for the lock while it holds a connection and rows. Call it ` +
+      'outside of any transaction, on your client (`prisma`), not on `tx`, and work with the `tx` that its function gets.',
     { key },
   );
 }

@@ -35,8 +35,9 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
   const refuse = () => {
     refusal = new InsideTransactionError(
       `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-        "whose operations do not belong to the lock's transaction: a write would stay if it is rolled back, and wait for its " +
-        'row locks. Use the `tx` of the function; for writes that must stay in any case, use a client without this extension.',
+        "(such as `prisma`) and not on the `tx` of that lock. It does not belong to the lock's transaction: a write would stay if " +
+        'that is rolled back, and wait for its row locks. Use the `tx` of the function; for writes that must stay in any case, ' +
+        'use a client without this extension.',
       { key },
     );
     return refusal;

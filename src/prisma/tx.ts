@@ -1,4 +1,4 @@
-import { InsideTransactionError, lateOperation } from '../base/errors.js';
+import { cutShort, InsideTransactionError, lateOperation } from '../base/errors.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -70,8 +70,8 @@ function exit(name: string): unknown {
   if (name === '$extends') return undefined;
   return () => {
     throw new InsideTransactionError(
-      `\`${name}\` was called on the client of a lock's transaction, and would leave that transaction. Call it on the ` +
-        'base client, outside the function.',
+      `\`${name}\` was called on the \`tx\` of a lock, and would leave its transaction. Call it outside of the function of ` +
+        'the lock, on your client (`prisma`), not on `tx`.',
     );
   };
 }
@@ -177,9 +177,10 @@ export class Unsent {
       },
       (error: unknown) => {
         this.#inFlight.delete(settling);
-        // Prisma has not passed on an operation that arrived behind the end, and knows no reason.
-        const isLate = this.#isClosed && (error as { readonly code?: unknown } | null)?.code === 'P2028';
-        throw isLate ? lateOperation(this.#key, name, error) : error;
+        // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
+        // Or our gate has refused a statement of it, whose error does not name the operation.
+        const { code } = (error ?? {}) as { readonly code?: unknown };
+        throw this.#isClosed && (code === 'P2028' || code === 'CLOSED') ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
   }

@@ -1,3 +1,4 @@
+import { DOCS } from '../base/errors.js';
 import { Denied } from '../lease/store.js';
 
 /** Advice for the errors of a server. Before Redis 7, the error of a command is embedded in the script's error. */
@@ -19,7 +20,7 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
     /\b(WRONGPASS|NOAUTH)\b/,
     'check the user and the password of the client; for a Cluster, they are in its redisOptions',
   ],
-  [/^NOPERM\b|ACL failure in script|executing the script can't/, 'the user needs more rights: see docs/rights.md'],
+  [/^NOPERM\b|ACL failure in script|executing the script can't/, `the user needs more rights: see ${DOCS}rights.md`],
 ];
 
 /** Errors that waiting does not cure: the user, the password or a right is wrong. */
@@ -32,7 +33,9 @@ function advised(said: string): string {
     .replace(/\bUser \S+ has no permissions/g, 'the user has no permissions');
   const advice = ADVICE.find(([said]) => said.test(message))?.[1];
   // An error may pass here twice.
-  return advice === undefined || message.endsWith(`(${advice})`) ? message : `${message} (${advice})`;
+  return advice === undefined || message.endsWith(`(${advice})`)
+    ? message
+    : `${message.replace(/\.$/, '')} (${advice})`;
 }
 
 /**

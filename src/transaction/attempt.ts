@@ -459,9 +459,11 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   #named(error: unknown): unknown {
-    const { database, leases, parts } = this.#call;
+    const { database, leases, parts, registered } = this.#call;
     if (this.#admission === undefined) return error;
-    return fromGuard(error, database, { key: leases.key, token: this.#admission.token, fencing: parts.fencing });
+    const { token } = this.#admission;
+    const ofHandle = registered !== undefined;
+    return fromGuard(error, database, { key: leases.key, token, ofHandle, fencing: parts.fencing });
   }
 
   #tagOfEnd(): Promise<string> {

@@ -4,7 +4,7 @@ import { fromGuard } from '../fencing/refusal.js';
 import { sendFenced, WRITE_NAMES } from '../fencing/writes.js';
 import type { Call } from './call.js';
 
-type Needed = Pick<Call<unknown, unknown>, 'parts' | 'leases'> & {
+type Needed = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'registered'> & {
   readonly database: Pick<Database<unknown>, 'isNoMatch' | 'rescue' | 'sqlState' | 'sqlDetail'>;
 };
 
@@ -35,8 +35,12 @@ export class FencedOperations {
       this.#fence ??= fencing.guarded(this.#query, database.rescue).then((guarded) => this.#makeFence(guarded));
       return await sendFenced(operation, await this.#fence);
     } catch (error) {
-      throw fromGuard(error, database, { key: leases.key, token: this.#token, fencing });
+      throw fromGuard(error, database, { key: leases.key, token: this.#token, ofHandle: this.#ofHandle, fencing });
     }
+  }
+
+  get #ofHandle(): boolean {
+    return this.#call.registered !== undefined;
   }
 
   #makeFence(guarded: ReadonlySet<string>): Fence {
@@ -45,6 +49,7 @@ export class FencedOperations {
     return {
       key: leases.key,
       token: this.#token,
+      ofHandle: this.#ofHandle,
       field: fencing.field,
       models: fencing.models,
       isFenced: (model) => fencing.isFenced(model),

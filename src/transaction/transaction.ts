@@ -78,7 +78,8 @@ interface Present<Tx, R> {
 }
 
 function isRetryable(error: unknown, { database }: Pick<Call<unknown, unknown>, 'database'>): boolean {
-  if (error instanceof StaleTokenError) return error.reason === 'other-key';
+  // A handle's token never rises, so the same row would refuse it again.
+  if (error instanceof StaleTokenError) return error.reason === 'other-key' && !error.ofHandle;
   const code = database.sqlState(error);
   return code === SERIALIZATION_FAILURE || code === DEADLOCK;
 }

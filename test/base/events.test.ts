@@ -12,12 +12,26 @@ test('a listener hears every event, and without one nothing happens', () => {
   toEmit(undefined)(EVENT);
 });
 
-test('the error of a hook is warned of where nobody listens', () => {
+test('the error of a hook is warned of where nobody listens, with a code and the frames of that error', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-  const error = new Error('no mail');
-  toEmit(undefined)({ type: 'hook-failed', key: 'stock:1', hook: 'afterCommit', error });
-  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/afterCommit.*"stock:1".*no mail/));
+  const sendMail = () => new Error('no mail\non two lines');
+  toEmit(undefined)({ type: 'hook-failed', key: 'stock:1', hook: 'afterCommit', error: sendMail() });
+  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/afterCommit.*"stock:1".*no mail/), {
+    code: 'FENCED_LOCK_HOOK',
+    detail: expect.stringMatching(/^ {4}at sendMail /),
+  });
 });
+
+test.each(['out of paper', undefined, Object.assign(new Error('bare'), { stack: undefined })])(
+  'a hook that throws a value without a stack is warned of, too: %s',
+  (error) => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    toEmit(undefined)({ type: 'hook-failed', key: 'stock:1', hook: 'afterCommit', error });
+    expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining(String(error)), {
+      code: 'FENCED_LOCK_HOOK',
+    });
+  },
+);
 
 test('a Postgres that is away is warned of where nobody listens, once for many tries', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});

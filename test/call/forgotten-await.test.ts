@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LockTx } from '../../src/index.js';
+import type { FencedLockError, LockTx } from '../../src/index.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 type Tx = LockTx<ShopClient>;
@@ -193,6 +193,23 @@ describeWithShop('a helper that is not awaited', () => {
       key,
       message: expect.stringContaining('`stock.findMany`'),
     });
+  });
+
+  test('and the call that it was in tell the same of one operation, with the same page of the installed package', async () => {
+    const { id, key } = await shop.product(10);
+    let late: Promise<unknown> = Promise.resolve();
+    const helper = async (tx: Tx) => await tx.stock.findUniqueOrThrow({ where: { id } });
+    const call = prisma.$withLock(key, (tx) => {
+      late = helper(tx).catch((error: unknown) => error);
+    });
+    const errors = [await call.catch((error: unknown) => error), await late] as FencedLockError[];
+    expect(errors.map(({ code }) => code)).toEqual(['TRANSACTION_ABORTED', 'CLOSED']);
+    for (const { message } of errors) {
+      expect(message).toMatch(/`stock\.findUniqueOrThrow`.* in flight/);
+      expect(message).not.toContain('was not sent');
+      const pages = [...message.matchAll(/\S*docs\/[\w./#-]+/g)].map(([page]) => page.replace('(', ''));
+      expect(pages).toEqual(['node_modules/prisma-extension-fenced-lock/docs/locks.md#await-every-operation']);
+    }
   });
 
   const HEALTHY: Record<string, (tx: Tx, id: number, key: string) => unknown> = {

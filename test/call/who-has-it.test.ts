@@ -57,6 +57,28 @@ describeWithShop('who waited in vain is told who has the key', () => {
     expect(error.message).toMatch(/Another caller of this process \(web-1:4711\) has had it for \d+ ms\./);
   });
 
+  test('a handle of the same process is said to be one, and what to call on it', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client({ name: 'web-1:4711' });
+    const handle = await prisma.$lock(key);
+    const error = await timedOut(prisma, key);
+    expect(error).toMatchObject({ holder: 'web-1:4711', key });
+    expect(error.message).toMatch(
+      / A handle of this process \(web-1:4711\) has had it for \d+ ms\. .*its `\$transaction`\./,
+    );
+    // And no longer when the handle has ended.
+    await handle.release();
+    const [inside, goOn] = [gate(), gate()];
+    const working = prisma.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    expect((await timedOut(prisma, key)).message).toContain('Another caller of this process');
+    goOn.open();
+    await working;
+  });
+
   test('a process that was given no name is told by its host and its id', async () => {
     const { key, free } = await held();
     const operator = shop.client({ name: 'operator' }).prisma;

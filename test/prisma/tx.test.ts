@@ -53,7 +53,10 @@ describe('the client of a transaction', () => {
       expect(Reflect.ownKeys(got)).not.toContain(name);
       expect(Object.getOwnPropertyDescriptor(got, name)).toBeUndefined();
       if (name === '$extends') expect(got[name]).toBeUndefined();
-      else expect(got[name]).toThrow(InsideTransactionError);
+      else {
+        expect(got[name]).toThrow(InsideTransactionError);
+        expect(got[name]).toThrow('on your client (`prisma`), not on `tx`');
+      }
     }
   });
 

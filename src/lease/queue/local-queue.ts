@@ -133,7 +133,13 @@ export class LocalQueue {
   #seen(): SeenHolder | undefined {
     const lease = this.#lease;
     if (lease === undefined) return this.#acquireLoop.seen();
-    return { process: this.#dependencies.name, here: true, heldFor: now() - this.#beganAt, expiresIn: lease.remaining };
+    return {
+      process: this.#dependencies.name,
+      here: true,
+      isHandle: this.#mayGoElsewhere,
+      heldFor: now() - this.#beganAt,
+      expiresIn: lease.remaining,
+    };
   }
 
   get #first(): Waiter | undefined {

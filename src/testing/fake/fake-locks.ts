@@ -298,7 +298,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const token = BigInt(tokens.at(-1) as string);
     const old = [...this.#handles].find(({ turn }) => turn.holders.every((holder, at) => holder === holders[at]));
     if (old === undefined || old.turn.lost.aborted) {
-      throw new StaleTokenError(keys[0] as string, token, undefined, { reason: 'superseded' });
+      throw new StaleTokenError(keys[0] as string, token, undefined, { reason: 'superseded', ofHandle: true });
     }
     const record = this.#record('$resumeLock', keys);
     // Nobody gets the keys in between.

@@ -86,7 +86,7 @@ export class FakeHandle implements LockHandle<object> {
 
   /** Another handle goes on from here. */
   superseded(): StaleTokenError {
-    return new StaleTokenError(this.key, this.token, undefined, { reason: 'superseded' });
+    return new StaleTokenError(this.key, this.token, undefined, { reason: 'superseded', ofHandle: true });
   }
 
   #closed(): ClosedError {

@@ -16,7 +16,10 @@ export interface Plan {
   /** The lease is lost when this many operations are done; without a number, when the function has returned. */
   readonly lost?: { readonly after: number; readonly reason: LossReason };
   /** The first write behind so many operations is refused. */
-  readonly refused?: { readonly after: number; readonly error: (key: string, token: bigint) => unknown };
+  readonly refused?: {
+    readonly after: number;
+    readonly error: (key: string, token: bigint, ofHandle: boolean) => unknown;
+  };
   /** The function runs, and is rolled back by this; `retries` counts. */
   readonly conflict?: Error;
   /** In place of COMMIT's answer. */
@@ -70,7 +73,12 @@ export class Script {
       rejects: (error) => add({ instead: () => error }),
       isLost: ({ after = Number.POSITIVE_INFINITY, reason = 'gone' } = {}) => add({ lost: { after, reason } }),
       isStale: ({ after = 0, reason = 'superseded', model = 'Model' } = {}) =>
-        add({ refused: { after, error: (of, token) => new StaleTokenError(of, token, model, { reason }) } }),
+        add({
+          refused: {
+            after,
+            error: (of, token, ofHandle) => new StaleTokenError(of, token, model, { reason, ofHandle }),
+          },
+        }),
       conflicts: () => add({ conflict: conflict() }),
       hasUnknownOutcome: () =>
         add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),

@@ -12,6 +12,7 @@ const WRITE = /^(create|update|upsert|delete)|^\$executeRaw/;
 export interface StatementsOf {
   readonly key: string;
   readonly token: bigint;
+  readonly ofHandle: boolean;
   lose(reason: LossReason): void;
 }
 
@@ -72,12 +73,12 @@ export class Statements extends Unsent {
   #operation(name: string, method: Method, model: object | undefined): Method {
     const statements = this;
     return function (...args) {
-      const { key, token } = statements.#lock;
+      const { key, token, ofHandle } = statements.#lock;
       if (statements.#abort.aborted) return Promise.reject(statements.#abort.reason);
       const { refused } = statements.#plan ?? {};
       const before = statements.#begun++;
       if (refused && WRITE.test(name) && before >= refused.after && statements.refusal === undefined) {
-        statements.refusal = { error: refused.error(key, token) };
+        statements.refusal = { error: refused.error(key, token, ofHandle) };
       }
       if (statements.refusal) return Promise.reject(statements.refusal.error);
       return statements.#counted(name, Reflect.apply(method, model ?? this, args));

@@ -40,7 +40,9 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
     try {
       return await runOnce({ ...request, plan }, work);
     } catch (error) {
-      const isConflict = plan?.conflict === error || (error instanceof StaleTokenError && error.reason === 'other-key');
+      const isConflict =
+        plan?.conflict === error ||
+        (error instanceof StaleTokenError && error.reason === 'other-key' && !error.ofHandle);
       if (!isConflict || run >= request.options.retries) throw error;
       plan = undefined;
     }
@@ -62,7 +64,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   if (signal?.aborted) aborted.handleEvent();
   const overdue = `the work had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`;
   const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, overdue)));
-  const statements = new Statements(plan, abort, { key: named, token, lose });
+  const statements = new Statements(plan, abort, { key: named, token, ofHandle: !joins, lose });
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
   hooks.begin(lock);
@@ -78,7 +80,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
     // It wrote nothing that could have been refused.
-    if (plan?.refused) throw plan.refused.error(named, token);
+    if (plan?.refused) throw plan.refused.error(named, token, !joins);
     if (plan?.conflict) throw plan.conflict;
     if (plan?.atCommit) throw plan.atCommit.error(key);
     record.end('committed');

@@ -23,13 +23,17 @@ describeWithShop('misuse is noticed', () => {
     'another client of the package': (id) => shop.client().prisma.stock.update(set(id)),
   };
 
-  test.each(Object.entries(OUTSIDE))('a write through the base client inside the function: %s', async (_, write) => {
-    const { id, key } = await shop.product(10);
-    const error = await prisma.$withLock(key, () => write(id)).catch((error: unknown) => error);
-    expect(error).toBeInstanceOf(InsideTransactionError);
-    expect(error).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
+  test.each(Object.entries(OUTSIDE))(
+    'a write on another client than `tx` inside the function: %s',
+    async (_, write) => {
+      const { id, key } = await shop.product(10);
+      const error = await prisma.$withLock(key, () => write(id)).catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(InsideTransactionError);
+      expect(error).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
+      expect((error as Error).message).toContain('on a client (such as `prisma`) and not on the `tx` of that lock');
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
 
   /** As it is sent, so each of these would write. */
   const RAW_WRITES = [
@@ -45,7 +49,7 @@ describeWithShop('misuse is noticed', () => {
     'WITH x AS MATERIALIZED ( /* c */ DELETE FROM "Stock" WHERE id = $1 RETURNING id) SELECT id FROM x',
   ];
 
-  test.each(RAW_WRITES)('raw SQL through the base client that says so: %s', async (sql) => {
+  test.each(RAW_WRITES)('raw SQL on `prisma` that says so: %s', async (sql) => {
     const { id, key } = await shop.product(10);
     const error = await prisma.$withLock(key, () => prisma.$queryRawUnsafe(sql, id)).catch((error: unknown) => error);
     expect(error).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
@@ -62,13 +66,13 @@ describeWithShop('misuse is noticed', () => {
     'EXPLAIN (ANALYZE false) UPDATE "Stock" SET quantity = 0 WHERE id = $1',
     'EXPLAIN ANALYZE SELECT id FROM "Stock" WHERE id = $1',
     'WITH x AS (SELECT id FROM "Stock" WHERE id = $1 FOR UPDATE) SELECT id FROM x',
-  ])('raw SQL through the base client that only reads is not refused: %s', async (sql) => {
+  ])('raw SQL on `prisma` that only reads is not refused: %s', async (sql) => {
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, () => prisma.$queryRawUnsafe(sql, id));
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('reads through the base client, and writes through one without the extension, are the caller’s business', async () => {
+  test('reads on `prisma`, and writes through one without the extension, are the caller’s business', async () => {
     const { id, key } = await shop.product(10);
     const read = await prisma.$withLock(key, async () => {
       await plain.stock.update({ where: { id }, data: { quantity: 9 } });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { StaleTokenError } from '../../../src/index.js';
-import { describeWithShop, Shop } from '../../support/shop.js';
+import { type Lock, type LockTx, StaleTokenError } from '../../../src/index.js';
+import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
 describeWithShop('retries: the whole transaction again, under the same lease and a fresh token', () => {
   const shop = new Shop();
@@ -81,6 +81,45 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     };
     await Promise.all([sell(a.id, b.id, a.key), sell(b.id, a.id, b.key)]);
     expect([(await shop.row(a.id))?.quantity, (await shop.row(b.id))?.quantity]).toEqual([8, 8]);
+  });
+
+  test("not a handle's transaction: its token is too low for that row in every run", async () => {
+    const { id, key } = await shop.product(10);
+    const runs: bigint[] = [];
+    const sell = async (tx: LockTx<ShopClient>, { token }: Lock) => {
+      runs.push(token);
+      await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+    };
+    const handle = await prisma.$lock(key);
+    await underAnotherKey(id);
+    await expect(handle.$transaction(sell, { retries: 3 })).rejects.toMatchObject({
+      code: 'STALE_TOKEN',
+      reason: 'other-key',
+      ofHandle: true,
+      message: expect.stringMatching(/does not help.*release the handle and take it again.*several keys/),
+    });
+    expect(runs).toEqual([handle.token]);
+    await handle.release();
+    // What the message says to do.
+    const again = await prisma.$lock(key);
+    await again.$transaction(sell);
+    await again.release();
+    expect(await shop.row(id)).toEqual({ quantity: 8, fence: again.token });
+  });
+
+  test("a handle's transaction after a serialization failure", async () => {
+    const { id, key } = await shop.product(10);
+    const handle = await prisma.$lock(key);
+    let runs = 0;
+    const sell = async (tx: LockTx<ShopClient>) => {
+      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+      if (++runs === 1) await shop.admin.query('UPDATE "Stock" SET quantity = 5 WHERE id = $1', [id]);
+      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    };
+    await handle.$transaction(sell, { retries: 1, isolationLevel: 'RepeatableRead' });
+    expect(runs).toBe(2);
+    expect((await shop.row(id))?.quantity).toBe(4);
+    await handle.release();
   });
 
   test('nothing else: not an error of the function, not after a strike', async () => {

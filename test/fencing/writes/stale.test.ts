@@ -34,6 +34,18 @@ for (const guard of [undefined, 'prove'] as const) {
         expect(message).toContain(part);
     });
 
+    test('in a handle: that its token stays, and to take it again', async () => {
+      const { Tag, n } = await rowsWithFresherTag();
+      const handle = await world.client().$lock(`stale:${n}`);
+      const write = handle.$transaction((tx) => tx.tag.update({ where: { id: Tag }, data: { value: 2 } }));
+      const error = await write.catch((error: unknown) => error);
+      expect(error).toMatchObject({ reason: 'other-key', token: handle.token, fence: FRESHER, ofHandle: true });
+      const { message } = error as Error;
+      expect(message).toContain('release the handle and take it again');
+      expect(message).not.toContain('retries');
+      await handle.release();
+    });
+
     test('it is sticky: swallowed, the transaction still does not commit', async () => {
       const { Tag, Member, n } = await rowsWithFresherTag();
       const held = world.client().$withLock(`stale:${n}`, async (tx) => {

@@ -113,6 +113,21 @@ describe('calls', () => {
     await locks.prisma.$withLock('k', work, { retries: 1 });
     expect(tokens).toEqual([1n, 2n]);
   });
+
+  test('run once in a handle whose token is too low, as by the real locks', async () => {
+    const locks = fakeLocks({ stock: { update: async () => {} } });
+    locks.next().isStale({ reason: 'other-key' });
+    let runs = 0;
+    const handle = await locks.prisma.$lock('k');
+    const work = async (tx: Record<string, { update(): Promise<void> }>) => {
+      runs++;
+      await tx['stock']?.update();
+    };
+    const refused = handle.$transaction(work, { retries: 3 });
+    await expect(refused).rejects.toMatchObject({ code: 'STALE_TOKEN', ofHandle: true });
+    expect(runs).toBe(1);
+    await handle.release();
+  });
 });
 
 describe('the client of the transaction', () => {
