@@ -10,13 +10,15 @@ const INSTALL = 'test/install/**';
 const TESTED = 'examples/testing/**';
 
 /**
- * Files about a process in which no lock or no socket is left: functions of other files may go on for ever after an
- * abort, and have sockets of their own.
+ * Files about a process in which no lock, no socket or nobody who listens to the channels is left: functions of other
+ * files may go on for ever after an abort, with sockets and listeners of their own.
  */
 const AT_REST = [
   'test/base/scope.test.ts',
   'test/call/context-at-rest.test.ts',
   'test/support.test/fault-proxy.test.ts',
+  'test/board/live.test.ts',
+  'test/board/requests.test.ts',
 ];
 /** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
 const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })

@@ -37,7 +37,8 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
    * other. Hooks of the lock that `fn` gets run when its transaction has ended, while the handle still has the lock.
    *
    * @throws StaleTokenError, with reason `superseded`, if Postgres has admitted another holder since; `forgotten`, if
-   *   Postgres has no row of the key any more.
+   *   Postgres has no row of the key any more; `other-key`, if a row was written under another key. The handle keeps its
+   *   token, so that row refuses it again: `retries` does not run `fn` again, release the handle and take it again.
    * @throws the errors of `$withLock`, and ClosedError after the release.
    */
   $transaction<R>(fn: Work<Tx, R>, options?: TransactionOptions): Promise<R>;

@@ -135,6 +135,8 @@ describeWithShop('who looks at the board', () => {
       { type: 'stale-write', bad: true, key: 'stock:1', text: expect.stringContaining('carries the fencing token 7') },
       { type: 'lease-lost', bad: true, key: 'stock:2', text: 'it was lost.' },
     ]);
+    // A page on the developer's disk is of no use on the board.
+    expect(JSON.stringify(happened)).not.toContain('docs/');
     await viewer.until('the wait', () => viewer.status?.waits?.counts.reduce((sum, count) => sum + count, 0) === 1);
     viewer.leave();
     await viewer.until('nobody listens any more', () => !channel('fenced-lock:lease-lost').hasSubscribers);
