@@ -110,8 +110,8 @@ export interface LockOptions {
   /**
    * How often the whole transaction runs again, under the same lease and a new token, after a serialization failure
    * (40001), a deadlock (40P01) or a row that was written under another key (`StaleTokenError`, `other-key`). Each run
-   * gets a new `tx` and `lock`, and `timeout` applies to each run. Side effects outside `tx` are repeated. 0 to 100.
-   * Default: 0.
+   * gets a new `tx` and `lock`, and `timeout` applies to each run. Side effects outside `tx` are repeated. A handle keeps
+   * its token, so its transactions run again after 40001 and 40P01 alone. 0 to 100. Default: 0.
    */
   readonly retries?: number | undefined;
   /**
