@@ -411,7 +411,11 @@ export class Attempt<Tx, R> implements Conductor {
     try {
       this.gate.throwIfShut();
       const { token } = this.#admission as Admission;
-      this.#operations ??= new FencedOperations(this.#call, token, (this.#entry.connection as Connection).query);
+      const connection = this.#entry.connection as Connection;
+      // Through the gate, so that a failure of the connection is found there when the outcome is explained.
+      this.#operations ??= new FencedOperations(this.#call, token, (text, values) =>
+        this.#ask(connection, text, values),
+      );
       return await this.#operations.send(operation);
     } catch (error) {
       this.refused(error);

@@ -18,14 +18,16 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
   };
 
   /** At work under a new key, in the middle of a transaction that nobody else would end. */
-  async function atWork(then: (write: () => Promise<unknown>) => Promise<unknown>) {
+  async function atWork(then: (write: () => Promise<unknown>) => Promise<unknown>, fresh = false) {
     const { id, key } = await shop.product(10);
     // From its second turn on a key has a row that others see.
     await prisma.$withLock(key, () => {});
     const [inside, goOn] = [gate(), gate()];
-    const held = prisma.$withLock(key, async (tx) => {
+    // One that has not asked yet which tables have a guard asks before its first write.
+    const client = fresh ? shop.client().prisma : prisma;
+    const held = client.$withLock(key, async (tx) => {
       const write = () => tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      await write();
+      await (fresh ? tx.stock.findUniqueOrThrow({ where: { id } }) : write());
       inside.open();
       await goOn.opened;
       return await then(write);
@@ -48,6 +50,13 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );
+
+  test.each(Object.entries(WAYS))('%s: its first write, behind a read, rejects with the same', async (_, overtake) => {
+    const { key, outcome, goOn } = await atWork((write) => write(), true);
+    await overtake(key);
+    goOn();
+    expect(await outcome).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key });
+  });
 
   test.each(Object.entries(WAYS))('%s: its COMMIT rejects with the same', async (_, overtake) => {
     const { id, key, outcome, goOn } = await atWork(async () => 'done');
