@@ -156,7 +156,7 @@ describeWithShop('a contender', () => {
   describe('lost replies', () => {
     for (const [how, autoResendUnfulfilledCommands, commandTimeout] of [
       ['the client resends it after the reconnect', true, 600_000],
-      ['the client forgets it', false, 200],
+      ['the client forgets it', false, 1_000],
     ] as const) {
       test(`an acquire whose reply is cut off ends up holding once, under one holder (${how})`, async () => {
         const contender = throughProxy(stage(), { redis: { autoResendUnfulfilledCommands }, commandTimeout });
