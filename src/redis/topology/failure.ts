@@ -36,8 +36,9 @@ function warnOnce(redis: object, { message }: Error): void {
   if (warned.has(redis)) return;
   warned.add(redis);
   process.emitWarning(
-    `The Redis client given to fencedLock cannot connect: ${message}. It keeps trying. Locks wait for it for ` +
-      "their waitTime, and then reject with LOCK_UNAVAILABLE. This is said once until it connects; for each error, add redis.on('error', …).",
+    `The Redis client given to fencedLock cannot connect: ${message}. It keeps trying. Until it connects, ` +
+      'locks wait for their waitTime, or not at all if the login is refused, and then reject with LOCK_UNAVAILABLE, or ' +
+      "go on without Redis if onRedisUnavailable is 'postgres'. This is said once; for each error, add redis.on('error', …).",
     { code: 'FENCED_LOCK_REDIS' },
   );
 }
