@@ -170,7 +170,8 @@ describeWithShop('a contender', () => {
         const turn = await contender.acquire(key);
         const { loss, holder } = turn.lease;
         expect(loss).toBeUndefined();
-        const sent = await stage().monitor.about(key);
+        // A file that runs beside this one may list all keys.
+        const sent = (await stage().monitor.about(key)).filter(([, sha1]) => sha1 !== scripts.inspect.sha1);
         expect(sent.filter(([, sha1]) => sha1 === scripts.acquire.sha1)).toHaveLength(2);
         expect(sent.every((line) => line.includes(holder))).toBe(true);
         expect(await holderOf(stage().admin, key)).toBe(holder);
