@@ -171,7 +171,7 @@ export const LUA: readonly Mutant[] = [
         'local function extend(lease, holder, time, name, time_before, name_before)',
       ],
     ],
-    tests: ['test/redis/memory'],
+    tests: ['test/redis/full-memory'],
     why: 'On a server whose memory is full it would go from one to the next, and no handle could be handed on.',
   },
   {

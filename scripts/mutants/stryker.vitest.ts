@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: [
       'test/transaction/{outcome,raw-sql}.test.ts',
-      'test/redis/keys.test.ts',
+      'test/redis/names-in-redis.test.ts',
       'test/redis/topology/slot.test.ts',
       'test/lease/stores/memory.test.ts',
     ],

@@ -92,7 +92,7 @@ export const WRITES: readonly Mutant[] = [
     name: 'nested writes behind guarded rows let through',
     file: fence,
     change: [['    for (const nested of nestedData(value as Args)) refuseNested(other, nested, fence);\n', '']],
-    tests: ['test/fencing/writes/nested'],
+    tests: ['test/fencing/writes/nested-writes'],
     why: 'The guard of the rows between says nothing of those behind them.',
   },
 ];
