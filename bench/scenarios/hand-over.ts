@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Contestant } from '../contestants/contestant.js';
+import { inTurn } from '../measure/interleave.js';
 import { leaseHandOver } from '../measure/lease-hand-over.js';
 import { seeded } from '../measure/random.js';
 import { rounds } from '../measure/rounds.js';
@@ -10,10 +11,19 @@ import type { Table } from '../report/result.js';
 import type { Stage } from '../servers.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
-import type { Run, Scenario } from './scenario.js';
+import type { Scenario } from './scenario.js';
 
 /** How long the waiting process waits before its turn comes; ms. At random, since those who look every so often would else be in step. */
 const WAITS = { least: 20, most: 60 };
+
+/** Hand-overs ahead of the measured ones. */
+const WARM_HAND_OVERS = 400;
+/** Rounds of all contestants, so that whatever else the machine does falls on all of them alike. */
+const ROUNDS = 12;
+const OPENINGS = 3;
+const HAND_OVERS = 10;
+/** No round begins later; ms. */
+const BUDGET = 60_000;
 
 type Seller = Remote<SellerVerbs>;
 
@@ -24,11 +34,20 @@ export const handOver: Scenario = {
     withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, 2, async ([one, other]) => {
       run.step('the lease alone');
       const lease = await leaseHandOver(stage, run);
-      const rows = [];
+      const pairs: Pair[] = [];
       for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
-        run.step(contestant.name);
-        rows.push(await measure(stage, run, contestant, one as Seller, other as Seller));
+        run.step(`${contestant.name} warms up`);
+        const pair = await Pair.of(stage, contestant, [one as Seller, other as Seller], seeded(run.seed));
+        await pair.warmUp(run.size(WARM_UP, 3), run.size(WARM_HAND_OVERS, 1));
+        pairs.push(pair);
       }
+      for (const round of rounds(run.size(ROUNDS, 1), BUDGET)) {
+        for (const pair of inTurn(pairs, round)) {
+          run.step(`round ${round + 1} of ${ROUNDS}, ${pair.contestant.name}`);
+          await pair.play(run.size(OPENINGS, 1), run.size(HAND_OVERS, 3));
+        }
+      }
+      const rows = await Promise.all(pairs.map((pair) => pair.row()));
       const chart = { kind: 'bar', label: 'contestant', value: 'from release, ms', logarithmic: true } as const;
       return [lease, { title: 'Between two processes', note: NOTE, rows, chart }];
     }),
@@ -41,51 +60,105 @@ const NOTE =
   'Opening: from the call to the entry of the work where nobody else has the key. Beyond opening: what the waiting itself ' +
   'added, release minus opening. Round trip: a PING from the holding process, before each release.';
 
-async function measure(stage: Stage, run: Run, contestant: Contestant, one: Seller, other: Seller) {
-  const tally = await Tally.of(stage, contestant);
-  const task = { contestant: contestant.name, sale: tally.sale };
-  const random = seeded(run.seed);
-  const [fromRelease, fromEnd, opening, pings]: [number[], number[], number[], number[]] = [[], [], [], []];
-  let ok = 0;
-  for (const remote of [one, other]) ok += await remote.ask('warmUp', { ...task, count: run.size(WARM_UP, 3) });
+/** When the work of the holder ended, its lock was given back, and the work of the contender began; ms. */
+interface Times {
+  readonly ended: number;
+  readonly released: number;
+  readonly began: number;
+}
 
-  for (let count = 0; count < run.size(15, 2); count++) {
-    await sleep(WAITS.least);
-    const { asked, began } = await one.ask('take', task);
-    opening.push(began - asked);
-    await one.ask('letGo', null);
-    ok++;
+/** Two processes that hand one key to each other. */
+class Pair {
+  readonly contestant: Contestant;
+  readonly #tally: Tally;
+  readonly #processes: readonly [Seller, Seller];
+  readonly #random: () => number;
+  readonly #fromRelease: number[] = [];
+  readonly #fromEnd: number[] = [];
+  readonly #opening: number[] = [];
+  readonly #pings: number[] = [];
+
+  private constructor(
+    contestant: Contestant,
+    tally: Tally,
+    processes: readonly [Seller, Seller],
+    random: () => number,
+  ) {
+    this.contestant = contestant;
+    this.#tally = tally;
+    this.#processes = processes;
+    this.#random = random;
   }
 
-  let [holder, contender] = [one, other];
-  await holder.ask('take', task);
-  for (const _ of rounds(run.size(60, 3), run.size(4_000, 1_000))) {
-    const taken = contender.ask('take', task);
-    await sleep(WAITS.least + random() * (WAITS.most - WAITS.least));
-    pings.push(await holder.ask('ping', null));
-    const [{ ended, released }, { began }] = await Promise.all([holder.ask('letGo', null), taken]);
-    ok++;
-    fromEnd.push(began - ended);
-    fromRelease.push(began - released);
-    [holder, contender] = [contender, holder];
+  static async of(stage: Stage, contestant: Contestant, processes: readonly [Seller, Seller], random: () => number) {
+    return new Pair(contestant, await Tally.of(stage, contestant), processes, random);
   }
-  await holder.ask('letGo', null);
-  tally.add({ ok: ok + 1, failed: {} });
 
-  const release = summary(fromRelease);
-  const roundTrip = summary(pings).median;
-  const beyond = release.median - summary(opening).median;
-  return {
-    contestant: contestant.name,
-    'from release, ms': release.median,
-    'p99 ms': release.p99,
-    'in round trips': release.median / roundTrip,
-    'from end of work, ms': summary(fromEnd).median,
-    'opening, ms': summary(opening).median,
-    'beyond opening, ms': beyond,
-    'beyond, in round trips': beyond / roundTrip,
-    'round trip, ms': roundTrip,
-    'hand-overs': fromRelease.length,
-    ...(await tally.columns()),
-  };
+  /** Calls of each process alone, and hand-overs: what runs only while a caller waits has to be compiled, too. */
+  async warmUp(calls: number, handOvers: number): Promise<void> {
+    for (const remote of this.#processes) this.#sold(await remote.ask('warmUp', { ...this.#task, count: calls }));
+    await this.#handOver(handOvers, async () => () => {});
+  }
+
+  /** Some calls where nobody else has the key, then so many hand-overs. */
+  async play(openings: number, handOvers: number): Promise<void> {
+    const [one] = this.#processes;
+    for (let count = 0; count < openings; count++) {
+      await sleep(WAITS.least);
+      const { asked, began } = await one.ask('take', this.#task);
+      this.#opening.push(began - asked);
+      await one.ask('letGo', null);
+      this.#sold(1);
+    }
+    await this.#handOver(handOvers, async (holder) => {
+      await sleep(WAITS.least + this.#random() * (WAITS.most - WAITS.least));
+      this.#pings.push(await holder.ask('ping', null));
+      return ({ ended, released, began }) => {
+        this.#fromEnd.push(began - ended);
+        this.#fromRelease.push(began - released);
+      };
+    });
+  }
+
+  /** Lets the key go to and fro. `ahead` runs before each release, and returns what takes its times. */
+  async #handOver(count: number, ahead: (holder: Seller) => Promise<(times: Times) => void>): Promise<void> {
+    let [holder, contender] = this.#processes;
+    await holder.ask('take', this.#task);
+    for (let done = 0; done < count; done++) {
+      const taken = contender.ask('take', this.#task);
+      const note = await ahead(holder);
+      const [{ ended, released }, { began }] = await Promise.all([holder.ask('letGo', null), taken]);
+      note({ ended, released, began });
+      [holder, contender] = [contender, holder];
+    }
+    await holder.ask('letGo', null);
+    this.#sold(count + 1);
+  }
+
+  async row() {
+    const release = summary(this.#fromRelease);
+    const roundTrip = summary(this.#pings).median;
+    const beyond = release.median - summary(this.#opening).median;
+    return {
+      contestant: this.contestant.name,
+      'from release, ms': release.median,
+      'p99 ms': release.p99,
+      'in round trips': release.median / roundTrip,
+      'from end of work, ms': summary(this.#fromEnd).median,
+      'opening, ms': summary(this.#opening).median,
+      'beyond opening, ms': beyond,
+      'beyond, in round trips': beyond / roundTrip,
+      'round trip, ms': roundTrip,
+      'hand-overs': this.#fromRelease.length,
+      ...(await this.#tally.columns()),
+    };
+  }
+
+  get #task() {
+    return { contestant: this.contestant.name, sale: this.#tally.sale };
+  }
+
+  #sold(ok: number): void {
+    this.#tally.add({ ok, failed: {} });
+  }
 }

@@ -60,7 +60,7 @@ export const SUBPATHS: readonly Mutant[] = [
   },
   {
     name: 'decorators: a part of a key that is not there',
-    file: 'src/decorators/key.ts',
+    file: 'src/decorators/key-of.ts',
     change: [
       ["if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return", 'return'],
     ],

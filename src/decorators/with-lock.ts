@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../base/errors.js';
-import { type KeyOf, type LockKey, type MethodFits, toKeys } from './key.js';
+import { type KeyOf, type LockKey, type MethodFits, toKeys } from './key-of.js';
 import { checkClient, type TryWithLockOptions, toChoices, type WithLockOptions } from './options.js';
 
 type Method = (this: unknown, ...args: unknown[]) => Promise<unknown>;

@@ -2,8 +2,8 @@ import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, typ
 import { InvalidOptionError } from '../base/errors.js';
 import { checkLockClient, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
+import { getLockClientToken, getLockServiceToken } from './injection-tokens.js';
 import { FencedLockService } from './service.js';
-import { getLockClientToken, getLockServiceToken } from './tokens.js';
 
 /** What `forRoot` takes, and what the factory of `forRootAsync` gives. */
 export interface FencedLockModuleOptions {

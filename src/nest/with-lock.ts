@@ -1,9 +1,9 @@
 import { Inject } from '@nestjs/common';
 import { InvalidOptionError } from '../base/errors.js';
-import type { KeyOf } from '../decorators/key.js';
+import type { KeyOf } from '../decorators/key-of.js';
 import type { LockingClient, TryWithLockOptions, WithLockOptions } from '../decorators/options.js';
 import { type LockDecorator, WithLock as WithLockOf } from '../decorators/with-lock.js';
-import { getLockClientToken } from './tokens.js';
+import { getLockClientToken } from './injection-tokens.js';
 
 /** `client`: the name of a FencedLockModule, or a function of the object that the method is called on. Default: the module without a name. */
 type Injected<Options, Self> = Omit<Options, 'client'> & {

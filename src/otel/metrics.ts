@@ -1,7 +1,7 @@
 import type { Attributes, Meter } from '@opentelemetry/api';
 import { now } from '../base/clock.js';
 import { errorType, GROUP, type GroupOf, OUTCOME, VIA } from './attributes.js';
-import { onEvent, onTraced } from './listen.js';
+import { onEvent, onTraced } from './subscriptions.js';
 
 /** Seconds: from a call that finds the key free, about a round trip, to the longest waits that people set up. */
 const WAIT_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

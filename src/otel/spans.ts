@@ -1,7 +1,7 @@
 import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import type { LockMessage, LockOutcome, TracedMessage } from '../base/messages.js';
 import { errorOfLock, errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
-import { onTraced } from './listen.js';
+import { onTraced } from './subscriptions.js';
 
 /** The span of a call, in which those of its parts are. */
 interface Whole {

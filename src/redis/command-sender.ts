@@ -2,8 +2,8 @@ import { after, now, OVERDUE, within } from '../base/clock.js';
 import { isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable } from './errors.js';
-import { listen } from './listen.js';
 import { isUnknownScript, type Script } from './script.js';
+import { listen } from './shared-listeners.js';
 import type { Nodes } from './topology/nodes.js';
 
 /** Statuses of a client that is connected, or connects at its first command. */

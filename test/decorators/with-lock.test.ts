@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { describe, expect, test } from 'vitest';
 import * as decorators from '../../src/decorators/index.js';
-import { toKeys } from '../../src/decorators/key.js';
+import { toKeys } from '../../src/decorators/key-of.js';
 import { InvalidOptionError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';

@@ -5,14 +5,14 @@ import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
-import type { Guarded, History } from '../project/history.js';
+import type { Guarded, History } from '../project/migration-history.js';
 import { PUSHED } from '../project/remedies.js';
 import { choose, omitLine } from '../schema/choose.js';
 import { fenceOf, withFence } from '../schema/fence-field.js';
 import { readModels, type SchemaModel } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
-import { migrationName } from './names.js';
+import { migrationName } from './migration-name.js';
 
 export interface AddFenceOptions extends FileOptions {
   readonly field: string;

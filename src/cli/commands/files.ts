@@ -1,8 +1,8 @@
 import type { Context } from '../context.js';
 import { type Change, write } from '../project/changes.js';
 import { difference } from '../project/difference.js';
-import { History } from '../project/history.js';
 import { locate, type Project, type ProjectOptions } from '../project/locate.js';
+import { History } from '../project/migration-history.js';
 import { refuseFailedMigrations } from '../servers/failed-migrations.js';
 
 /** Options of the commands that write files. */

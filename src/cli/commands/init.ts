@@ -2,7 +2,7 @@ import type { Context } from '../context.js';
 import { restrictTo } from '../migrations/grants.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
-import type { History } from '../project/history.js';
+import type { History } from '../project/migration-history.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
 export interface InitOptions extends FileOptions {

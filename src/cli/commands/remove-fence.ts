@@ -5,7 +5,7 @@ import { choose } from '../schema/choose.js';
 import { fenceNameOf, fenceOf, withoutFence } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
-import { migrationName } from './names.js';
+import { migrationName } from './migration-name.js';
 
 export interface RemoveFenceOptions extends FileOptions {
   /** Default: the column that the guard of the model checks. */

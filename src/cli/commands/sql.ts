@@ -3,8 +3,8 @@ import { addFences, type FencedTable, type Policy } from '../migrations/fence-sq
 import { restrictTo } from '../migrations/grants.js';
 import { tableName } from '../migrations/identifiers.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
-import { History } from '../project/history.js';
 import { locate, type ProjectOptions } from '../project/locate.js';
+import { History } from '../project/migration-history.js';
 import { fenceNameOf, fenceOf } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
 

@@ -1,6 +1,6 @@
 import type { ClusterClient, RedisClient } from '../client.js';
 import { presentable } from '../errors.js';
-import { listen } from '../listen.js';
+import { listen } from '../shared-listeners.js';
 
 /** The clients of which a warning says that they cannot connect. */
 const warned = new WeakSet<object>();

@@ -1,6 +1,6 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../client.js';
-import { listen } from '../listen.js';
 import type { PubSub } from '../pubsub/subscriber-connection.js';
+import { listen } from '../shared-listeners.js';
 import { Failure } from './failure.js';
 import { Refusal } from './refused-connection.js';
 import { Revival } from './revival.js';

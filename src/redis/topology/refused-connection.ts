@@ -1,7 +1,7 @@
 import { Deadline } from '../../base/clock.js';
 import type { RedisClient } from '../client.js';
 import { isRefusal } from '../errors.js';
-import { listen } from '../listen.js';
+import { listen } from '../shared-listeners.js';
 
 /**
  * How long a refused connection counts; milliseconds. ioredis tries again at least every two seconds. A client with a

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../client.js';
-import { listen } from '../listen.js';
+import { listen } from '../shared-listeners.js';
 
 /**
  * Reconnects a client that the failover detector of ioredis 5 and 6 has ended. If the detector learns of a failover

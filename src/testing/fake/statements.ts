@@ -1,7 +1,7 @@
 import { InvalidOptionError, type LossReason } from '../../base/errors.js';
 import type { LazyAbort } from '../../base/lazy-abort.js';
 import { fencedTx, Unsent } from '../../prisma/tx.js';
-import type { Plan } from './script.js';
+import type { Plan } from './plan.js';
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 

@@ -11,7 +11,7 @@ import { LazyAbort } from '../../base/lazy-abort.js';
 import { type CallHooks, HeldLock, type JoinableTransaction, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
 import type { CallRecord } from './calls.js';
-import type { Plan } from './script.js';
+import type { Plan } from './plan.js';
 import { Statements } from './statements.js';
 import { startTimer } from './timer.js';
 import type { FakeTurn } from './turns.js';

@@ -6,7 +6,7 @@ import { guard } from '../servers/guard.js';
 import { Drops } from './drops.js';
 import { FaultMissed } from './errors.js';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.js';
-import { deleteNames, prefixesOfLeases } from './names.js';
+import { deleteNames, prefixesOfLeases } from './names-in-redis.js';
 
 /** What can be made to happen between a client and its servers. */
 export interface FaultLines {

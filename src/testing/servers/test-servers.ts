@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { InvalidOptionError } from '../../base/errors.js';
-import { deleteNames } from '../faults/names.js';
+import { deleteNames } from '../faults/names-in-redis.js';
 import { applyMigrations } from './migrate.js';
 import { connectTo } from './pg.js';
 import { startPostgres } from './postgres.js';
