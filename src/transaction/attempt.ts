@@ -46,6 +46,7 @@ const END_BLOCKERS_TIME = 500;
 const LONG_COMMIT = 1;
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 const LEAST_COMMIT_TIME = 1_000;
+
 /** What earlier attempts of the same call found. */
 export interface EarlierAttempts {
   /** An earlier admission waited in vain for the key's row, although this caller holds the lease. */

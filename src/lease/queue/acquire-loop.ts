@@ -207,10 +207,9 @@ export class AcquireLoop implements WaitingProcess {
   }
 
   /**
-   * Takes the offer as a lease without a look, if Postgres has admitted the caller, in a transaction that was
-   * begun beside the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of
-   * the offer, and the lease is extended at once. If the process was stopped in between, the transaction is older, or not
-   * admitted yet.
+   * Takes the offer as a lease without a look, if Postgres has admitted the caller in a transaction that was begun beside
+   * the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of the offer,
+   * and the lease is extended at once. If the process was stopped in between, that transaction is older, or not admitted.
    */
   #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Lease | undefined {
     const since = preopen?.hintedAt;
