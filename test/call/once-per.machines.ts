@@ -93,6 +93,47 @@ export class Machines {
   }
 }
 
+/** Commits one small transaction after another, to tell when the machine had no time or its disk was busy. */
+export class Commits {
+  readonly #commit: () => Promise<unknown>;
+  /** When each began, and when the next one did; milliseconds since the Unix epoch. */
+  readonly #times: Array<readonly [from: number, until: number]> = [];
+  #ended = false;
+  readonly #all: Promise<void>;
+
+  constructor(commit: () => Promise<unknown>) {
+    this.#commit = commit;
+    this.#all = this.#run();
+  }
+
+  /** The longest one of those that lie in part between these times; milliseconds. */
+  longest(from: number, until: number): number {
+    const there = this.#times.filter(([begun, done]) => begun < until && done > from);
+    return Math.max(...there.map(([begun, done]) => done - begun));
+  }
+
+  async end(): Promise<void> {
+    this.#ended = true;
+    await this.#all;
+  }
+
+  async #run(): Promise<void> {
+    let from = Date.now();
+    while (!this.#ended) {
+      // One that fails, as while Postgres restarts, has taken until the next one that does not.
+      const failed = await this.#commit().then(
+        () => false,
+        () => true,
+      );
+      await sleep(20);
+      if (failed) continue;
+      const until = Date.now();
+      this.#times.push([from, until]);
+      from = until;
+    }
+  }
+}
+
 /**
  * The intervals without a run that no crash explains. A crash explains one, in which it happened or the one behind; and
  * all those that lie in it where `isAway` says that nothing could run meanwhile.
