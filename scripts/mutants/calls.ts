@@ -293,4 +293,12 @@ export const CALLS: readonly Mutant[] = [
     only: 'tell the same of one operation',
     why: 'Two errors about one operation would contradict each other.',
   },
+  {
+    name: 'calls: a relation of a write is not watched',
+    file: 'src/prisma/tx.ts',
+    change: [["if (typeof value !== 'function') return value;", 'return value;']],
+    tests: ['test/call/forgotten-await'],
+    only: 'order.create.stock',
+    why: 'A write that is not awaited would be lost in silence.',
+  },
 ];

@@ -13,6 +13,7 @@ describeWithShop('a write that is not awaited', () => {
     'stock.update': (tx, id) => void tx.stock.update(set(id)),
     'stock.updateMany': (tx, id) => void tx.stock.updateMany(set(id)),
     'stock.createMany': (tx) => void tx.stock.createMany({ data: [{ product: 'x', quantity: 1 }] }),
+    'order.create.stock': (tx, id) => void tx.order.create({ data: { buyer: 'x', quantity: 1, stockId: id } }).stock(),
     $executeRaw: (tx, id) => void tx.$executeRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id}`,
     $queryRawUnsafe: (tx, id) => void tx.$queryRawUnsafe('SELECT 1 FROM "Stock" WHERE id = $1 FOR UPDATE', id),
   };
@@ -130,6 +131,16 @@ describeWithShop('a helper that is not awaited', () => {
         forget(helper);
         await tx.stock.count();
       },
+    ],
+    'reads a relation of its write': [
+      'order.create.stock',
+      (tx, id) =>
+        forget(
+          tx.order
+            .create({ data: { buyer: 'x', quantity: 1, stockId: id } })
+            .stock()
+            .then(() => {}),
+        ),
     ],
     'has lost a race': ['stock.update', (tx, id) => Promise.race([tx.stock.update(set(id, 1)), 'first'])],
     'was left by a caught Promise.all': [
