@@ -63,7 +63,7 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     await Promise.all(loops);
     expect((await shop.row(id))?.quantity).toBe(100_000 - sold);
     expect(failures).toEqual([]);
-  });
+  }, 90_000);
 
   test('frozen: only the first call meets its silence', async () => {
     const { prisma, events } = await warm(alone);

@@ -115,11 +115,11 @@ describeWithShop('several keys', () => {
     for (const worker of workers) shop.closeLater(() => worker.stop());
     for (const worker of workers) await worker.next('ready');
     for (const worker of workers) worker.send({ type: 'go', errands: errands() });
-    const ends = await Promise.all(workers.map((worker) => worker.next('end')));
+    const ends = await Promise.all(workers.map((worker) => worker.next('end', { within: 60_000 })));
     expect(ends).toEqual(workers.map(() => ({ type: 'end', done: 100, failures: [] })));
     const left = await Promise.all(products.map(async ({ id }) => [id, (await shop.row(id))?.quantity]));
     expect(left).toEqual([...expected]);
-  });
+  }, 90_000);
 
   test('are folded where one is named twice', async () => {
     const [one, two] = await pair();

@@ -18,11 +18,15 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     const inside = gate();
     const goOn = gate();
     const sell = (afterRead: () => Promise<void>) =>
-      prisma.$withLock(key, async (tx) => {
-        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-        await afterRead();
-        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-      });
+      prisma.$withLock(
+        key,
+        async (tx) => {
+          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          await afterRead();
+          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        },
+        { waitTime: 60_000 },
+      );
     const held = sell(async () => {
       inside.open();
       await goOn.opened;
@@ -42,7 +46,7 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     goOn.open();
     await Promise.all([held, ...waiters]);
     expect((await shop.row(id))?.quantity).toBe(0);
-  });
+  }, 90_000);
 
   /** How many sessions of an application are in a transaction. */
   async function working(application_name: string): Promise<number> {

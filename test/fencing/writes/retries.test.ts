@@ -191,5 +191,5 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     const rows = await Promise.all(products.map(({ id }) => shop.row(id)));
     expect(rows.reduce((sum, row) => sum + (row?.quantity ?? 0), 0)).toBe(sold);
     expect(refused.length / total).toBeLessThan(0.01);
-  });
+  }, 90_000);
 });
