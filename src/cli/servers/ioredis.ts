@@ -77,9 +77,15 @@ export function addressOf({ options: { host = 'localhost', port = 6379 } }: Redi
   return `${host}:${port}`;
 }
 
+/** The same, and the number of its database if that is not the first. */
+export function placeOf(redis: Redis): string {
+  const { db } = redis.options;
+  return db ? `${addressOf(redis)}/${db}` : addressOf(redis);
+}
+
 export function refusedAt(shown: string): (cause: unknown) => never {
   return (cause) => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause, remedy: remedyFor(cause) });
+    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}.`, { cause, remedy: remedyFor(cause) });
   };
 }
 

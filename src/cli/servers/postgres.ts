@@ -9,6 +9,8 @@ import { malformationOf } from './urls.js';
 export interface PostgresServer {
   /** `user@host:port/database`, for messages. */
   readonly shown: string;
+  /** The same without the user. */
+  readonly place: string;
   /** The Postgres schema of models that name none. */
   readonly schema: string;
   /** Runs one statement in its own transaction. */
@@ -50,7 +52,8 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
     // The message of pg contains the URL.
     throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
   }
-  const shown = `${client.user}@${client.host}:${client.port}/${client.database}`;
+  const place = `${client.host}:${client.port}/${client.database}`;
+  const shown = `${client.user}@${place}`;
   // The next query reports a broken connection.
   client.on('error', () => {});
   await client.connect().catch((error: unknown) => {
@@ -74,6 +77,7 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
   };
   return {
     shown,
+    place,
     // Like Prisma, which uses the URL and not the role's search_path.
     schema: new URL(url).searchParams.get('schema') ?? 'public',
     query: (sql, values) => transaction('BEGIN', (query) => query(sql, values)),
@@ -84,7 +88,8 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
 
 export function notInstalled({ shown }: PostgresServer): Problem {
   return new Problem(
-    `${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy, or with prisma db push ${PUSHED}.`,
+    `${shown} has no schema fenced_lock: npx prisma migrate deploy, after npx fenced-lock init if no migration makes it yet; ` +
+      `or with prisma db push ${PUSHED}.`,
   );
 }
 
