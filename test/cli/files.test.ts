@@ -185,7 +185,10 @@ describe('upgrade', () => {
 
   test('does nothing where the migrations have this version, and says what to do where they have none', async () => {
     const fresh = shop();
-    expect(await fresh.run('upgrade')).toMatchObject({ code: 1, err: expect.stringContaining('npx fenced-lock init') });
+    expect(await fresh.run('upgrade')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/npx fenced-lock init\. With prisma db push: npx fenced-lock sql \|/),
+    });
     await fresh.run('init');
     expect(await fresh.run('upgrade', '--json')).toMatchObject({ code: 0, json: { ok: true, migration: null } });
   });
@@ -200,6 +203,10 @@ describe('upgrade', () => {
     expect(fresh.files()).toMatchObject(before);
     expect(fresh.migration()).toEqual({ name: `20270101000000_fenced_lock_${installed + 1}`, sql: newer.sql });
     await expect(upgrade(contextOf(fresh.folder), {})).rejects.toThrow(`have version ${installed + 1} of the objects`);
+    expect(await fresh.run('init', '--role', 'web')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(': update the package.'),
+    });
   });
 
   test('goes by the highest version, which stands whatever comes after: branches may be merged in any order', async () => {

@@ -49,7 +49,7 @@ export async function takeAway(servers: Servers, key: string, before: LockRow | 
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
   const token = await raise(servers.database, await servers.aside(), key);
-  if (token === undefined) return { token, leaseTaken: false, text: notHeld(key) };
+  if (token === undefined) return { token, leaseTaken: false, text: notHeld(key), warning: undefined };
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
   const warning = mismatch(before, token, leaseTaken);
   const { postgres, redis } = servers.asked;

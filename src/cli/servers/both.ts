@@ -50,7 +50,7 @@ export async function withServers<T>(
     const locks = redis.locks(options.keyPrefix ?? DEFAULTS.keyPrefix);
     const asked = {
       postgres: { address: visible(database.place), from: shownPlace(place, DATABASE_URL) },
-      redis: { address: visible(redis.place), from: shownPlace(found.place, REDIS_URL) },
+      redis: { address: redis.places.map(visible).join(', '), from: shownPlace(found.place, REDIS_URL) },
       // An address alone is enough where both are from one place.
       saysFrom: place !== found.place,
     };
@@ -94,7 +94,7 @@ export async function connect(
     const { shown: address, place, mode, locks, close } = redis;
     const role = mode === 'cluster' ? 'node of a Cluster' : 'server';
     return {
-      place,
+      places: [place],
       locks,
       close,
       get servers() {

@@ -3,7 +3,7 @@ import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
 import { isLoginRefused, remedyFor } from './remedy.js';
-import { malformationOf } from './urls.js';
+import { refuseMalformed } from './urls.js';
 
 /** What the commands need of a database. */
 export interface PostgresServer {
@@ -34,8 +34,7 @@ const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, 
 /** @throws Problem if the database cannot be reached. */
 export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
   context.hide(url);
-  const malformation = malformationOf(url);
-  if (malformation !== undefined) throw new Problem(`The database URL is malformed: ${malformation}.`);
+  refuseMalformed(url, 'database');
   if (!/^postgres(ql)?:\/\//.test(url)) {
     const served = /^prisma(\+postgres)?:/.test(url) ? ' What Prisma Accelerate serves cannot be used.' : '';
     throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`);
@@ -98,6 +97,6 @@ async function driver(): Promise<typeof pg> {
   try {
     return (await import('pg')).default;
   } catch (cause) {
-    throw new Problem('This command needs the driver of PostgreSQL: npm install pg.', { cause });
+    throw new Problem('This command needs the driver of PostgreSQL.', { cause, remedy: 'Install it: npm install pg.' });
   }
 }

@@ -49,8 +49,8 @@ export interface StoreOptions {
 
 /** The servers of Redis that have the keys together, as the URLs were given. */
 export interface RedisServers extends Pick<RedisServer, 'locks' | 'close'> {
-  /** All of them, as `host:port`, and the numbers of their databases if those are not the first. */
-  readonly place: string;
+  /** Each as `host:port`, and the number of its database if that is not the first. */
+  readonly places: readonly string[];
   /** At the moment. `failure`: why the server cannot be used. */
   readonly servers: ReadonlyArray<{
     readonly address: string;

@@ -22,11 +22,19 @@ export const DATABASE_URL = { option: '--database-url', variable: 'DATABASE_URL'
 export const REDIS_URL = { option: '--redis-url', variable: 'REDIS_URL' };
 
 /** What is wrong with a URL as a whole, without a part of it; `undefined` if it looks like one URL. */
-export function malformationOf(url: string): string | undefined {
+function malformationOf(url: string): string | undefined {
   const isTwo = /:\/\/.*:\/\//s.test(url);
   if (!isTwo && !/^["'`]|["'`]$/.test(url)) return undefined;
-  const what = isTwo ? 'has a second URL in it' : 'begins or ends with a quotation mark';
-  return `it ${what}. If it comes from a .env, give each variable a line of its own there`;
+  return isTwo ? 'it has a second URL in it' : 'it begins or ends with a quotation mark';
+}
+
+/** @throws Problem */
+export function refuseMalformed(url: string, whose: 'database' | 'Redis'): void {
+  const malformation = malformationOf(url);
+  if (malformation === undefined) return;
+  throw new Problem(`The ${whose} URL is malformed: ${malformation}.`, {
+    remedy: 'If it comes from a .env, give each variable a line of its own there.',
+  });
 }
 
 /** The first of --database-url, DATABASE_URL, and the datasource of the Prisma config. @throws Problem if there is none. */
