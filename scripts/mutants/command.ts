@@ -35,7 +35,12 @@ export const COMMAND: readonly Mutant[] = [
   {
     name: 'command: a server is named with its user',
     file: 'src/cli/servers/both.ts',
-    change: [['address: visible(database.place), from: shownPlace(place, DATABASE_URL) },\n', 'address: visible(database.shown), from: shownPlace(place, DATABASE_URL) },\n']],
+    change: [
+      [
+        'address: visible(database.place), from: shownPlace(place, DATABASE_URL) },\n',
+        'address: visible(database.shown), from: shownPlace(place, DATABASE_URL) },\n',
+      ],
+    ],
     tests: ['test/cli/asked'],
     only: 'are named first',
     why: 'The output of an operator is passed on.',

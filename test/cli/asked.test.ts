@@ -8,26 +8,27 @@ describeWithShop('the servers that a command asks', () => {
   const shop = new Shop();
   const FROM = { postgres: 'DATABASE_URL in the environment', redis: 'REDIS_URL in the environment' };
 
-  test.each([
-    ['ls'],
-    ['unlock', 'stock:never'],
-    ['unlock', 'stock:never', '--dry-run'],
-    ['top', '--interval', '0.2'],
-  ])('are named first, without the user and the password: %s %s %s', async (...args) => {
-    const operator = new Operator(shop);
-    const given = args.filter((arg) => arg !== undefined);
-    const { out, code } = await operator.run(...given);
-    expect({ code, first: out.split('\n').slice(0, 2).join('\n') }).toEqual({ code: 0, first: askedLines().trimEnd() });
-    const { username, password } = new URL(inject('postgres').app);
-    expect(out).not.toContain(`${username}@`);
-    expect(out).not.toMatch(/:\/\//);
-    if (password !== '') expect(out).not.toContain(password);
-    const { json } = await operator.run(...given, '--json');
-    expect(json['servers']).toEqual({
-      postgres: { address: asked().postgres, from: FROM.postgres },
-      redis: { address: asked().redis, from: FROM.redis },
-    });
-  });
+  test.each([['ls'], ['unlock', 'stock:never'], ['unlock', 'stock:never', '--dry-run'], ['top', '--interval', '0.2']])(
+    'are named first, without the user and the password: %s %s %s',
+    async (...args) => {
+      const operator = new Operator(shop);
+      const given = args.filter((arg) => arg !== undefined);
+      const { out, code } = await operator.run(...given);
+      expect({ code, first: out.split('\n').slice(0, 2).join('\n') }).toEqual({
+        code: 0,
+        first: askedLines().trimEnd(),
+      });
+      const { username, password } = new URL(inject('postgres').app);
+      expect(out).not.toContain(`${username}@`);
+      expect(out).not.toMatch(/:\/\//);
+      if (password !== '') expect(out).not.toContain(password);
+      const { json } = await operator.run(...given, '--json');
+      expect(json['servers']).toEqual({
+        postgres: { address: asked().postgres, from: FROM.postgres },
+        redis: { address: asked().redis, from: FROM.redis },
+      });
+    },
+  );
 
   test('are named with the places of their URLs where these differ, and without them where they do not', async () => {
     const operator = new Operator(shop);

@@ -126,7 +126,9 @@ describeWithShop('unlock', () => {
     const { out, code } = await operator.run('unlock', key);
     expect(code).toBe(0);
     expect(out).toMatch(
-      new RegExp(`: no transaction was in the way; the token was ${after} and is \\d+\\.\n.*: there was no lease\\.\n$`),
+      new RegExp(
+        `: no transaction was in the way; the token was ${after} and is \\d+\\.\n.*: there was no lease\\.\n$`,
+      ),
     );
     const state = await operator.client().$locks.inspect(key);
     expect(out).toContain(`is ${state.token}.`);

@@ -51,7 +51,8 @@ export async function gc(context: Context, options: GcOptions): Promise<void> {
     const idle = Math.max(seconds, LONGEST_INTERVAL);
     const runs = await oldRuns(database, idle, dryRun);
     const keys = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
-    const what = runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for ${Math.floor(idle / 86_400)} days,`;
+    const what =
+      runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for ${Math.floor(idle / 86_400)} days,`;
     context.say(dryRun ? `Would delete ${what} in ${database.shown}.` : `Deleted ${what} in ${database.shown}.`);
     context.document({ command: 'gc', ok: true, dryRun, rows, runs });
   } catch (error) {

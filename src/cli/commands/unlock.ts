@@ -78,9 +78,7 @@ async function takeLease({ locks }: Servers, key: string, holder: string | null,
 const CHECK_NAME = 'Check its name; npx fenced-lock ls lists the keys that are in use.';
 
 function notHeld(key: string): string {
-  return (
-    `${visible(key)} was not held, and it has no token that could be made stale: nothing was changed. ${CHECK_NAME}`
-  );
+  return `${visible(key)} was not held, and it has no token that could be made stale: nothing was changed. ${CHECK_NAME}`;
 }
 
 /** Whether neither server shows anything of the key. Its first transaction may have it all the same. */

@@ -115,7 +115,10 @@ const scripts: Check<RedisSubject> = {
     takeAndGiveBack(silent, key).then(
       () => ok('A lock was taken, extended and released.'),
       (error: unknown) =>
-        fault(`A lock was refused: ${messageOf(error)}.`, `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`),
+        fault(
+          `A lock was refused: ${messageOf(error)}.`,
+          `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`,
+        ),
     ),
 };
 

@@ -18,7 +18,10 @@ const ONCE = {
 /** Loaded only by commands that connect to Redis. */
 export async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
   return await import('ioredis').catch((cause: unknown) => {
-    throw new Problem('This command needs the client of Redis.', { cause, remedy: 'Install it: npm install ioredis@6.' });
+    throw new Problem('This command needs the client of Redis.', {
+      cause,
+      remedy: 'Install it: npm install ioredis@6.',
+    });
   });
 }
 

@@ -100,7 +100,9 @@ test.each([
 });
 
 test('a row says how hot the key is, who waits, the lease, the transaction and the holder', () => {
-  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0), asked: ASKED }).map(({ text }) => text.split(/ {2,}/));
+  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0), asked: ASKED }).map(({ text }) =>
+    text.split(/ {2,}/),
+  );
   expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', 'sort heat']);
   expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1']);
   expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2']);
