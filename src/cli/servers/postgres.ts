@@ -57,7 +57,10 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
   client.on('error', () => {});
   await client.connect().catch((error: unknown) => {
     const reason = messageOf(error) || codeOf(error);
-    const what = isLoginRefused(error) ? 'refuses the login' : 'cannot be reached';
+    // Only an error that the server sent has a severity.
+    const answered =
+      (error as { severity?: unknown }).severity === undefined ? 'cannot be reached' : 'refuses the connection';
+    const what = isLoginRefused(error) ? 'refuses the login' : answered;
     throw new Problem(`PostgreSQL at ${shown} ${what}: ${reason}.`, { cause: error, remedy: remedyFor(error) });
   });
   const query: ServerQuery = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
