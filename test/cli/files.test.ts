@@ -154,6 +154,7 @@ describe('all or nothing', () => {
     const before = fresh.files();
     const { code, err } = await fresh.run('init', '--database-url', database.url);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('20260101000000_first failed in ') });
+    expect(err).toContain('npx prisma migrate resolve --rolled-back 20260101000000_first, then');
     expect(err).not.toContain('://');
     expect(fresh.files()).toEqual(before);
     await database.pool.query('UPDATE _prisma_migrations SET finished_at = now()');

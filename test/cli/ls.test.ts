@@ -189,6 +189,17 @@ describeWithShop('ls', () => {
     expect(held.remaining()).toBeGreaterThan(0);
   });
 
+  test('a database that is not there is what the server says, and not that the server is out of reach', async () => {
+    const url = Object.assign(new URL(inject('postgres').app), { pathname: '/not_there' }).href;
+    const { code, err } = await new Operator(shop).runWith({ DATABASE_URL: url }, 'ls');
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(
+        /\/not_there refuses the connection: database "not_there" does not exist\. Create the database, or/,
+      ),
+    });
+  });
+
   test.each([
     ['REDIS_URL', 'Which Redis?'],
     ['DATABASE_URL', 'Which database?'],

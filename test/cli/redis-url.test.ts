@@ -68,6 +68,12 @@ describeWithShop('a Redis URL', () => {
       { server: 'postgres', check: 'connection', status: 'fault', remedy },
       { server: 'redis', check: 'connection', status: 'fault', remedy },
     ]);
+    const foreign = { DATABASE_URL: 'mysql://h/d', REDIS_URL: 'http://h' };
+    const ran = findings(await project({}, foreign).run('doctor', '--json'));
+    expect(ran.map(({ server, remedy }) => [server, remedy])).toEqual([
+      ['postgres', undefined],
+      ['redis', undefined],
+    ]);
   });
 
   test('of the database with another protocol is refused; Accelerate is named where it is asked for', async () => {
