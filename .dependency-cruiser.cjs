@@ -80,6 +80,7 @@ module.exports = {
       '^src/cli/(?!(commands|locks|servers|top)/)',
       '^src/cli/',
       file('options/options'),
+      file('base/errors'),
     ),
     layer(
       'commands-check-arguments',
@@ -106,6 +107,7 @@ module.exports = {
       '^src/cli/servers/',
       '^src/cli/',
       file('options/options'),
+      file('base/errors'),
       '^src/redis/(client|keys|topology/slot|store)[.]ts$',
       '^src/lease/(stores/quorum|store)[.]ts$',
     ),

@@ -4,6 +4,14 @@ const file = 'src/transaction/attempt.ts';
 
 export const ATTEMPT: readonly Mutant[] = [
   {
+    name: 'attempt: what the server said when it closed the connection is forgotten',
+    file,
+    change: [['this.#closedBy(connection) ?? error', 'error']],
+    tests: ['test/call/overtaken'],
+    only: 'before its COMMIT',
+    why: 'Nobody would be told that somebody has ended the transaction from outside.',
+  },
+  {
     name: 'outage: begun again at once',
     file: 'src/transaction/transaction.ts',
     change: [['if (begins || database.isUnavailable(error)) {', 'if (begins) {']],

@@ -24,4 +24,25 @@ export const COMMAND: readonly Mutant[] = [
     only: 'first transaction, whose lease Redis has lost',
     why: 'It would say that the key was not held.',
   },
+  {
+    name: 'command: unlock does not say that a server seems to be another one',
+    file: 'src/cli/commands/unlock.ts',
+    change: [['const warning = mismatch(before, token, leaseTaken);', 'const warning = undefined;']],
+    tests: ['test/cli/asked'],
+    only: 'than that of the application',
+    why: 'With the URLs of two environments it ends a transaction in the one and leaves the lease in the other.',
+  },
+  {
+    name: 'command: a server is named with its user',
+    file: 'src/cli/servers/both.ts',
+    change: [
+      [
+        'address: visible(database.place), from: shownPlace(place, DATABASE_URL) },\n',
+        'address: visible(database.shown), from: shownPlace(place, DATABASE_URL) },\n',
+      ],
+    ],
+    tests: ['test/cli/asked'],
+    only: 'are named first',
+    why: 'The output of an operator is passed on.',
+  },
 ];

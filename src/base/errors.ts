@@ -100,14 +100,25 @@ export class LockTimeoutError extends FencedLockError {
 /** How a lease ended before its work did. */
 export type LossReason = 'expired' | 'gone' | 'overtaken';
 
-const LOST_BECAUSE: Readonly<Record<LossReason, string>> = {
-  expired: 'it was not renewed in time (Redis did not answer, this process was paused, or `renew` is off)',
-  gone: 'Redis no longer has it for this holder',
-  overtaken:
-    'another holder or an operator has ended its transaction in Postgres, and Redis no longer has it for this holder',
-};
+/** A handle may have no transaction under way. */
+const IF_OPEN = 'If a transaction was open under it, that was rolled back: run it again';
+const WHAT_STAYS = 'What a handle has committed before stays.';
 
-/** The lease ended before the work did, so the transaction was rolled back. */
+/** Why a lease was lost, and what to do. */
+const LOST_BECAUSE: Readonly<Record<LossReason, string>> = {
+  expired:
+    'it was not renewed in time (Redis did not answer, this process was paused, or `renew` is off). ' +
+    `${IF_OPEN}, with a longer \`leaseTime\` if this repeats. ${WHAT_STAYS}`,
+  gone:
+    'Redis no longer has it for this holder. It had expired there, Redis has lost it (by a restart, a flush or a ' +
+    `failover), or somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`). ${IF_OPEN}. ${WHAT_STAYS}`,
+  overtaken:
+    'another holder or an operator has ended its transaction in Postgres, and Redis no longer has it for this holder. ' +
+    `The transaction was rolled back: run it again. ${WHAT_STAYS}`,
+};
+const REFUSED_BY_POSTGRES = `Postgres has refused its token (see the cause). ${IF_OPEN}, under a lock that is taken anew. ${WHAT_STAYS}`;
+
+/** The lease ended before the work did. A transaction that was open under it was rolled back. */
 export class LockLostError extends FencedLockError {
   /**
    * `expired`: the lease was not renewed in time. `gone`: Redis does not have it any more, or has another holder.
@@ -116,12 +127,8 @@ export class LockLostError extends FencedLockError {
   readonly reason: LossReason;
 
   constructor(key: string, reason: LossReason, cause?: unknown) {
-    super(
-      'LOCK_LOST',
-      `The lease of the lock ${quoted(key)} was lost: ${LOST_BECAUSE[reason]}. A transaction that was under way was rolled back: run it ` +
-        'again, with a longer leaseTime if this repeats. What a handle has committed before stays.',
-      { key, cause },
-    );
+    const why = cause instanceof StaleTokenError ? REFUSED_BY_POSTGRES : LOST_BECAUSE[reason];
+    super('LOCK_LOST', `The lease of the lock ${quoted(key)} was lost: ${why}`, { key, cause });
     this.reason = reason;
   }
 }
@@ -366,8 +373,8 @@ export class NotInstalledError extends FencedLockError {
     super(
       'NOT_INSTALLED',
       'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
-        '`npx fenced-lock init && npx prisma migrate deploy`, or, with `prisma db push`, `npx fenced-lock sql | npx prisma db ' +
-        'execute --stdin`; a role needs USAGE on the schema and EXECUTE on its ' +
+        '`npx prisma migrate deploy` (before it `npx fenced-lock init`, if no migration makes the schema yet) or, with ' +
+        '`prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`; a role needs USAGE on the schema and EXECUTE on its ' +
         'functions. `npx fenced-lock doctor` says what is missing.',
       { cause },
     );

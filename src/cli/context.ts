@@ -39,6 +39,23 @@ interface Used {
   readonly migrations?: string;
 }
 
+/** A server that a command asks. */
+interface AskedServer {
+  /** `host:port`, and the database; no user, no password. */
+  readonly address: string;
+  /** Where its URL was found. */
+  readonly from: string;
+}
+
+/** The servers that a command asks. */
+export interface Asked {
+  readonly postgres: AskedServer;
+  /** Several have their addresses in one. */
+  readonly redis?: AskedServer;
+  /** Whether to say where the URLs were found. */
+  readonly saysFrom: boolean;
+}
+
 type Style = Parameters<typeof styleText>[0];
 
 /** What all commands share: working directory, environment and output. */
@@ -53,6 +70,7 @@ export class Context {
   readonly #hidden = new Map<string, string>();
   readonly #complaints = new Set<string>();
   #used: Partial<Record<keyof Used, string | null>> | undefined;
+  #asked: Omit<Asked, 'saysFrom'> | undefined;
 
   constructor(world: World, json: boolean) {
     this.cwd = world.cwd;
@@ -77,7 +95,11 @@ export class Context {
   document(value: object): void {
     if (!this.#json) return;
     const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.clean(part) : part);
-    const all = { ...value, ...(this.#used && { project: this.#used }) };
+    const all = {
+      ...value,
+      ...(this.#asked && { servers: this.#asked }),
+      ...(this.#used && { project: this.#used }),
+    };
     this.#world.stdout.write(`${escapeInvisible(JSON.stringify(all, clean, 2))}\n`);
   }
 
@@ -94,6 +116,17 @@ export class Context {
       if (path === undefined || part in this.#used) continue;
       this.#used[part] = path === null ? null : this.shown(path);
       this.say(this.paint('dim', `${part.padEnd(10)} ${this.#used[part] ?? 'none'}`));
+    }
+  }
+
+  /** Reports which servers are asked, because the URLs may lead to others than those of the application. */
+  asks({ saysFrom, ...servers }: Asked): void {
+    this.#asked = servers;
+    for (const name of ['postgres', 'redis'] as const) {
+      const server = servers[name];
+      if (server === undefined) continue;
+      const from = saysFrom ? ` (from ${server.from})` : '';
+      this.say(this.paint('dim', `${name.padEnd(10)} ${server.address}${from}`));
     }
   }
 

@@ -16,11 +16,13 @@ export class Misuse extends Problem {
 }
 
 /**
- * The message of an error. If a connection was refused at several addresses, only the parts of the error have messages.
+ * The message of an error, without its last full stop: the sentence that quotes it has one of its own. If a connection was
+ * refused at several addresses, only the parts of the error have messages.
  */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return message.trimEnd().replace(/(?<!\.)\.$/, '');
 }
 
 /** The code of a system or database error, such as `ENOENT` or `42501`. */

@@ -156,7 +156,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
 function failed(context: Context, program: Command, error: unknown): number {
   // Commander also throws for help and version, with exit code 0. It has already printed its messages.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.misuse;
-  const { message: said, remedy } = error instanceof Problem ? error : new Problem(`Unexpected: ${messageOf(error)}`);
+  const { message: said, remedy } = error instanceof Problem ? error : new Problem(`Unexpected: ${messageOf(error)}.`);
   const message = remedy === undefined ? said : `${said.replace(/\.?$/, '.')} ${remedy}`;
   context.complain(`${program.name()}: ${message}`);
   context.document({ ok: false, error: message });

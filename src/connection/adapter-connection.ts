@@ -42,6 +42,7 @@ export class AdapterConnection implements Connection {
   readonly isBehind = false;
   readonly isOver = false;
   readonly canChain = false;
+  readonly closedBy = undefined;
   answers: readonly Reply<StatementResult>[] = [];
   readonly facade: AdapterTransaction;
   readonly #transaction: AdapterTransaction;

@@ -35,6 +35,8 @@ export interface BorrowedConnection {
   readonly status: string | null | undefined;
   /** `undefined` while a flight has no complete answer: the status is still that of before. */
   readonly settledStatus: string | null | undefined;
+  /** The error that the client emitted, as when the server ends the session while nothing is in flight. */
+  readonly closedBy: unknown;
   /** Sends the statements in one write. */
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
   /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
@@ -95,6 +97,10 @@ export class PgConnection implements Connection {
 
   get isOver(): boolean {
     return this.#pooled?.settledStatus === 'I';
+  }
+
+  get closedBy(): unknown {
+    return (this.#pooled ?? this.#passedOn)?.closedBy;
   }
 
   get answers(): Answers {

@@ -128,6 +128,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   /** The number of flights without a complete answer. */
   #inFlight = 0;
   #broken = false;
+  #closedBy: unknown;
   /** Whether a flight has failed, so that the transaction status is unknown. */
   #isStatusUnknown = false;
   #isReturning = false;
@@ -150,6 +151,10 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
 
   get status(): string | null | undefined {
     return this.client.getTransactionStatus?.();
+  }
+
+  get closedBy(): unknown {
+    return this.#closedBy;
   }
 
   get settledStatus(): string | null | undefined {
@@ -198,8 +203,10 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     else this.#releaseClient();
   }
 
-  readonly #onError = (): void => {
+  readonly #onError = (error: unknown): void => {
     this.#broken = true;
+    // The first one: the end of the connection, which follows, does not say why.
+    this.#closedBy ??= error;
     if (this.#isReturning) this.#releaseClient();
   };
 

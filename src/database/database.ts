@@ -69,6 +69,8 @@ export interface Connection {
   readonly isOver: boolean;
   /** Whether the next transaction may begin in one flight with this COMMIT. */
   readonly canChain: boolean;
+  /** The error with which the server closed the connection while nothing was in flight; `undefined` if it told none. */
+  readonly closedBy: unknown;
   /** One reply for each statement. After a failed statement, the others reject with `NotRun`. */
   begin(beginning: Beginning): readonly Reply<StatementResult>[];
   /** The replies to the statements of `begin`, sent by this connection or with the COMMIT of the previous one. */

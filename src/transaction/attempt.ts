@@ -19,7 +19,7 @@ import type { Call, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import { endOfLostCommit, isRefusal } from './lost-commit.js';
+import { endOfLostCommit, isEndOfSession, isRefusal } from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
 
 /**
@@ -340,7 +340,12 @@ export class Attempt<Tx, R> implements Conductor {
     const code = this.#call.database.sqlState(error);
     // The database client converts the error of a refused COMMIT.
     if (isRefusal(code)) this.#phase = 'refused';
-    else this.#onLost(connection, error);
+    else this.#onLost(connection, this.#closedBy(connection) ?? error);
+  }
+
+  /** Why Postgres has closed the connection, if it told that: afterwards the driver only says that it cannot be used. */
+  #closedBy({ closedBy }: Connection): unknown {
+    return isEndOfSession(this.#call.database.sqlState(closedBy)) ? closedBy : undefined;
   }
 
   /** Throws the error that forbids a commit, if there is one. */

@@ -37,6 +37,30 @@ const LEAST_LOOK = 1_000;
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 250;
 
+/** Why a connection failed at COMMIT, by the SQLSTATE with which Postgres closed it. */
+const CLOSED_BECAUSE: ReadonlyMap<string, string> = new Map([
+  [
+    '57P01',
+    'Postgres ended its connection before COMMIT took effect, because somebody asked for that (57P01: ' +
+      'pg_terminate_backend, as `fenced-lock unlock` and another holder of the key use it, or a shutdown of the server).',
+  ],
+  [
+    '25P03',
+    'Postgres ended its connection before COMMIT took effect, because the transaction had been idle for too long (25P03: ' +
+      'idle_in_transaction_session_timeout, which is at most the lease time).',
+  ],
+  [
+    '25P04',
+    'Postgres ended its connection before COMMIT took effect, because the transaction was longer than the ' +
+      'transaction_timeout of the role or the database (25P04).',
+  ],
+]);
+
+/** Whether Postgres has closed the connection with this SQLSTATE for a reason that the error of the call names. */
+export function isEndOfSession(code: string | undefined): boolean {
+  return code !== undefined && CLOSED_BECAUSE.has(code);
+}
+
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
 export function isRefusal(code: string | undefined): boolean {
   return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !SESSION_ENDED.has(code);
@@ -59,9 +83,10 @@ export async function endOfLostCommit(
   if (outcome === 'unknown') {
     return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
   }
+  const why = CLOSED_BECAUSE.get(database.sqlState(error) ?? '');
   const aborted = new TransactionAbortedError(
     leases.key,
-    'the connection failed at COMMIT, which did not hold.',
+    why ?? 'the connection failed at COMMIT, which did not take effect.',
     error,
   );
   // If the key has passed to a successor, the lease tells about the successor, not about this call.

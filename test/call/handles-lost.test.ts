@@ -28,6 +28,9 @@ describeWithShop('a handle whose lease is gone', () => {
     expect(error).toMatchObject({ reason: 'superseded', key, token: lock.token });
     // It stays so, and the handle says why.
     expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', key, cause: error });
+    // What is known is what Postgres said, and not where Redis has the lease.
+    expect((lock.signal.reason as Error).message).toContain('Postgres has refused its token');
+    expect((lock.signal.reason as Error).message).not.toContain('Redis');
     await expect(sellOne(lock, id)).rejects.toBe(lock.signal.reason);
     expect(lock.remaining()).toBe(0);
     expect(await shop.row(id)).toEqual({ quantity: 5, fence: other });
@@ -96,6 +99,20 @@ describeWithShop('a handle whose lease is gone', () => {
       message: expect.stringContaining('Postgres has no row of the lock'),
     });
     expect((await shop.row(id))?.quantity).toBe(10);
+    await lock.release();
+  });
+
+  test('that an operator takes: LOCK_LOST names that among the causes, and tells of no rollback', async () => {
+    const { key } = await shop.product(10);
+    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
+    const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+    await shop.client().prisma.$locks.forceRelease(key);
+    await lost;
+    const { message } = lock.signal.reason as Error;
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    expect(message).toContain('somebody took it by force');
+    expect(message).toContain('If a transaction was open under it, that was rolled back');
+    expect(message).not.toContain('leaseTime');
     await lock.release();
   });
 

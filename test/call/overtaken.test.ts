@@ -46,7 +46,10 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
       const error = await outcome;
       expect(error).toBeInstanceOf(LockLostError);
       expect(error).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key, cause: expect.any(Error) });
-      expect((error as Error).message).toContain('another holder or an operator has ended its transaction');
+      const { message } = error as Error;
+      expect(message).toContain('another holder or an operator has ended its transaction');
+      expect(message).toContain('The transaction was rolled back: run it again.');
+      expect(message).not.toContain('leaseTime');
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );
@@ -97,6 +100,16 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
     await forget(shop, key);
     goOn();
     expect(await outcome).toBe(own);
+  });
+
+  test('by an administrator, before its COMMIT: TRANSACTION_ABORTED says that somebody has ended it', async () => {
+    const { key, outcome, goOn } = await atWork(async () => 'done');
+    const { transaction } = await prisma.$locks.inspect(key);
+    await shop.admin.query('SELECT pg_terminate_backend($1, 2000)', [transaction?.pid]);
+    goOn();
+    const error = await outcome;
+    expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '57P01' } });
+    expect((error as Error).message).toMatch(/somebody asked for that \(57P01: pg_terminate_backend, .*or a shutdown/);
   });
 
   test('by an administrator or a restart: keeps its lease, and the error is that of its connection', async () => {

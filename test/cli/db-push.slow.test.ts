@@ -94,7 +94,8 @@ describe('a project that uses `prisma db push`', () => {
     const here = shop();
     const nothing = await doctor(here, database);
     expect(nothing.out).not.toContain('migrate');
-    expect(notOk(nothing)).toMatchObject([{ check: 'objects', status: 'fault', remedy: PIPE }]);
+    const remedy = `${PIPE}; to begin with migrations instead: npx fenced-lock init`;
+    expect(notOk(nothing)).toMatchObject([{ check: 'objects', status: 'fault', remedy }]);
     await pipe(shop(''), database);
     await push(here, database);
     const half = await doctor(here, database);

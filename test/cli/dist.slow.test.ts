@@ -42,7 +42,7 @@ test('the compiled command works where it is installed, without the drivers of t
   expect(run('add-fence', 'Stock')).toMatchObject({ status: 0, stderr: '' });
   expect(run('gc', '--database-url', 'postgresql://host/db')).toMatchObject({
     status: 1,
-    stderr: expect.stringContaining('npm install pg'),
+    stderr: expect.stringContaining('the driver of PostgreSQL. Install it: npm install pg.'),
   });
   expect(run('mend')).toMatchObject({ status: 2 });
 });

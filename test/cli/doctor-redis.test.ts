@@ -151,7 +151,8 @@ describeWithShop('doctor, of Redis', () => {
 
   test.each([
     ['NOAUTH', '', 'Put the user and the password into the URL'],
-    ['WRONGPASS', ':wrong@', 'Correct the user and the password in the URL'],
+    // The word of the advice: what hides a password must not change the advice.
+    ['WRONGPASS', ':password@', 'Correct the user and the password in the URL'],
   ])('a login that is refused (%s) is a fault with its own remedy, also of ls', async (said, login, advice) => {
     const locked = await startRedis();
     onTestFinished(() => locked.stop());
@@ -168,6 +169,11 @@ describeWithShop('doctor, of Redis', () => {
     expect(ofRedis(ran)).toMatchObject([found]);
     const listed = await patient.project.run('ls', '--database-url', patient.url, '--redis-url', url);
     expect(listed).toMatchObject({ code: 1, err: expect.stringMatching(new RegExp(`${said}.*${advice}`)) });
+    for (const text of [ran.out, listed.err]) {
+      expect(text).toContain('redis://<user>:<password>@<host>:<port>');
+      // Redis ends its sentence, too.
+      expect(text).not.toMatch(/[^.]\.\.(?!\.)/);
+    }
   });
 
   test('a server that is not there is a fault, and the database is looked at all the same', async () => {

@@ -50,7 +50,11 @@ describeWithShop('the URLs in the .env that the Prisma config loads', () => {
       const dotenv = { DATABASE_URL: database(), REDIS_URL: redis() };
       for (const command of [['ls'], ['unlock', 'stock:1', '--dry-run']]) {
         const said = await run(dotenv, env(database()), [...command, ...args(database())]);
-        expect(said).toMatchObject({ ok: true, project: { config: 'prisma.config.ts' } });
+        expect(said).toMatchObject({
+          ok: true,
+          project: { config: 'prisma.config.ts' },
+          servers: { redis: { address: new URL(redis()).host, from: 'the Prisma config' } },
+        });
       }
     },
     60_000,

@@ -154,6 +154,7 @@ describe('all or nothing', () => {
     const before = fresh.files();
     const { code, err } = await fresh.run('init', '--database-url', database.url);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('20260101000000_first failed in ') });
+    expect(err).toContain('npx prisma migrate resolve --rolled-back 20260101000000_first, then');
     expect(err).not.toContain('://');
     expect(fresh.files()).toEqual(before);
     await database.pool.query('UPDATE _prisma_migrations SET finished_at = now()');
@@ -185,7 +186,10 @@ describe('upgrade', () => {
 
   test('does nothing where the migrations have this version, and says what to do where they have none', async () => {
     const fresh = shop();
-    expect(await fresh.run('upgrade')).toMatchObject({ code: 1, err: expect.stringContaining('npx fenced-lock init') });
+    expect(await fresh.run('upgrade')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/npx fenced-lock init\. With prisma db push: npx fenced-lock sql \|/),
+    });
     await fresh.run('init');
     expect(await fresh.run('upgrade', '--json')).toMatchObject({ code: 0, json: { ok: true, migration: null } });
   });
@@ -200,6 +204,10 @@ describe('upgrade', () => {
     expect(fresh.files()).toMatchObject(before);
     expect(fresh.migration()).toEqual({ name: `20270101000000_fenced_lock_${installed + 1}`, sql: newer.sql });
     await expect(upgrade(contextOf(fresh.folder), {})).rejects.toThrow(`have version ${installed + 1} of the objects`);
+    expect(await fresh.run('init', '--role', 'web')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(': update the package.'),
+    });
   });
 
   test('goes by the highest version, which stands whatever comes after: branches may be merged in any order', async () => {

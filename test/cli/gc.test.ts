@@ -63,6 +63,10 @@ describe('gc', () => {
       `INSERT INTO fenced_lock.last_run VALUES ('kept', now() - interval '99 days', now() + interval '1 day')`,
     );
     expect(await gc('--dry-run', '--json')).toMatchObject({ json: { runs: 2 } });
+    // The keys are those of a day, and the marks are not.
+    expect((await gc('--dry-run')).out).toMatch(
+      /idle for more than 1d, and 2 of jobs that have not run for 25 days, in /,
+    );
     expect(await gc('--json')).toMatchObject({ json: { runs: 2 } });
     const { rows } = await database.pool.query<{ key: string }>('SELECT key FROM fenced_lock.last_run ORDER BY key');
     expect(rows.map(({ key }) => key)).toEqual(['job:1', 'job:24', 'kept']);

@@ -1,6 +1,6 @@
 import { expect, inject, test } from 'vitest';
 import { describeWithShop, Shop } from '../support/shop.js';
-import { HOSTILE, isHarmless, Operator } from './operator.js';
+import { asked, HOSTILE, isHarmless, Operator } from './operator.js';
 import { project } from './project.js';
 
 describeWithShop('history', () => {
@@ -31,7 +31,8 @@ describeWithShop('history', () => {
       })),
     );
     const { out } = await run(key);
-    const lines = out.trimEnd().split('\n');
+    const [server, ...lines] = out.trimEnd().split('\n');
+    expect(server).toBe(`postgres   ${asked().postgres}`);
     expect(lines[0]?.split(/ {2,}/)).toEqual(['TURN', 'ATTEMPT', 'TOKEN', 'ADMITTED']);
     expect(lines[1]?.split(/ {2,}/)).toEqual(['18', known[0]?.attempt, String(token), expect.stringMatching(/Z$/)]);
     expect(lines).toHaveLength(18);
@@ -48,7 +49,7 @@ describeWithShop('history', () => {
   test('of a key that nobody ever had says so', async () => {
     expect(await run('stock:nobody')).toMatchObject({
       code: 0,
-      out: 'Postgres remembers no turn of stock:nobody.\n',
+      out: `postgres   ${asked().postgres}\nPostgres remembers no turn of stock:nobody.\n`,
     });
   });
 

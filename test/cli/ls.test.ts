@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest';
 import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { createDatabase } from './database.js';
-import { as, HOSTILE, isHarmless, Operator, PASSWORD } from './operator.js';
+import { as, askedLines, HOSTILE, isHarmless, Operator, PASSWORD } from './operator.js';
 
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
@@ -14,8 +14,11 @@ describeWithShop('ls', () => {
   test('says so where nobody has a key', async () => {
     const operator = new Operator(shop);
     await operator.client().$withLock('stock:1', () => {});
-    expect(await operator.run('ls')).toMatchObject({ code: 0, out: 'No key is held or waited for.\n' });
-    expect((await operator.run('ls', '--json')).json).toEqual({ command: 'ls', ok: true, keys: [] });
+    expect(await operator.run('ls')).toMatchObject({
+      code: 0,
+      out: `${askedLines()}No key is held or waited for.\n`,
+    });
+    expect((await operator.run('ls', '--json')).json).toMatchObject({ command: 'ls', ok: true, keys: [] });
   });
 
   test('shows each key with its holder, who waits, its token and the transaction', async () => {
@@ -56,7 +59,7 @@ describeWithShop('ls', () => {
     ]);
 
     const { out, code } = await operator.run('ls');
-    const [head = '', ...lines] = out.trimEnd().split('\n');
+    const [, , head = '', ...lines] = out.trimEnd().split('\n');
     expect({ code, head: head.split(/ {2,}/) }).toEqual({
       code: 0,
       head: ['KEY', 'PROCESS', 'HOLDER', 'EXPIRES IN', 'WAITING', 'LAST TOKEN', 'LAST ADMITTED', 'TRANSACTION NOW'],
@@ -96,7 +99,7 @@ describeWithShop('ls', () => {
     const handles = await Promise.all(keys.map((key) => client.$lock(key)));
     const [text, document] = [await operator.run('ls'), await operator.run('ls', '--json')];
     for (const handle of handles) await handle.release();
-    expect(text.out.trimEnd().split('\n')).toHaveLength(1 + keys.length);
+    expect(text.out.trimEnd().split('\n')).toHaveLength(3 + keys.length);
     expect([isHarmless(text.out), isHarmless(document.out)]).toEqual([true, true]);
     const shown = document.json['keys'] as Array<{ key: string; token: string }>;
     expect(shown.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
@@ -115,7 +118,7 @@ describeWithShop('ls', () => {
     expect([isHarmless(text.out), isHarmless(document.out)]).toEqual([true, true]);
     const shown = document.json['keys'] as Array<{ process: string | null }>;
     expect(shown.map(({ process }) => process)).toEqual([...names, null]);
-    const lines = text.out.trimEnd().split('\n').slice(1);
+    const lines = text.out.trimEnd().split('\n').slice(3);
     expect(lines.map((line) => line.split(/ {2,}/)[1])).toEqual([
       '"worker 7"',
       '"a\\u202eb"',
@@ -184,6 +187,17 @@ describeWithShop('ls', () => {
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(message) });
     expect(err).not.toMatch(/:\/\//);
     expect(held.remaining()).toBeGreaterThan(0);
+  });
+
+  test('a database that is not there is what the server says, and not that the server is out of reach', async () => {
+    const url = Object.assign(new URL(inject('postgres').app), { pathname: '/not_there' }).href;
+    const { code, err } = await new Operator(shop).runWith({ DATABASE_URL: url }, 'ls');
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(
+        /\/not_there refuses the connection: database "not_there" does not exist\. Create the database, or/,
+      ),
+    });
   });
 
   test.each([

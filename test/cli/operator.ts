@@ -31,11 +31,23 @@ export class Operator {
   }
 }
 
+/** Where the tests' servers are, as a command says it. */
+export function asked(): { postgres: string; redis: string } {
+  const postgres = new URL(inject('postgres').app);
+  const redis = new URL(inject('redis').url ?? '');
+  return { postgres: `${postgres.host}${postgres.pathname}`, redis: redis.host };
+}
+
+/** The lines with which a command says so. */
+export function askedLines(): string {
+  return `postgres   ${asked().postgres}\nredis      ${asked().redis}\n`;
+}
+
 /** What somebody may have called a key in order to deceive whoever looks at it. */
 export const HOSTILE: ReadonlyArray<[what: string, key: string]> = [
   ['colours', '\u001B[31mred\u001B[0m'],
   ['one byte that begins a control sequence', '\u009B2Jgone'],
-  ['more lines', 'stock:1\nUnlocked stock:2:\r  There was no lease.'],
+  ['more lines', 'stock:1\nUnlocked stock:2:\r  In Redis: there was no lease.'],
   ['another direction', 'stock:\u202E1:kcots'],
   ['what cannot be seen', 'stock\u200B:1\u00A0\uFEFF'],
   ['quotes and backslashes', `"stock\\u0031"'`],

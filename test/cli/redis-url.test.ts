@@ -60,6 +60,22 @@ describeWithShop('a Redis URL', () => {
     }
   });
 
+  test('that is malformed: doctor advises what helps, and not to check the network', async () => {
+    const env = { DATABASE_URL: 'postgresql://h/d"', REDIS_URL: `${inject('redis').url}"` };
+    const found = findings(await project({}, env).run('doctor', '--json'));
+    const remedy = 'If it comes from a .env, give each variable a line of its own there.';
+    expect(found).toMatchObject([
+      { server: 'postgres', check: 'connection', status: 'fault', remedy },
+      { server: 'redis', check: 'connection', status: 'fault', remedy },
+    ]);
+    const foreign = { DATABASE_URL: 'mysql://h/d', REDIS_URL: 'http://h' };
+    const ran = findings(await project({}, foreign).run('doctor', '--json'));
+    expect(ran.map(({ server, remedy }) => [server, remedy])).toEqual([
+      ['postgres', undefined],
+      ['redis', undefined],
+    ]);
+  });
+
   test('of the database with another protocol is refused; Accelerate is named where it is asked for', async () => {
     const refusal = async (DATABASE_URL: string) => (await project({}, { DATABASE_URL }).run('gc')).err;
     expect(await refusal('mysql://h/d')).toMatch(/must begin with postgresql:\/\/.* itself\.\n$/);

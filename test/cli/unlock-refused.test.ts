@@ -52,7 +52,7 @@ describeWithShop('unlock, where it is refused', () => {
   ])('a role that %s is told what it lacks, and has changed nothing', async (_, grants, message) => {
     const { ran, before, after, work } = await granted(grants, () => beside(new Operator(shop), stranger()));
     expect(ran.code).toBe(1);
-    expect(ran.json).toEqual({ ok: false, error: expect.stringMatching(message) });
+    expect(ran.json).toEqual({ ok: false, error: expect.stringMatching(message), servers: expect.any(Object) });
     expect(ran.err).toContain('pg_signal_backend and pg_read_all_stats');
     expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
     expect([after.token, after.holder, work]).toEqual([before.token, before.holder, 'committed']);

@@ -51,6 +51,7 @@ describeWithShop('unlock', () => {
     ended: [],
     token: null,
     leaseTaken: false,
+    servers: expect.any(Object),
   });
   const tokenOf = async (key: string) => {
     const sql = 'SELECT token FROM fenced_lock.admission WHERE key = $1';
@@ -125,7 +126,9 @@ describeWithShop('unlock', () => {
     const { out, code } = await operator.run('unlock', key);
     expect(code).toBe(0);
     expect(out).toMatch(
-      new RegExp(`No transaction was in the way\\.\n  The token was ${after} and is \\d+\\.\n  There was no lease`),
+      new RegExp(
+        `: no transaction was in the way; the token was ${after} and is \\d+\\.\n.*: there was no lease\\.\n$`,
+      ),
     );
     const state = await operator.client().$locks.inspect(key);
     expect(out).toContain(`is ${state.token}.`);
@@ -178,7 +181,7 @@ describeWithShop('unlock', () => {
     expect(out).toContain(`transaction now  ${pid} since 2`);
     expect(out).toMatch(
       new RegExp(
-        `Unlocked ${key}:\n  Backend ${pid} was ended\\.\n  The token was ${token} and is \\d+\\.\n  The lease was taken`,
+        `Unlocked ${key}:\n  .*: backend ${pid} was ended; the token was ${token} and is \\d+\\.\n  .*: the lease was taken\\.\n$`,
       ),
     );
     goOn();
@@ -292,11 +295,40 @@ describeWithShop('unlock', () => {
         admittedAt: before.admittedAt?.toISOString(),
         transaction: { pid, since: before.transaction?.since.toISOString() },
       },
+      servers: expect.any(Object),
     });
     const { expiresIn: _, ...after } = await client.$locks.inspect(key);
     expect(before).toMatchObject(after);
     goOn();
     expect(await end).toBeUndefined();
+  });
+
+  test('with --dry-run of a key that was never locked says to check its name, as without it', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    const [rehearsed, done] = [await operator.run('unlock', key, '--dry-run'), await operator.run('unlock', key)];
+    const advice = /Check its name; npx fenced-lock ls lists the keys that are in use\.\n/;
+    expect(done.out).toMatch(advice);
+    expect(rehearsed.out).toMatch(advice);
+    expect(rehearsed.out).toMatch(/\nNothing was changed\.\n$/);
+    await operator.client().$withLock(key, () => {});
+    expect((await operator.run('unlock', key, '--dry-run')).out).not.toContain('Check its name');
+  });
+
+  test('says that the key was passed on only if somebody waited', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(10);
+    const handle = await operator.client().$lock(key, { leaseTime: 60_000 });
+    expect((await operator.run('unlock', key)).out).toMatch(/: the lease was taken\.\n$/);
+    await handle.release();
+    const again = await operator.client().$lock(key, { leaseTime: 60_000 });
+    const next = operator.client().$withLock(key, () => 'in');
+    await expect.poll(async () => (await operator.client().$locks.inspect(key)).waiting).toBe(1);
+    expect((await operator.run('unlock', key)).out).toMatch(
+      /: the lease was taken, and passed on: 1 process was waiting\.\n$/,
+    );
+    expect(await next).toBe('in');
+    await again.release();
   });
 
   test.each(HOSTILE)('a key that would deceive, by %s', async (_, key) => {
@@ -307,9 +339,9 @@ describeWithShop('unlock', () => {
     await handle.release();
     expect([text.code, document.code]).toEqual([0, 0]);
     expect(isHarmless(text.out + document.out)).toBe(true);
-    // Eight facts, and what was done: a line each.
-    expect(text.out.trimEnd().split('\n')).toHaveLength(8 + 4);
-    expect(text.out).toContain('The lease was taken');
+    // Two servers, eight facts, and what was done: a line each.
+    expect(text.out.trimEnd().split('\n')).toHaveLength(2 + 8 + 3);
+    expect(text.out).toContain('the lease was taken');
     expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
   });
 

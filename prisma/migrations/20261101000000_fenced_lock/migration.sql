@@ -532,7 +532,8 @@ BEGIN
         DETAIL = fenced_lock.detail(of_table, row_fence, whole_row),
         HINT = CASE WHEN row_fence IS NULL
             THEN 'TRUNCATE under READ COMMITTED, as a role whom no policy hides a row from, or DELETE instead.'
-            ELSE 'It was written by a later turn, or under another key. Run the work again, under a fresh token.' END;
+            ELSE 'It was written by a later turn, or under another key. Take the lock again, which draws a fresh token, and '
+                'run the work again. A handle keeps its token: release it, and take a new one.' END;
 END
 $$;
 

@@ -50,6 +50,10 @@ export async function addFence(context: Context, names: readonly string[], optio
       sql: addFences(wanted.map(({ fence }) => fence)),
     },
     next: [
+      ...notCreated(
+        history,
+        wanted.map(({ model }) => model),
+      ),
       ...(unguarded.length > 0
         ? restartAround(unguarded.map(({ model }) => model.name).join(', '))
         : ['Next: npx prisma migrate deploy && npx prisma generate.']),
@@ -76,6 +80,17 @@ function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, gua
   const isNew = existing === undefined;
   // A guard whose column is missing would fail every write, and a field that stands in the schema may have no column yet.
   return { isNew, fence: { table, column, add: isNew || !inForce, guard: same ? undefined : (policy as Policy) } };
+}
+
+/** A table that the schema has and the database does not: its migration would come after this one, which fails without it. */
+function notCreated(history: History, models: readonly SchemaModel[]): string[] {
+  const unknown = models.filter(({ table }) => !history.names({ name: table }));
+  if (unknown.length === 0) return [];
+  const names = unknown.map(({ name }) => name).join(', ');
+  return [
+    `Careful: no migration creates the table of ${names}. Where it is not in the database yet, this migration fails:`,
+    '  delete its folder, run npx prisma migrate dev, and then add-fence again.',
+  ];
 }
 
 /** Running clients know the guards from before, and add no conditions to writes of tables that had a guard. */

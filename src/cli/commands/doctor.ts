@@ -136,8 +136,10 @@ async function asFindings(
 ): Promise<Reported[]> {
   const found = await look().catch((error: unknown): Reported[] => {
     if (!(error instanceof Problem)) throw error;
-    const { remedy = 'Check the URL, the server and the network.' } = error;
-    return [{ server, check: 'connection', status: 'fault', message: error.message, remedy }];
+    // Without a cause, the message itself says what is wrong with the URL.
+    const { cause, remedy = cause === undefined ? undefined : 'Check the URL, the server and the network.' } = error;
+    const { message } = error;
+    return [{ server, check: 'connection', status: 'fault', message, ...(remedy !== undefined && { remedy }) }];
   });
   return shown(context, found);
 }

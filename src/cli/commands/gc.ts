@@ -48,9 +48,11 @@ export async function gc(context: Context, options: GcOptions): Promise<void> {
   try {
     const dryRun = options.dryRun === true;
     const rows = dryRun ? await count(database, seconds) : await collect(database, seconds);
-    const runs = await oldRuns(database, Math.max(seconds, LONGEST_INTERVAL), dryRun);
+    const idle = Math.max(seconds, LONGEST_INTERVAL);
+    const runs = await oldRuns(database, idle, dryRun);
     const keys = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
-    const what = runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for so long,`;
+    const what =
+      runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for ${Math.floor(idle / 86_400)} days,`;
     context.say(dryRun ? `Would delete ${what} in ${database.shown}.` : `Deleted ${what} in ${database.shown}.`);
     context.document({ command: 'gc', ok: true, dryRun, rows, runs });
   } catch (error) {

@@ -46,8 +46,9 @@ async function grantAlone(context: Context, history: History, options: InitOptio
   }
   const { version, sql } = await packagedScript();
   if (history.version !== version) {
+    const first = (history.version ?? 0) > version ? 'update the package' : 'first npx fenced-lock upgrade';
     throw new Problem(
-      `The migrations have version ${history.version} of the objects, and this package brings ${version}: first npx fenced-lock upgrade.`,
+      `The migrations have version ${history.version} of the objects, and this package brings ${version}: ${first}.`,
     );
   }
   await carryOut(context, history, options, {

@@ -6,7 +6,8 @@ import { type ServerOptions, withServers } from '../servers/both.js';
 
 /** Lists the keys that are held or waited for. */
 export async function ls(context: Context, options: ServerOptions): Promise<void> {
-  const { keys, missing } = await withServers(context, options, async ({ locks, database }) => {
+  const { keys, missing } = await withServers(context, options, async ({ locks, database, asked }) => {
+    context.asks(asked);
     const found = await locks.list();
     const sorted = found.keys.toSorted((one, other) => (one.key < other.key ? -1 : 1));
     return { keys: await describe(sorted, database), missing: found.missing };

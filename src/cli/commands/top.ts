@@ -19,6 +19,9 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
   const { filter = '' } = options;
   const interval = options.interval * 1_000;
   await withServers(context, options, async (servers) => {
+    context.asks(servers.asked);
+    const { postgres, redis } = servers.asked;
+    const asked = [`PostgreSQL ${postgres.address}`, `Redis ${redis.address}`];
     const sampler = new Sampler(servers);
     const terminal = context.terminal;
     if (terminal === undefined) return await once(context, sampler, interval, filter);
@@ -26,7 +29,7 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
     const release = releasing(servers);
     const clean = (text: string) => context.clean(text);
     const report = (text: string) => context.say(text);
-    const options = { input, output, colours, interval, filter, now: context.now, clean, release, report };
+    const options = { input, output, colours, interval, filter, asked, now: context.now, clean, release, report };
     await new LiveView(sampler, options).run();
   });
 }

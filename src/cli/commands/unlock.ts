@@ -16,16 +16,18 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
   const key = checkedKey(given);
   await withServers(context, options, async (servers) => {
     const { locks, database } = servers;
+    context.asks(servers.asked);
     const [before] = await describe([await locks.inspect(key)], database);
     for (const [at, cell] of (before === undefined ? [] : cells(before)).entries()) {
       context.say(`${(HEADINGS[at] ?? '').toLowerCase().padEnd(16)} ${cell}`);
     }
     if (options.dryRun) {
+      if (before === undefined || wasNeverSeen(before)) context.say(neverSeen(key));
       context.say('Nothing was changed.');
       context.document({ command: 'unlock', ok: true, dryRun: true, before });
       return;
     }
-    const { token, leaseTaken, text } = await takeAway(servers, key, before);
+    const { token, leaseTaken, text, warning } = await takeAway(servers, key, before);
     context.say(text);
     context.document({
       command: 'unlock',
@@ -35,6 +37,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       ended: token?.ended ?? [],
       token: token === undefined ? null : { before: token.before, after: token.after },
       leaseTaken,
+      ...(warning !== undefined && { warning }),
     });
   });
 }
@@ -46,38 +49,75 @@ export async function takeAway(servers: Servers, key: string, before: LockRow | 
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
   const token = await raise(servers.database, await servers.aside(), key);
-  if (token === undefined) return { token, leaseTaken: false, text: notHeld(key) };
+  if (token === undefined) return { token, leaseTaken: false, text: notHeld(key), warning: undefined };
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
-  return { token, leaseTaken, text: done(key, token, leaseTaken) };
+  const warning = mismatch(before, token, leaseTaken);
+  const { postgres, redis } = servers.asked;
+  const lines = [
+    `Unlocked ${visible(key)}:`,
+    `  In PostgreSQL ${postgres.address}: ${inPostgres(token)}.`,
+    `  In Redis ${redis.address}: ${inRedis(before, leaseTaken)}.`,
+    ...(warning === undefined ? [] : [`  ${warning}`]),
+  ];
+  return { token, leaseTaken, text: lines.join('\n'), warning };
 }
 
 async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {
   try {
     return holder !== null && (await locks.force(key, holder));
   } catch (cause) {
+    const remedy = cause instanceof Problem && cause.remedy !== undefined ? `${cause.remedy} Then run` : 'Run';
     throw new Problem(
       `The token of ${visible(key)} is ${after} now, so its holder's later writes are stale; but the lease was not ` +
-        `taken: ${messageOf(cause)}. Run it again.`,
-      { cause },
+        `taken: ${messageOf(cause)}.`,
+      { cause, remedy: `${remedy} it again.` },
     );
   }
 }
 
+const CHECK_NAME = 'Check its name; npx fenced-lock ls lists the keys that are in use.';
+
 function notHeld(key: string): string {
-  return (
-    `${visible(key)} was not held, and it has no token that could be made stale: nothing was changed. ` +
-    'Check its name; npx fenced-lock ls lists the keys that are in use.'
-  );
+  return `${visible(key)} was not held, and it has no token that could be made stale: nothing was changed. ${CHECK_NAME}`;
 }
 
-function done(key: string, { before, after, ended }: Raised, leaseTaken: boolean): string {
-  const backends = ended.length === 1 ? `Backend ${ended[0]} was` : `Backends ${ended.join(', ')} were`;
-  return [
-    `Unlocked ${visible(key)}:`,
-    ended.length === 0 ? '  No transaction was in the way.' : `  ${backends} ended.`,
-    before === null ? `  The token is ${after}; there was none.` : `  The token was ${before} and is ${after}.`,
-    leaseTaken
-      ? '  The lease was taken, and passed on to the next waiting process.'
-      : '  There was no lease, or it had been released.',
-  ].join('\n');
+/** Whether neither server shows anything of the key. Its first transaction may have it all the same. */
+function wasNeverSeen({ holder, problem, waiting, token, transaction }: LockRow): boolean {
+  return holder === null && problem === undefined && waiting === 0 && token === null && transaction === null;
+}
+
+function neverSeen(key: string): string {
+  return `${visible(key)} is not held, and no transaction has committed under it. ${CHECK_NAME}`;
+}
+
+function inPostgres({ before, after, ended }: Raised): string {
+  const backends = ended.length === 1 ? `backend ${ended[0]} was` : `backends ${ended.join(', ')} were`;
+  const transaction = ended.length === 0 ? 'no transaction was in the way' : `${backends} ended`;
+  return `${transaction}; ${before === null ? `the token is ${after}, and there was none` : `the token was ${before} and is ${after}`}`;
+}
+
+function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
+  const { holder = null, problem, waiting = 0 } = before ?? {};
+  if (holder === null && problem === undefined) return 'there was no lease';
+  if (!leaseTaken) return 'the lease had ended before it could be taken';
+  const taken = problem === undefined ? 'the lease was taken' : 'what stood in the place of its lease was deleted';
+  if (waiting === 0) return taken;
+  return `${taken}, and passed on: ${waiting} ${waiting === 1 ? 'process was' : 'processes were'} waiting`;
+}
+
+/** What suggests that one of the servers is not the application's; `undefined` if nothing does. */
+function mismatch(found: LockRow | undefined, { before, ended }: Raised, leaseTaken: boolean): string | undefined {
+  if (ended.length > 0 && found?.holder === null && found.problem === undefined) {
+    return (
+      'A transaction had the key in Postgres, and no process had it in Redis. If Redis has neither lost the lease nor been ' +
+      'away, this is not the Redis of the application, or the application has another --key-prefix.'
+    );
+  }
+  if (before === null && ended.length === 0 && leaseTaken && found?.problem === undefined) {
+    return (
+      'A process had the key in Redis, and no transaction had ever committed under it in Postgres. If that process was ' +
+      'not about to begin its first one, this is not the database of the application.'
+    );
+  }
+  return undefined;
 }

@@ -1,6 +1,7 @@
 import type { Context } from '../context.js';
 import { type Packaged, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
+import { PUSHED } from '../project/remedies.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
 /** Upgrades the objects to this package's version by a new migration: an applied migration is never edited. */
@@ -11,7 +12,10 @@ export async function upgrade(
 ): Promise<void> {
   const { history } = await open(context, options);
   const installed = history.version;
-  if (installed === undefined) throw new Problem('The objects are in no migration yet: npx fenced-lock init.');
+  if (installed === undefined) {
+    const pushed = history.isEmpty ? ` With prisma db push: ${PUSHED}.` : '';
+    throw new Problem(`The objects are in no migration yet: npx fenced-lock init.${pushed}`);
+  }
   if (installed === 0) {
     throw new Problem(
       `The migration ${history.initial} was copied from a package that had no versions yet, so it is unknown what it lacks. ` +

@@ -59,6 +59,6 @@ function notSeen(error: unknown): Finding {
     case '57014':
       return warning('Not checked: it took too long.', 'Run doctor again at a quieter hour.');
     default:
-      return fault(`The check failed: ${messageOf(error)}.`, 'See the message of the server.');
+      return fault(`The check failed: ${messageOf(error)}.`, 'Correct what the message says, and run doctor again.');
   }
 }

@@ -24,7 +24,11 @@ const objects: Check<PostgresSubject> = {
        UNION ALL
        SELECT 'function ' || p.proname FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('fenced_lock')`,
     );
-    if (rows.length === 0) return fault('The schema fenced_lock is not in this database.', install(subject));
+    if (rows.length === 0) {
+      // A project that has just begun has no migrations either.
+      const instead = subject.migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
+      return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
+    }
     const there = new Set(rows.map(({ name }) => name));
     const missing = objects.names.filter((name) => !there.has(name));
     if (missing.length > 0) {

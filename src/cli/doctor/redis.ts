@@ -1,3 +1,4 @@
+import { DOCS } from '../../base/errors.js';
 import { hearsOfRelease, takeAndGiveBack } from '../locks/rehearsal.js';
 import { messageOf } from '../problem.js';
 import type { RedisServer } from '../servers/redis-server.js';
@@ -114,7 +115,10 @@ const scripts: Check<RedisSubject> = {
     takeAndGiveBack(silent, key).then(
       () => ok('A lock was taken, extended and released.'),
       (error: unknown) =>
-        fault(`A lock was refused: ${messageOf(error)}.`, 'See "Hardening" in docs/topologies.md, and docs/rights.md.'),
+        fault(
+          `A lock was refused: ${messageOf(error)}.`,
+          `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`,
+        ),
     ),
 };
 
@@ -130,7 +134,7 @@ const wakeUps: Check<RedisSubject> = {
     } catch (error) {
       return warning(
         `Wake-ups were refused: ${messageOf(error)}.`,
-        `See docs/rights.md, or let the application use wake: 'poll'.`,
+        `See ${DOCS}rights.md, or let the application use wake: 'poll'.`,
       );
     }
   },

@@ -1,4 +1,4 @@
-import { failedMigrations, RESOLVE } from '../servers/failed-migrations.js';
+import { failedMigrations, resolve } from '../servers/failed-migrations.js';
 import { type Check, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
 
@@ -75,10 +75,10 @@ const migrations: Check<PostgresSubject> = {
   name: 'migrations',
   async look({ database, migrates }) {
     const failed = await failedMigrations(database);
-    if (failed === undefined && !migrates) return ok('This project has none, and uses prisma db push.');
+    if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
     if (failed === undefined) return warning('Prisma Migrate has no history here.', 'npx prisma migrate deploy');
     if (failed.length === 0) return ok('No migration has failed.');
-    return fault(`Failed and not resolved: ${failed.join(', ')}.`, RESOLVE);
+    return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
   },
 };
 

@@ -102,8 +102,12 @@ async function raise(
       if (deadline.passed) {
         throw new Problem(
           `The key ${visible(key)} could not be locked within ${WAIT_TIME / 1_000} s: transactions keep its row in ` +
-            `${database.shown}${ended.size > 0 ? `, though ${[...ended].join(', ')} were ended` : ''}. Run it again.`,
-          { cause: error },
+            `${database.shown}${ended.size > 0 ? `, though the backends ${[...ended].join(', ')} were ended` : ''}.`,
+          {
+            cause: error,
+            remedy:
+              'Run it again. If that does not help, look into pg_prepared_xacts: only ROLLBACK PREPARED ends a prepared transaction.',
+          },
         );
       }
     }

@@ -67,6 +67,6 @@ function plain(error: unknown): string {
     case 'ENOSPC':
       return 'the disk is full.';
     default:
-      return messageOf(error);
+      return `${messageOf(error)}.`;
   }
 }

@@ -62,7 +62,7 @@ async function load(context: Context, given: string | undefined): Promise<Prisma
   if (loaded.error !== undefined) {
     const { error, _tag } = loaded.error;
     const name = found === undefined ? 'The Prisma config' : context.shown(found);
-    throw new Problem(`${name} cannot be loaded: ${error === undefined ? _tag : messageOf(error)}`);
+    throw new Problem(`${name} cannot be loaded: ${error === undefined ? _tag : messageOf(error)}.`);
   }
   return loaded.resolvedPath === null ? undefined : { ...loaded.config, file: loaded.resolvedPath };
 }

@@ -106,6 +106,12 @@ export class History {
     return guards;
   }
 
+  /** Whether a migration names the table, as one does that creates it. The objects of this package have words of their own. */
+  names({ name }: { readonly name: string }): boolean {
+    const word = new RegExp(`(?<!\\w)${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
+    return this.#migrations.some(({ sql }) => !makesObjects(sql) && word.test(sql));
+  }
+
   /** A new migration after all others, and the lock file if there is none yet. */
   next(name: string, sql: string, now: Date): { name: string; changes: Change[] } {
     const folder = `${this.#timestamp(now)}_${name}`;

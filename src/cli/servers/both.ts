@@ -1,11 +1,20 @@
 import { DEFAULTS } from '../../options/options.js';
-import type { Context } from '../context.js';
+import type { Asked, Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
+import { visible } from '../visible.js';
 import { connectNodes } from './independent.js';
 import { connectPostgres, notInstalled, type PostgresServer } from './postgres.js';
 import { checkKeepsLocks, connectRedis, lossOf } from './redis.js';
 import type { Locks, RedisServers } from './redis-server.js';
-import { type DatabaseOptions, databaseUrl, type RedisOptions, redisUrls } from './urls.js';
+import {
+  DATABASE_URL,
+  type DatabaseOptions,
+  foundDatabaseUrl,
+  foundRedisUrls,
+  REDIS_URL,
+  type RedisOptions,
+  shownPlace,
+} from './urls.js';
 
 export interface ServerOptions extends DatabaseOptions, RedisOptions {
   readonly keyPrefix?: string;
@@ -17,6 +26,8 @@ export interface Servers {
   readonly locks: Locks;
   /** Opens another connection to the same database. */
   aside(): Promise<PostgresServer>;
+  /** Which servers these are, for people. */
+  readonly asked: Required<Asked>;
 }
 
 /** Connects to both servers, runs `work`, and closes all connections. */
@@ -25,8 +36,9 @@ export async function withServers<T>(
   options: ServerOptions,
   work: (servers: Servers) => Promise<T>,
 ): Promise<T> {
-  const url = await databaseUrl(context, options);
-  const redis = await connect(context, await redisUrls(context, options));
+  const { url, place } = await foundDatabaseUrl(context, options);
+  const found = await foundRedisUrls(context, options);
+  const redis = await connect(context, found.urls);
   const databases: PostgresServer[] = [];
   const another = async () => {
     const database = await connectPostgres(context, url);
@@ -36,7 +48,13 @@ export async function withServers<T>(
   try {
     const database = await another();
     const locks = redis.locks(options.keyPrefix ?? DEFAULTS.keyPrefix);
-    return await work({ database, locks, aside: another }).catch((error: unknown) => {
+    const asked = {
+      postgres: { address: visible(database.place), from: shownPlace(place, DATABASE_URL) },
+      redis: { address: redis.places.map(visible).join(', '), from: shownPlace(found.place, REDIS_URL) },
+      // An address alone is enough where both are from one place.
+      saysFrom: place !== found.place,
+    };
+    return await work({ database, locks, aside: another, asked }).catch((error: unknown) => {
       throw refused(error, database);
     });
   } finally {
@@ -45,13 +63,16 @@ export async function withServers<T>(
   }
 }
 
-/** The same with Postgres alone. */
+/** The same with Postgres alone, which is reported. */
 export async function withDatabase<T>(
   context: Context,
   options: DatabaseOptions,
   work: (database: PostgresServer) => Promise<T>,
 ): Promise<T> {
-  const database = await connectPostgres(context, await databaseUrl(context, options));
+  const { url, place } = await foundDatabaseUrl(context, options);
+  const database = await connectPostgres(context, url);
+  const from = shownPlace(place, DATABASE_URL);
+  context.asks({ postgres: { address: visible(database.place), from }, saysFrom: false });
   try {
     return await work(database).catch((error: unknown) => {
       throw refused(error, database);
@@ -70,9 +91,10 @@ export async function connect(
   const redis = await connectRedis(context, url);
   try {
     checkKeepsLocks(redis);
-    const { shown: address, mode, locks, close } = redis;
+    const { shown: address, place, mode, locks, close } = redis;
     const role = mode === 'cluster' ? 'node of a Cluster' : 'server';
     return {
+      places: [place],
       locks,
       close,
       get servers() {

@@ -62,7 +62,7 @@ export async function listOf(
       withNode(one, address, (node) => storeThrough(cluster, node, keyPrefix).list().catch(refusedAt(address))),
     ),
   );
-  const missing = lists.flatMap((list) => (list.status === 'rejected' ? messageOf(list.reason) : []));
+  const missing = lists.flatMap((list) => (list.status === 'rejected' ? `${messageOf(list.reason)}.` : []));
   if (missing.length === lists.length) throw new Problem(missing.join(' '));
   const states = lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
   // A key whose slot moves may be seen on both nodes.

@@ -15,7 +15,11 @@ export async function failedMigrations(database: PostgresServer): Promise<string
   }
 }
 
-export const RESOLVE = 'npx prisma migrate resolve --rolled-back <migration>, then npx prisma migrate deploy';
+/** What to do about migrations that have failed. */
+export function resolve(failed: readonly string[]): string {
+  const commands = failed.map((name) => `npx prisma migrate resolve --rolled-back ${name}`);
+  return `${commands.join(', ')}, then npx prisma migrate deploy`;
+}
 
 /** Refuses to add a migration after a failed one, because it could not be applied. @throws Problem */
 export async function refuseFailedMigrations(context: Context, url: string): Promise<void> {
@@ -23,7 +27,9 @@ export async function refuseFailedMigrations(context: Context, url: string): Pro
   try {
     const failed = await failedMigrations(database);
     if (failed === undefined || failed.length === 0) return;
-    throw new Problem(`Nothing was written: ${failed.join(', ')} failed in ${database.shown}. First ${RESOLVE}.`);
+    throw new Problem(
+      `Nothing was written: ${failed.join(', ')} failed in ${database.shown}. First ${resolve(failed)}.`,
+    );
   } finally {
     await database.close();
   }

@@ -27,6 +27,7 @@ export async function connectNodes(context: Context, urls: readonly string[]): P
     if (failures.length * 2 >= nodes.length) throw new Problem(failures.join(' '));
     for (const failure of failures) context.complainOnce(`fenced-lock: ${failure} The other nodes decide.`);
     return {
+      places: nodes.map(({ place }) => place),
       close,
       get servers() {
         return nodes.map((node, index) => ({

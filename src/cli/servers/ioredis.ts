@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf, Problem } from '../problem.js';
 import { isLoginRefused, remedyFor } from './remedy.js';
-import { malformationOf } from './urls.js';
+import { refuseMalformed } from './urls.js';
 
 /** How long a server may take to answer; milliseconds. */
 export const WITHIN = 5_000;
@@ -18,14 +18,16 @@ const ONCE = {
 /** Loaded only by commands that connect to Redis. */
 export async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
   return await import('ioredis').catch((cause: unknown) => {
-    throw new Problem('This command needs the client of Redis: npm install ioredis@6.', { cause });
+    throw new Problem('This command needs the client of Redis.', {
+      cause,
+      remedy: 'Install it: npm install ioredis@6.',
+    });
   });
 }
 
 /** @throws Problem if the URL is invalid. */
 export function clientFor(Client: typeof Redis, url: string): Redis {
-  const malformation = malformationOf(url);
-  if (malformation !== undefined) throw new Problem(`The Redis URL is malformed: ${malformation}.`);
+  refuseMalformed(url, 'Redis');
   if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
   let redis: Redis | undefined;
   try {
@@ -77,9 +79,15 @@ export function addressOf({ options: { host = 'localhost', port = 6379 } }: Redi
   return `${host}:${port}`;
 }
 
+/** The same, and the number of its database if that is not the first. */
+export function placeOf(redis: Redis): string {
+  const { db } = redis.options;
+  return db ? `${addressOf(redis)}/${db}` : addressOf(redis);
+}
+
 export function refusedAt(shown: string): (cause: unknown) => never {
   return (cause) => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}`, { cause, remedy: remedyFor(cause) });
+    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}.`, { cause, remedy: remedyFor(cause) });
   };
 }
 

@@ -3,12 +3,14 @@ import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
 import { isLoginRefused, remedyFor } from './remedy.js';
-import { malformationOf } from './urls.js';
+import { refuseMalformed } from './urls.js';
 
 /** What the commands need of a database. */
 export interface PostgresServer {
   /** `user@host:port/database`, for messages. */
   readonly shown: string;
+  /** The same without the user. */
+  readonly place: string;
   /** The Postgres schema of models that name none. */
   readonly schema: string;
   /** Runs one statement in its own transaction. */
@@ -32,8 +34,7 @@ const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, 
 /** @throws Problem if the database cannot be reached. */
 export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
   context.hide(url);
-  const malformation = malformationOf(url);
-  if (malformation !== undefined) throw new Problem(`The database URL is malformed: ${malformation}.`);
+  refuseMalformed(url, 'database');
   if (!/^postgres(ql)?:\/\//.test(url)) {
     const served = /^prisma(\+postgres)?:/.test(url) ? ' What Prisma Accelerate serves cannot be used.' : '';
     throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`);
@@ -50,12 +51,16 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
     // The message of pg contains the URL.
     throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
   }
-  const shown = `${client.user}@${client.host}:${client.port}/${client.database}`;
+  const place = `${client.host}:${client.port}/${client.database}`;
+  const shown = `${client.user}@${place}`;
   // The next query reports a broken connection.
   client.on('error', () => {});
   await client.connect().catch((error: unknown) => {
     const reason = messageOf(error) || codeOf(error);
-    const what = isLoginRefused(error) ? 'refuses the login' : 'cannot be reached';
+    // Only an error that the server sent has a severity.
+    const answered =
+      (error as { severity?: unknown }).severity === undefined ? 'cannot be reached' : 'refuses the connection';
+    const what = isLoginRefused(error) ? 'refuses the login' : answered;
     throw new Problem(`PostgreSQL at ${shown} ${what}: ${reason}.`, { cause: error, remedy: remedyFor(error) });
   });
   const query: ServerQuery = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
@@ -74,6 +79,7 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
   };
   return {
     shown,
+    place,
     // Like Prisma, which uses the URL and not the role's search_path.
     schema: new URL(url).searchParams.get('schema') ?? 'public',
     query: (sql, values) => transaction('BEGIN', (query) => query(sql, values)),
@@ -84,7 +90,8 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
 
 export function notInstalled({ shown }: PostgresServer): Problem {
   return new Problem(
-    `${shown} has no schema fenced_lock: npx fenced-lock init && npx prisma migrate deploy, or with prisma db push ${PUSHED}.`,
+    `${shown} has no schema fenced_lock: npx prisma migrate deploy, after npx fenced-lock init if no migration makes it yet; ` +
+      `or with prisma db push ${PUSHED}.`,
   );
 }
 
@@ -93,6 +100,6 @@ async function driver(): Promise<typeof pg> {
   try {
     return (await import('pg')).default;
   } catch (cause) {
-    throw new Problem('This command needs the driver of PostgreSQL: npm install pg.', { cause });
+    throw new Problem('This command needs the driver of PostgreSQL.', { cause, remedy: 'Install it: npm install pg.' });
   }
 }

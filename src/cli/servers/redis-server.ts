@@ -26,6 +26,8 @@ export interface RedisNode {
 export interface RedisServer {
   /** `host:port`, for messages. */
   readonly shown: string;
+  /** The same, and the number of its database if that is not the first. */
+  readonly place: string;
   /** The mode according to INFO, such as `standalone`, `cluster` or `sentinel`; `undefined` if unknown. */
   readonly mode: string | undefined;
   /** At the moment. A connection that is lost is not opened again. */
@@ -47,6 +49,8 @@ export interface StoreOptions {
 
 /** The servers of Redis that have the keys together, as the URLs were given. */
 export interface RedisServers extends Pick<RedisServer, 'locks' | 'close'> {
+  /** Each as `host:port`, and the number of its database if that is not the first. */
+  readonly places: readonly string[];
   /** At the moment. `failure`: why the server cannot be used. */
   readonly servers: ReadonlyArray<{
     readonly address: string;

@@ -5,7 +5,7 @@ import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
 import { clusterOf, listOf, masterOf, mastersOf } from './cluster.js';
-import { addressOf, clientFor, connected, infoOf, loadClient, refusedAt, WITHIN } from './ioredis.js';
+import { addressOf, clientFor, connected, infoOf, loadClient, placeOf, refusedAt, WITHIN } from './ioredis.js';
 import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
 
 /** A Redis server after a try to connect. */
@@ -40,6 +40,7 @@ export async function openRedis(context: Context, url: string): Promise<RedisSer
   const itself = { shown, key: freshKey(), info: () => infoOf(redis) };
   return {
     shown,
+    place: placeOf(redis),
     failure,
     mode: info.get('redis_mode') ?? info.get('server_mode'),
     get isConnected() {

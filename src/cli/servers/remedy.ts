@@ -1,15 +1,22 @@
+import { DOCS } from '../../base/errors.js';
 import { codeOf, messageOf } from '../problem.js';
 
-const REDIS_LOGIN = 'redis://user:password@host:port';
+const REDIS_LOGIN = 'redis://<user>:<password>@<host>:<port>';
 
 /** What a server said, or the code of an error, and what to do about it. */
 const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
   [/\bWRONGPASS\b/, `Correct the user and the password in the URL of Redis: ${REDIS_LOGIN}.`],
   [
     /\bNOAUTH\b/,
-    `Put the user and the password into the URL of Redis: ${REDIS_LOGIN} (without a user: redis://:password@…).`,
+    `Put the user and the password into the URL of Redis: ${REDIS_LOGIN} (without a user: redis://:<password>@<host>:<port>).`,
   ],
-  [/\bNOPERM\b/, 'Give this user of Redis the rights in docs/rights.md.'],
+  [/\bNOPERM\b/, `Give this user of Redis the rights in ${DOCS}rights.md.`],
+  [/\bREADONLY\b/, 'Give the URL of the primary: this server is a replica.'],
+  [
+    /\bno pg_hba\.conf entry\b/,
+    'Let this host, user and database in by pg_hba.conf of the server. If it only admits TLS, append sslmode=require to the ' +
+      'query of the URL.',
+  ],
   [/\b(28P01|28000)\b/, 'Correct the user and the password in the URL of the database.'],
   [/\b3D000\b/, 'Create the database, or correct its name in the URL.'],
   [/\bECONNREFUSED\b/, 'Nothing listens there: start the server, or correct host and port in the URL.'],

@@ -9,20 +9,49 @@ export interface DatabaseOptions extends ProjectOptions {
 // Each URL is the first of: its option, its variable as the command was started with, what the Prisma config gives. The
 // config is run for the sake of either URL, and neither depends on whether the other one was given.
 
+/** Where a URL was found. */
+export type Place = 'option' | 'environment' | 'config';
+
+/** A place for people, with what the URL is called there. */
+export function shownPlace(place: Place, names: { readonly option: string; readonly variable: string }): string {
+  if (place === 'option') return names.option;
+  return place === 'environment' ? `${names.variable} in the environment` : 'the Prisma config';
+}
+
+export const DATABASE_URL = { option: '--database-url', variable: 'DATABASE_URL' };
+export const REDIS_URL = { option: '--redis-url', variable: 'REDIS_URL' };
+
 /** What is wrong with a URL as a whole, without a part of it; `undefined` if it looks like one URL. */
-export function malformationOf(url: string): string | undefined {
+function malformationOf(url: string): string | undefined {
   const isTwo = /:\/\/.*:\/\//s.test(url);
   if (!isTwo && !/^["'`]|["'`]$/.test(url)) return undefined;
-  const what = isTwo ? 'has a second URL in it' : 'begins or ends with a quotation mark';
-  return `it ${what}. If it comes from a .env, give each variable a line of its own there`;
+  return isTwo ? 'it has a second URL in it' : 'it begins or ends with a quotation mark';
+}
+
+/** @throws Problem */
+export function refuseMalformed(url: string, whose: 'database' | 'Redis'): void {
+  const malformation = malformationOf(url);
+  if (malformation === undefined) return;
+  throw new Problem(`The ${whose} URL is malformed: ${malformation}.`, {
+    remedy: 'If it comes from a .env, give each variable a line of its own there.',
+  });
 }
 
 /** The first of --database-url, DATABASE_URL, and the datasource of the Prisma config. @throws Problem if there is none. */
 export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
+  return (await foundDatabaseUrl(context, options)).url;
+}
+
+/** The same, and where it was found. @throws Problem if there is none. */
+export async function foundDatabaseUrl(
+  context: Context,
+  options: DatabaseOptions,
+): Promise<{ readonly url: string; readonly place: Place }> {
   const ofConfig = async () =>
     (await configuredUrl(context, options)) || (await configuredVariable(context, 'DATABASE_URL', options));
+  const place = placeOf(options.databaseUrl, context.givenEnv['DATABASE_URL']);
   const url = options.databaseUrl ?? context.givenEnv['DATABASE_URL'] ?? (await ofConfig());
-  if (url) return url;
+  if (url) return { url, place };
   throw new Problem(
     'Which database? Set DATABASE_URL, as in the .env that the Prisma config loads, or give --database-url.',
   );
@@ -35,10 +64,23 @@ export interface RedisOptions extends ProjectOptions {
 
 /** All --redis-url options, else REDIS_URL. @throws Problem if there is none. */
 export async function redisUrls(context: Context, options: RedisOptions): Promise<readonly [string, ...string[]]> {
+  return (await foundRedisUrls(context, options)).urls;
+}
+
+/** The same, and where they were found. @throws Problem if there is none. */
+export async function foundRedisUrls(
+  context: Context,
+  options: RedisOptions,
+): Promise<{ readonly urls: readonly [string, ...string[]]; readonly place: Place }> {
   const { urls, reason } = await givenRedisUrls(context, options);
   const [first, ...others] = urls;
-  if (first !== undefined) return [first, ...others];
-  throw new Problem(`Which Redis? ${reason}`);
+  if (first === undefined) throw new Problem(`Which Redis? ${reason}`);
+  return { urls: [first, ...others], place: placeOf(options.redisUrl, context.givenEnv['REDIS_URL']) };
+}
+
+function placeOf(option: unknown, variable: unknown): Place {
+  if (option !== undefined) return 'option';
+  return variable === undefined ? 'config' : 'environment';
 }
 
 /** The same; if there is none, `reason` says what to do. */

@@ -13,6 +13,8 @@ export interface LiveOptions {
   /** Between two samples; ms. */
   readonly interval: number;
   readonly filter: string;
+  /** The servers, without users and passwords. */
+  readonly asked: readonly string[];
   now(): Date;
   /** Takes out what nobody is to see. */
   clean(text: string): string;
@@ -108,7 +110,7 @@ export class LiveView {
       } catch (error) {
         failures++;
         if (failures === MOST_FAILURES) throw error;
-        this.#complain(messageOf(error));
+        this.#complain(`${messageOf(error)}.`);
       }
       this.#draw();
       if (this.#toRelease.length === 0 && !this.#quit) await this.#pause();
@@ -124,7 +126,7 @@ export class LiveView {
       this.#say(text);
     } catch (error) {
       if (this.#quit) this.#failure ??= error;
-      this.#say(messageOf(error));
+      this.#say(`${messageOf(error)}.`);
     } finally {
       this.#releasing = undefined;
     }
@@ -146,7 +148,8 @@ export class LiveView {
 
   #draw(): void {
     if (this.#quit) return;
-    this.#terminal.draw(screen(this.#rows, this.#state, { ...this.#terminal.size, at: this.#options.now() }));
+    const { asked } = this.#options;
+    this.#terminal.draw(screen(this.#rows, this.#state, { ...this.#terminal.size, at: this.#options.now(), asked }));
   }
 
   #pause(): Promise<void> {

@@ -14,17 +14,22 @@ const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOL
 const HELP = 'up/down select   s sort   / filter   x force release   q quit';
 /** The widest that a key is shown. */
 const WIDEST_KEY = 40;
-/** Lines that are no rows: what is shown, the headings, a free one, and the last. */
-const OTHERS = 4;
+/** Lines that are no rows: what is shown, the headings, and the last. The servers come besides. */
+const OTHERS = 3;
+const BETWEEN = '   ';
 
 /** All lines of the screen. */
 export function screen(
   rows: readonly TopRow[],
   state: TopState,
-  { width, height, at }: { readonly width: number; readonly height: number; readonly at: Date },
+  size: { readonly width: number; readonly height: number; readonly at: Date; readonly asked: readonly string[] },
 ): readonly Line[] {
+  const { width, height, at, asked } = size;
   const list = shown(rows, state);
-  const room = Math.max(1, height - OTHERS);
+  // On one line, if that has room for them.
+  const joined = asked.join(BETWEEN);
+  const servers = (joined.length <= width ? [joined] : asked).map((text): Line => ({ text, emphasis: 'dim' }));
+  const room = Math.max(1, height - OTHERS - servers.length);
   const selected = list.findIndex(({ key }) => key === state.selected);
   // Whatever is selected is on the screen.
   const first = Math.max(0, Math.min(selected - Math.floor(room / 2), list.length - room));
@@ -38,8 +43,9 @@ export function screen(
     { text: headings, emphasis: 'dim' },
     ...body,
   ];
-  while (all.length < height - 1) all.push({ text: '', emphasis: 'plain' });
-  all.push(bottom(list, state));
+  while (all.length < height - 1 - servers.length) all.push({ text: '', emphasis: 'plain' });
+  // Directly above the question whether to take a key: it is taken in these servers.
+  all.push(...servers, bottom(list, state));
   return all.slice(-height).map(({ text, emphasis }) => ({ text: text.slice(0, width), emphasis }));
 }
 
@@ -84,7 +90,7 @@ function bottom(list: readonly TopRow[], { mode, selected = '', filter, message 
   if (mode === 'confirm') {
     const holder = list.find(({ key }) => key === selected)?.holder;
     const from = holder === undefined ? '' : ` from ${visible(holder)}`;
-    const text = `Take ${cut(visible(selected), WIDEST_KEY)}${from}? Its transaction is rolled back. [y/N]`;
+    const text = `Take ${cut(visible(selected), WIDEST_KEY)}${from}? An open transaction is rolled back. [y/N]`;
     return { text, emphasis: 'bold' };
   }
   return message === '' ? { text: HELP, emphasis: 'dim' } : { text: message, emphasis: 'bold' };

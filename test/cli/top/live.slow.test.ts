@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { LockLostError } from '../../../src/index.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../../support/shop.js';
-import { Operator } from '../operator.js';
+import { asked, Operator } from '../operator.js';
 import { noTmux, TerminalPane } from './tmux.js';
 
 if (noTmux !== undefined) test.skip(noTmux, () => {});
@@ -26,7 +26,7 @@ describeWithShop('top in a terminal', () => {
   const rows = (lines: readonly string[]) =>
     lines
       .slice(2, -1)
-      .filter((line) => line !== '')
+      .filter((line) => line !== '' && !/^(PostgreSQL|Redis) /.test(line))
       .map((line) => line.split(' ')[0]);
   const ended = (pane: TerminalPane) =>
     pane.screen('the shell is back', (lines) => lines.some((line) => line.startsWith('ended with')));
@@ -78,7 +78,8 @@ describeWithShop('top in a terminal', () => {
     await using pane = await started(operator);
     await pane.screen('the key is there', (lines) => rows(lines).includes('live-taken:1'));
     pane.press('Down', 'x');
-    await pane.screen('it asks', (lines) => (lines[19] ?? '').startsWith('Take live-taken:1 from '));
+    const asking = await pane.screen('it asks', (lines) => (lines[19] ?? '').startsWith('Take live-taken:1 from '));
+    expect(asking[18]).toBe(`PostgreSQL ${asked().postgres}   Redis ${asked().redis}`);
     pane.press('Enter');
     await pane.screen('a no', (lines) => lines[19] === 'Nothing was changed.');
     const { turns } = await prisma.$locks.inspect('live-taken:1');

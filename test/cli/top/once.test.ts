@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { describeWithShop, gate, Shop } from '../../support/shop.js';
-import { Operator } from '../operator.js';
+import { askedLines, Operator } from '../operator.js';
 
 describeWithShop('top, where stdout is no terminal', () => {
   const shop = new Shop();
@@ -43,7 +43,7 @@ describeWithShop('top, where stdout is no terminal', () => {
     const operator = new Operator(shop);
     expect(await operator.run('top', '--interval', '0.2')).toMatchObject({
       code: 0,
-      out: 'Nobody has a key, or waits for one.\n',
+      out: `${askedLines()}Nobody has a key, or waits for one.\n`,
     });
     for (const interval of ['0', '', 'soon', '61']) {
       expect(await operator.run('top', '--interval', interval)).toMatchObject({ code: 2 });
@@ -56,7 +56,7 @@ describeWithShop('top, where stdout is no terminal', () => {
     await using _one = await prisma.$lock('top-order:1');
     await using _other = await prisma.$lock('top-stock:1');
     const { out } = await operator.run('top', '--interval', '0.2', '--filter', 'stock:');
-    const [head = '', ...lines] = out.trimEnd().split('\n');
+    const [, , head = '', ...lines] = out.trimEnd().split('\n');
     expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER']);
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['top-stock:1']);
   });

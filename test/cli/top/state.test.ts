@@ -18,6 +18,7 @@ const ROWS = [
   row('stock:1', { heat: 9, transaction: { pid: 2, state: 'idle in transaction', age: 900 } }),
   row('stock:2', { heat: undefined, waiting: 4 }),
 ];
+const ASKED = ['PostgreSQL db:5432/shop', 'Redis cache:6379'];
 const named = (name: string): KeyPress => ({ name, sequence: name });
 const text = (sequence: string): KeyPress => ({ name: undefined, sequence });
 
@@ -89,7 +90,7 @@ test.each([
 ])('the screen has the size of the terminal: %i by %i', (width, height) => {
   const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
   const state = { ...START, sort: 'key' as const, selected: 'stock:77' };
-  const lines = screen(many, state, { width, height, at: new Date(0) });
+  const lines = screen(many, state, { width, height, at: new Date(0), asked: ASKED });
   expect(lines).toHaveLength(height);
   for (const { text } of lines) expect(text.length).toBeLessThanOrEqual(width);
   // What is selected is there, wherever it is in the list.
@@ -99,16 +100,31 @@ test.each([
 });
 
 test('a row says how hot the key is, who waits, the lease, the transaction and the holder', () => {
-  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0) }).map(({ text }) => text.split(/ {2,}/));
+  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0), asked: ASKED }).map(({ text }) =>
+    text.split(/ {2,}/),
+  );
   expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', 'sort heat']);
   expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1']);
   expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2']);
 });
 
+test.each([
+  ['on one line', 80, [ASKED.join('   ')]],
+  ['on a line each, where the terminal is narrow', 30, ASKED],
+])('the servers stand directly above the question whether to take a key: %s', (_, width, servers) => {
+  const state = { ...START, mode: 'confirm' as const, selected: 'stock:77' };
+  const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
+  const lines = screen(many, state, { width, height: 12, at: new Date(0), asked: ASKED }).map(({ text }) => text);
+  expect(lines).toHaveLength(12);
+  expect(lines.at(-1)).toMatch(/^Take stock:77 from /);
+  expect(lines.slice(-1 - servers.length, -1)).toEqual(servers);
+});
+
 test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
   for (const mode of ['list', 'filter', 'confirm'] as const) {
     const state = { ...START, mode, selected: key, filter: key };
-    for (const { text } of screen([row(key, { holder: key })], state, { width: 900, height: 6, at: new Date(0) })) {
+    const size = { width: 900, height: 6, at: new Date(0), asked: ASKED };
+    for (const { text } of screen([row(key, { holder: key })], state, size)) {
       expect(isHarmless(text)).toBe(true);
     }
   }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { StaleTokenError, toFencedLockError } from '../../../src/index.js';
 import { FenceWorld, FRESHER } from '../../support/fence-world.js';
@@ -43,6 +44,10 @@ for (const guard of [undefined, 'prove'] as const) {
       const { message } = error as Error;
       expect(message).toContain('release the handle and take it again');
       expect(message).not.toContain('retries');
+      // What Postgres says is shown below it, and must hold for a handle, too.
+      const shown = inspect(error, { depth: 9 });
+      expect(shown).not.toContain('Run the work again, under a fresh token');
+      if (guard !== undefined) expect(shown).toContain('A handle keeps its token: release it, and take a new one.');
       await handle.release();
     });
 
