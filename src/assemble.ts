@@ -72,7 +72,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
 const HEARD = 50;
 
 function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
-  if (options.memory) return options.memory.connect(options.keyPrefix);
+  if (options.memory) return options.memory.connect(options.keyPrefix, options.name);
   const redis = redisStoreOf(options, emit);
   return options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
 }

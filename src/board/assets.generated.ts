@@ -665,6 +665,28 @@ dialog h3 {
   gap: 4px 12px;
 }
 
+.places {
+  counter-reset: place;
+  display: flex;
+  flex-wrap: wrap;
+  gap: 4px 18px;
+}
+
+.places[hidden] {
+  display: none;
+}
+
+.places li {
+  counter-increment: place;
+  min-width: 0;
+  overflow-wrap: anywhere;
+}
+
+.places li:not(.quiet)::before {
+  color: var(--muted);
+  content: counter(place) "\\00a0";
+}
+
 .force {
   border-top: 1px solid var(--line);
   margin-top: 16px;
@@ -881,7 +903,7 @@ dialog h3 {
         <section id="keys" class="card keys" aria-labelledby="keys-title" tabindex="-1">
           <div class="bar">
             <h2 id="keys-title">Keys</h2>
-            <label class="field"><span>Find</span><input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="part of a key or a holder"></label>
+            <label class="field"><span>Find</span><input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="part of a key or a process"></label>
             <label class="field"><span>Order</span><select id="order">
               <option value="busy">most turns first</option>
               <option value="waiting">most waiting first</option>
@@ -1182,6 +1204,9 @@ export class Details {
   #chart;
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
+  #waitersTitle = element('h3', { id: 'who-waits' });
+  #waiters = element('ol', { class: 'places', 'aria-labelledby': 'who-waits' });
+  #waitersShown = '';
   #tokens = element('p', { class: 'passed' });
   #turns = element('ol', { class: 'feed turns', reversed: '' });
   /** What the list shows: the number of turns that the key had, and the answer. */
@@ -1221,6 +1246,8 @@ export class Details {
       element('h3', {}, 'Turns in the last five minutes; the line: processes that waited'),
       this.#chart.svg,
       facts,
+      this.#waitersTitle,
+      this.#waiters,
       element('h3', {}, 'Tokens since this page was opened'),
       this.#tokens,
       element('h3', { id: 'last-turns' }, 'Last turns'),
@@ -1247,6 +1274,7 @@ export class Details {
     const left = key?.holder == null ? undefined : key.endsAt - performance.now();
     this.#fact('Lease ends in', left === undefined ? '–' : \`\${duration(Math.max(0, left))}, unless it is renewed\`);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
+    this.#drawWaiters(key);
     this.#fact('Token', tokenText(key));
     this.#fact('Turns', key ? number(Number(key.turns)) : '–');
     this.#fact('Transaction', transactionText(key));
@@ -1254,6 +1282,26 @@ export class Details {
     write(this.#tokens, key?.tokens.length ? key.tokens.map(({ token }) => token).join('   ') : 'none yet');
     if (key) this.#chart?.draw(key, highest([key], 'turnBars'), highest([key], 'waitingBars'));
     this.#readTurns(this.#key, key ? \`\${key.turns} \${key.transaction?.pid}\` : 'none');
+  }
+
+  /**
+   * Who waits in which order.
+   *
+   * @param {Key | undefined} key
+   */
+  #drawWaiters(key) {
+    const { waiters = [], waiting = 0 } = key ?? {};
+    this.#waitersTitle.hidden = this.#waiters.hidden = waiters.length === 0;
+    // Each of several nodes has a queue of its own.
+    const isInOrder = !this.#state.status?.redis.some(({ role }) => /^node \\d/.test(role));
+    write(this.#waitersTitle, isInOrder ? 'Who waits, the next one first' : 'Who waits, in no order');
+    const text = JSON.stringify([waiters, waiting]);
+    if (text === this.#waitersShown) return;
+    this.#waitersShown = text;
+    const places = waiters.map((name) => element('li', {}, name === null ? 'a process without a name' : shown(name)));
+    const others = waiting - waiters.length;
+    if (others > 0) places.push(element('li', { class: 'quiet' }, \`and \${number(others)} more\`));
+    this.#waiters.replaceChildren(...places);
   }
 
   /**
@@ -1572,8 +1620,9 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, process }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process, waiters }, wanted) {
+  if (wanted === '') return true;
+  return [key, shownText(key), holder, process, ...waiters].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**
@@ -1889,6 +1938,7 @@ const HAPPENED = 100;
  * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
+ * @property {Array<string | null>} waiters the names of the first of them, in their order
  * @property {number} callers
  * @property {string | null} problem
  * @property {string | null} token

@@ -9,6 +9,8 @@ export interface BoardKey {
   readonly expiresIn: number;
   /** Processes. */
   readonly waiting: number;
+  /** Their names, the first of the queue first, as far as they are known. */
+  readonly waiters?: readonly (string | null | undefined)[] | undefined;
   readonly problem?: string | undefined;
   readonly token?: bigint | string | null | undefined;
   readonly turns: bigint | string;

@@ -85,11 +85,19 @@ export interface KeyState {
   /** The number of processes that wait for the key. */
   readonly waiting: number;
   /**
+   * The names of the processes that wait, the first of the queue first: at most `MOST_WAITERS`. `undefined` in place of a
+   * name that the store does not know. Absent where nobody waits.
+   */
+  readonly waiters?: readonly (string | undefined)[];
+  /**
    * What the store has under the key's names that is neither a lease nor a queue. It blocks the key until `force`
    * deletes it.
    */
   readonly problem?: string;
 }
+
+/** How many of the processes that wait for a key are named; the others are only counted. */
+export const MOST_WAITERS = 100;
 
 /** Whether `list` shows the key. */
 export function isInUse({ holder, waiting, problem }: KeyState): boolean {

@@ -8,6 +8,7 @@ import {
   type KeyState,
   type LeaseStore,
   type Look,
+  MOST_WAITERS,
   type Reach,
   type WakeUp,
   type Watch,
@@ -25,7 +26,7 @@ import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
-  /** What others are told of this process while it has a key. Default: nothing. */
+  /** What others are told of this process while it has a key or waits for one. Default: nothing. */
   readonly name?: string;
   /** How long a command may take before its answer counts as lost; milliseconds. */
   readonly commandTimeout: number;
@@ -183,10 +184,10 @@ export class RedisStore implements LeaseStore {
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting, alien, process] = await this.#sender.runScript(
+    const [holder, expiresIn, waiting, alien, process, waiters] = await this.#sender.runScript(
       scripts.inspect,
       [lease, queue],
-      [],
+      [String(MOST_WAITERS)],
     );
     const name = [undefined, lease, queue][Number(alien)];
     return {
@@ -194,6 +195,7 @@ export class RedisStore implements LeaseStore {
       holder: holder === '' ? undefined : String(holder),
       expiresIn: Math.max(0, Number(expiresIn)),
       waiting: Number(waiting),
+      ...waitersOf(waiters as readonly unknown[]),
       ...named(process),
       ...(name !== undefined && {
         problem: `In Redis ${JSON.stringify(name)} has a value of another type, which this package did not write`,
@@ -242,7 +244,7 @@ export class RedisStore implements LeaseStore {
 
   async #sendRelease({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub, this.#name] as const;
     await this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 
@@ -317,6 +319,12 @@ export class RedisStore implements LeaseStore {
 /** What an answer says of the name of a process; an offer, and a lease of an older version, has none. */
 function named(process: unknown): { readonly process?: string } {
   return process === undefined || process === '' ? {} : { process: String(process) };
+}
+
+/** What an answer says of the names of the processes that wait; an entry of an older version has none. */
+function waitersOf(names: readonly unknown[]): { readonly waiters?: readonly (string | undefined)[] } {
+  if (names.length === 0) return {};
+  return { waiters: names.map((name) => (name === '' ? undefined : String(name))) };
 }
 
 /** Escapes a text for a SCAN pattern. */

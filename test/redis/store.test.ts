@@ -39,10 +39,11 @@ describeWithShop('RedisStore', () => {
   ] as const;
 
   for (const { name, open } of clients) {
-    const makeActor = (wakeUps = true): StoreActor => {
+    const makeActor = (wakeUps = true, process?: string): StoreActor => {
       const connectionName = randomUUID();
       const redis = open(inject('redis').url as string, connectionName);
-      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, wakeUps }, () => {});
+      const named = process === undefined ? {} : { name: process };
+      const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, wakeUps, ...named }, () => {});
       const close = () => {
         void store.close();
         redis.disconnect();
@@ -59,7 +60,7 @@ describeWithShop('RedisStore', () => {
       };
     };
     describeStore(name, () => makeActor());
-    describeOrder(name, () => makeActor());
+    describeOrder(name, (process) => makeActor(true, process));
     if (name === 'RESP3') describeStore('without wake-ups', () => makeActor(false), { wakeUps: false });
   }
 });

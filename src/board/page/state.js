@@ -15,6 +15,7 @@ const HAPPENED = 100;
  * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
+ * @property {Array<string | null>} waiters the names of the first of them, in their order
  * @property {number} callers
  * @property {string | null} problem
  * @property {string | null} token

@@ -12,6 +12,8 @@ export interface TopRow {
   readonly leaseLeft: number;
   /** Processes. */
   readonly waiting: number;
+  /** Their names, the first of the queue first, at most 100; `null` in place of one that is not known. */
+  readonly waiters: readonly (string | null)[];
   /** Turns a second since the sample before; `undefined` where there was none. */
   readonly heat: number | undefined;
   readonly transaction: Transaction | undefined;
@@ -68,7 +70,7 @@ export class Sampler {
   }
 
   #row(state: LockRow, seconds: number, transactions: ReadonlyMap<number, Transaction>): TopRow {
-    const { key, holder, expiresIn, waiting, turns, transaction } = state;
+    const { key, holder, expiresIn, waiting, waiters, turns, transaction } = state;
     const before = this.#before.get(key);
     // A key that was not there before had no row, or was not looked at.
     const heat = before === undefined ? undefined : Math.max(0, Number(BigInt(turns) - before)) / seconds;
@@ -78,6 +80,7 @@ export class Sampler {
       holder: typeof process === 'string' && holder !== null ? process : (holder ?? undefined),
       leaseLeft: expiresIn,
       waiting,
+      waiters,
       heat,
       transaction: transaction === null ? undefined : transactions.get(transaction.pid),
     };

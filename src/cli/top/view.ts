@@ -1,3 +1,4 @@
+import { waiterName } from '../locks/text.js';
 import { visible } from '../visible.js';
 import type { TopRow } from './sample.js';
 import { shown, type TopState } from './state.js';
@@ -10,12 +11,16 @@ export interface Line {
   readonly emphasis: Emphasis;
 }
 
-const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER'];
+const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT'];
 const HELP = 'up/down select   s sort   / filter   x force release   q quit';
 /** The widest that a key is shown. */
 const WIDEST_KEY = 40;
 /** Lines that are no rows: what is shown, the headings, a free one, and the last. */
 const OTHERS = 4;
+/** Lower screens have room for rows alone. */
+const LEAST_WITH_DETAILS = 12;
+/** Lines that name those who wait for the selected key. */
+const MOST_WAITER_LINES = 3;
 
 /** All lines of the screen. */
 export function screen(
@@ -24,8 +29,9 @@ export function screen(
   { width, height, at }: { readonly width: number; readonly height: number; readonly at: Date },
 ): readonly Line[] {
   const list = shown(rows, state);
-  const room = Math.max(1, height - OTHERS);
   const selected = list.findIndex(({ key }) => key === state.selected);
+  const details = height < LEAST_WITH_DETAILS ? [] : whoWaits(list[selected], width);
+  const room = Math.max(1, height - OTHERS - details.length);
   // Whatever is selected is on the screen.
   const first = Math.max(0, Math.min(selected - Math.floor(room / 2), list.length - room));
   const page = list.slice(first, first + room);
@@ -38,8 +44,8 @@ export function screen(
     { text: headings, emphasis: 'dim' },
     ...body,
   ];
-  while (all.length < height - 1) all.push({ text: '', emphasis: 'plain' });
-  all.push(bottom(list, state));
+  while (all.length < height - 1 - details.length) all.push({ text: '', emphasis: 'plain' });
+  all.push(...details.map((text): Line => ({ text, emphasis: 'plain' })), bottom(list, state));
   return all.slice(-height).map(({ text, emphasis }) => ({ text: text.slice(0, width), emphasis }));
 }
 
@@ -48,7 +54,7 @@ export function printed(rows: readonly TopRow[], state: TopState): readonly stri
   return table([HEADINGS, ...shown(rows, state).map(cells)]);
 }
 
-function cells({ key, heat, waiting, holder, leaseLeft, transaction }: TopRow): string[] {
+function cells({ key, heat, waiting, waiters, holder, leaseLeft, transaction }: TopRow): string[] {
   return [
     cut(visible(key), WIDEST_KEY),
     heat === undefined ? '-' : heat.toFixed(1),
@@ -56,7 +62,25 @@ function cells({ key, heat, waiting, holder, leaseLeft, transaction }: TopRow): 
     holder === undefined ? '-' : seconds(leaseLeft),
     transaction === undefined ? '-' : `${seconds(transaction.age)} ${transaction.state ?? '(not shown to this role)'}`,
     holder === undefined ? '-' : visible(holder),
+    waiters[0] === undefined ? '-' : waiterName(waiters[0]),
   ];
+}
+
+/** Those who wait for this key, in their order: as many as fit into some lines, and the number of the others. */
+function whoWaits(row: TopRow | undefined, width: number): readonly string[] {
+  if (row === undefined || row.waiting === 0) return [];
+  const lines = [`Waiting for ${cut(visible(row.key), WIDEST_KEY)}, in order:`];
+  for (const [at, name] of row.waiters.entries()) {
+    const more = `, ${row.waiting - at} more`;
+    const place = `${at + 1} ${waiterName(name)}`;
+    const line = lines.at(-1) ?? '';
+    const longer = `${line}${at === 0 ? ' ' : ', '}${place}`;
+    if (longer.length + more.length <= width) lines[lines.length - 1] = longer;
+    else if (lines.length < MOST_WAITER_LINES) lines.splice(-1, 1, at === 0 ? line : `${line},`, `  ${place}`);
+    else return [...lines.slice(0, -1), `${line}${more}`];
+  }
+  const unnamed = row.waiting - row.waiters.length;
+  return unnamed <= 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1)}, ${unnamed} more`];
 }
 
 function table(rows: ReadonlyArray<readonly string[]>): string[] {

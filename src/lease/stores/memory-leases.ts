@@ -11,11 +11,15 @@ export interface Receiver {
 interface Place {
   readonly holder: string;
   readonly receiver: Receiver;
+  /** The name of its client. */
+  readonly name: string | undefined;
 }
 
 /** What is kept of one key. */
 interface Entry {
   holder: string | undefined;
+  /** The name of the holder's client; an offer has none. */
+  name: string | undefined;
   leaseEnds: number;
   queue: Place[];
   queueEnds: number;
@@ -36,6 +40,11 @@ export class MemoryLeases {
     return entry !== undefined && entry.leaseEnds > now() ? entry.holder : undefined;
   }
 
+  /** The name of the client of who has the key now. */
+  nameOf(key: string): string | undefined {
+    return this.holderOf(key) === undefined ? undefined : this.#entries.get(key)?.name;
+  }
+
   /** Milliseconds that its lease still has, in whole ones; 0 if nobody has it. */
   leftOf(key: string): number {
     return Math.ceil(Math.max(0, (this.#entries.get(key)?.leaseEnds ?? 0) - now()));
@@ -46,21 +55,27 @@ export class MemoryLeases {
     return this.#queue(key).length;
   }
 
+  /** The names of those who wait for it, the first first. */
+  waiters(key: string): (string | undefined)[] {
+    return this.#queue(key).map(({ name }) => name);
+  }
+
   /** The first that waits for it. */
   firstOf(key: string): string | undefined {
     return this.#queue(key)[0]?.holder;
   }
 
-  put(key: string, holder: string, leaseTime: number): void {
+  put(key: string, holder: string, leaseTime: number, name?: string): void {
     const entry = this.#entry(key);
     entry.holder = holder;
+    entry.name = name;
     entry.leaseEnds = now() + leaseTime;
   }
 
-  enter(key: string, holder: string, receiver: Receiver, atLeast: number): void {
+  enter(key: string, holder: string, receiver: Receiver, atLeast: number, name?: string): void {
     const entry = this.#entry(key);
     const queue = this.#queue(key);
-    if (!queue.some((place) => place.holder === holder)) entry.queue = [...queue, { holder, receiver }];
+    if (!queue.some((place) => place.holder === holder)) entry.queue = [...queue, { holder, receiver, name }];
     // For all of them as long as for the one that waits longest.
     entry.queueEnds = Math.max(queue.length === 0 ? 0 : entry.queueEnds, now() + atLeast);
   }
@@ -117,7 +132,7 @@ export class MemoryLeases {
     const known = this.#entries.get(key);
     if (known) return known;
     if (this.#entries.size >= this.#sweepAt) this.#sweep();
-    const entry: Entry = { holder: undefined, leaseEnds: 0, queue: [], queueEnds: 0 };
+    const entry: Entry = { holder: undefined, name: undefined, leaseEnds: 0, queue: [], queueEnds: 0 };
     this.#entries.set(key, entry);
     return entry;
   }

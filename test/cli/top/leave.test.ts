@@ -5,7 +5,7 @@ import type { Sampler, TopRow } from '../../../src/cli/top/sample.js';
 import { eventually } from '../../support/eventually.js';
 import { gate } from '../../support/shop.js';
 
-const ROW: TopRow = { key: 'stock:1', holder: 'h', leaseLeft: 1, waiting: 0, heat: 0, transaction: undefined };
+const ROW: TopRow = { key: 'stock:1', holder: 'h', leaseLeft: 1, waiting: 0, waiters: [], heat: 0, transaction: undefined };
 
 /** A view that has drawn one key; `release` is what it does after a `y`. */
 async function drawn(release: () => Promise<string>) {

@@ -57,7 +57,7 @@ describeWithShop('top, where stdout is no terminal', () => {
     await using _other = await prisma.$lock('top-stock:1');
     const { out } = await operator.run('top', '--interval', '0.2', '--filter', 'stock:');
     const [head = '', ...lines] = out.trimEnd().split('\n');
-    expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER']);
+    expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT']);
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['top-stock:1']);
   });
 });

@@ -9,14 +9,15 @@ const row = (key: string, more: Partial<TopRow> = {}): TopRow => ({
   holder: `holder-of-${key}`,
   leaseLeft: 12_340,
   waiting: 0,
+  waiters: [],
   heat: 0,
   transaction: undefined,
   ...more,
 });
 const ROWS = [
-  row('order:1', { heat: 3, waiting: 1, transaction: { pid: 1, state: 'active', age: 20 } }),
+  row('order:1', { heat: 3, waiting: 1, waiters: ['web-9'], transaction: { pid: 1, state: 'active', age: 20 } }),
   row('stock:1', { heat: 9, transaction: { pid: 2, state: 'idle in transaction', age: 900 } }),
-  row('stock:2', { heat: undefined, waiting: 4 }),
+  row('stock:2', { heat: undefined, waiting: 4, waiters: ['web-1', null, 'worker 3', 'web-4'] }),
 ];
 const named = (name: string): KeyPress => ({ name, sequence: name });
 const text = (sequence: string): KeyPress => ({ name: undefined, sequence });
@@ -98,17 +99,36 @@ test.each([
   ]);
 });
 
-test('a row says how hot the key is, who waits, the lease, the transaction and the holder', () => {
+test('a row says how hot the key is, how many wait, the lease, the transaction, the holder and who is next', () => {
   const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0) }).map(({ text }) => text.split(/ {2,}/));
   expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', 'sort heat']);
-  expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1']);
-  expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2']);
+  expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1', '-']);
+  expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2', 'web-1']);
+});
+
+test('those who wait for the selected key are named in their order, as far as there is room, and all are counted', () => {
+  const last = (width: number, rows = ROWS, selected = 'stock:2') =>
+    screen(rows, { ...START, selected }, { width, height: 20, at: new Date(0) })
+      .map(({ text }) => text)
+      .slice(3 + rows.length, -1)
+      .filter((text) => text !== '');
+  expect(last(100)).toEqual(['Waiting for stock:2, in order: 1 web-1, 2 ?, 3 "worker 3", 4 web-4']);
+  expect(last(100, ROWS, 'stock:1')).toEqual([]);
+  const waiters = Array.from({ length: 100 }, (_, at) => `web-${at + 1}`);
+  const crowd = last(40, [row('stock:2', { waiting: 120, waiters })]);
+  expect(crowd).toHaveLength(3);
+  for (const line of crowd) expect(line.length).toBeLessThanOrEqual(40);
+  const named = [...crowd.join(' ').matchAll(/(\d+) web-(\d+)\b/g)].map(([, place, name]) => [place, name]);
+  expect(named.length).toBeGreaterThan(4);
+  expect(named).toEqual(named.map((_, at) => [String(at + 1), String(at + 1)]));
+  expect(crowd.at(-1)).toContain(`, ${120 - named.length} more`);
 });
 
 test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
   for (const mode of ['list', 'filter', 'confirm'] as const) {
     const state = { ...START, mode, selected: key, filter: key };
-    for (const { text } of screen([row(key, { holder: key })], state, { width: 900, height: 6, at: new Date(0) })) {
+    const hostile = row(key, { holder: key, waiting: 1, waiters: [key] });
+    for (const { text } of screen([hostile], state, { width: 900, height: 16, at: new Date(0) })) {
       expect(isHarmless(text)).toBe(true);
     }
   }
