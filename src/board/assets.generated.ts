@@ -898,7 +898,7 @@ dialog h3 {
         <div id="health" class="health"></div>
       </section>
       <dl id="figures" class="figures" aria-label="Figures"></dl>
-      <p id="note" class="quiet note" hidden>* In this process, since the board was opened.</p>
+      <p id="note" class="quiet note" hidden></p>
       <div class="columns">
         <section id="keys" class="card keys" aria-labelledby="keys-title" tabindex="-1">
           <div class="bar">
@@ -936,6 +936,10 @@ dialog h3 {
           <section class="card" aria-labelledby="tokens-title">
             <h2 id="tokens-title">Tokens as they pass</h2>
             <ol id="tokens" class="feed" reversed></ol>
+          </section>
+          <section class="card" aria-labelledby="refused-title">
+            <h2 id="refused-title">Refused stale writes</h2>
+            <ol id="refused" class="feed" reversed></ol>
           </section>
           <section id="waits-card" class="card" aria-labelledby="waits-title">
             <h2 id="waits-title">Waits in this process</h2>
@@ -1019,7 +1023,7 @@ function connect() {
     // The browser tries again after a lost connection, but not after an answer such as 502.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = connect()), RETRY);
   });
-  for (const name of ['hello', 'keys', 'status', 'happened']) {
+  for (const name of ['hello', 'keys', 'status', 'happened', 'refused']) {
     source.addEventListener(name, ({ data }) => {
       state.apply(name, JSON.parse(data));
       if (name === 'hello') link();
@@ -1763,7 +1767,10 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
-  byId('note').hidden = hello?.process !== true;
+  const { refused } = state;
+  once('refused', refused, () =>
+    refused.length === 0 ? [quiet('None in the last hour.')] : refused.slice(0, EVENTS).map(refusedItem),
+  );
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -1795,17 +1802,36 @@ function drawFigures(state) {
     ['processes waiting', none ?? number(waiting), waiting > 0 ? 'warm' : ''],
     ['turns a second', none ?? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))), ''],
   ];
-  if (state.hello?.process) {
-    const { timeouts, refused, lost } = state.counted;
-    figures.push(['timeouts\\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
-    figures.push(['stale writes\\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
-    figures.push(['leases lost\\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
+  const isInProcess = state.hello?.process === true;
+  // Without a process of its own and without the others there is nothing to count.
+  const canRead = state.status?.refusals !== false;
+  const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
+  figures.push([\`stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  if (isInProcess) {
+    const { timeouts, lost } = state.counted;
+    figures.push(['timeouts\\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['leases lost\\u00A0†', number(lost), lost > 0 ? 'bad' : '']);
   }
+  byId('note').hidden = state.hello === undefined;
+  write(byId('note'), noteOf(isInProcess, canRead));
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
       element('div', { class: kind }, element('dt', {}, name), element('dd', {}, value)),
     ),
   );
+}
+
+/**
+ * Whose numbers they are.
+ *
+ * @param {boolean} isInProcess
+ * @param {boolean} canRead
+ */
+function noteOf(isInProcess, canRead) {
+  const opened = 'since the board was opened.';
+  if (canRead) return isInProcess ? \`* In all processes, † in this process, \${opened}\` : \`* In all processes, \${opened}\`;
+  const why = 'Refused writes of other processes cannot be read from Redis.';
+  return isInProcess ? \`† In this process, \${opened} \${why}\` : \`† \${why}\`;
 }
 
 /** @param {NonNullable<State['status']>} status */
@@ -1899,6 +1925,21 @@ function happeningItem({ type, bad, at, key, text }) {
   return item;
 }
 
+/** @param {State['refused'][number]} refusal */
+function refusedItem({ at, key, token, text, process, own }) {
+  const by = element('span', { class: 'said' }, own ? 'By this process.' : process === null ? 'By another process.' : 'By ');
+  if (!own && process !== null) by.append(shown(process), '.');
+  return element(
+    'li',
+    { class: 'event bad' },
+    element('time', {}, clock(at)),
+    shown(key),
+    element('span', { class: 'what' }, 'token ', shown(token)),
+    element('span', { class: 'said' }, shown(text)),
+    by,
+  );
+}
+
 /** @param {NonNullable<State['status']>['redis'][number]} server */
 function serverItem({ address, role, status, healthy }) {
   return element(
@@ -1930,6 +1971,8 @@ export const BAR = 5_000;
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
 const HAPPENED = 100;
+/** For so long a refused write is shown; milliseconds. */
+const REFUSED_FOR = 3_600_000;
 
 /**
  * @typedef {object} Key
@@ -1953,6 +1996,7 @@ const HAPPENED = 100;
  *
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
+ * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -1960,6 +2004,7 @@ const HAPPENED = 100;
  * @property {number} [seenAt] when the keys were seen last
  * @property {{ text: string, since: number }} [trouble]
  * @property {string[]} missing
+ * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
  * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
@@ -1977,7 +2022,11 @@ export class State {
   /** @type {Happening[]} the newest first */
   happened = [];
   /** Since the board was opened, also those that are not in \`happened\` any more. */
-  counted = { timeouts: 0, refused: 0, lost: 0 };
+  counted = { timeouts: 0, lost: 0 };
+  /** @type {Refused[]} the newest first */
+  #refused = [];
+  /** Since the board was opened, by all processes. */
+  refusedCount = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -1991,6 +2040,13 @@ export class State {
     else if (event === 'status') this.status = data;
     else if (event === 'keys') this.#keys(data);
     else if (event === 'happened') this.#happened(data);
+    else if (event === 'refused') this.#refusedWrites(data);
+  }
+
+  /** The refused writes of the last hour, the newest first. */
+  get refused() {
+    const since = Date.now() - REFUSED_FOR;
+    return this.#refused.filter(({ at }) => at > since);
   }
 
   /** Turns of all keys in the bar before the present one, a second. */
@@ -2061,11 +2117,20 @@ export class State {
   }
 
   /**
-   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, refused: number, lost: number }} data
+   * @param {{ all?: boolean, refused: Refused[], count: number }} data
    */
-  #happened({ all = false, happened, timeouts, refused, lost }) {
+  #refusedWrites({ all = false, refused, count }) {
+    this.refusedCount = count;
+    const before = all ? [] : this.#refused;
+    this.#refused = [...before, ...refused].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+  }
+
+  /**
+   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, lost: number }} data
+   */
+  #happened({ all = false, happened, timeouts, lost }) {
     if (all) this.happened = [];
-    this.counted = { timeouts, refused, lost };
+    this.counted = { timeouts, lost };
     for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }

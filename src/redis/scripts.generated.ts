@@ -329,6 +329,30 @@ end
 return { holder or '', left, waiting, alien, name or '', names }`,
 };
 
+export const note: Script<[refusals: string], [entries: string, most: string, keep: string], number> = {
+  name: 'note',
+  keys: 1,
+  sha1: 'ffed8496db8e2ba167abd1f84d216b2437f2c8fb',
+  lua: `local now = redis.call('TIME')
+local at = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
+for entry in string.gmatch(ARGV[1], '[^\\n]+') do
+  redis.call('RPUSH', KEYS[1], at .. ' ' .. entry)
+end
+while redis.call('LLEN', KEYS[1]) > tonumber(ARGV[2]) do
+  redis.call('LPOP', KEYS[1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return redis.call('LLEN', KEYS[1])`,
+};
+
+export const noted: Script<[refusals: string], [], unknown[]> = {
+  name: 'noted',
+  keys: 1,
+  sha1: 'f3db0183706db71c8d76af253c7a1f9eff6c760c',
+  lua: `local now = redis.call('TIME')
+return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), redis.call('LRANGE', KEYS[1], 0, -1) }`,
+};
+
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'release',
   keys: 2,

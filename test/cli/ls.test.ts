@@ -53,7 +53,12 @@ describeWithShop('ls', () => {
     );
     expect(json['keys']).toMatchObject([
       { key: 'stock:1', token: String(handle.token), waiting: 0, transaction: null },
-      { key: 'stock:2', waiting: 1, waiters: ['web 2'], transaction: { pid, since: expect.stringMatching(PLAIN_TIME) } },
+      {
+        key: 'stock:2',
+        waiting: 1,
+        waiters: ['web 2'],
+        transaction: { pid, since: expect.stringMatching(PLAIN_TIME) },
+      },
     ]);
 
     const { out, code } = await operator.run('ls');

@@ -1,4 +1,6 @@
 import { now } from '../../base/clock.js';
+import { type NotedRefusal, REFUSALS_KEPT } from '../../base/refusal.js';
+import { Refusals, type ShownRefusal } from '../../board/refusals.js';
 import type { KeyState } from '../../lease/store.js';
 import { describe, type LockRow } from '../locks/state.js';
 import type { Servers } from '../servers/both.js';
@@ -17,6 +19,22 @@ export interface TopRow {
   /** Turns a second since the sample before; `undefined` where there was none. */
   readonly heat: number | undefined;
   readonly transaction: Transaction | undefined;
+}
+
+/** What one look has found. */
+export interface Sample {
+  readonly rows: readonly TopRow[];
+  /** For each server whose keys are missing: one sentence that says why. */
+  readonly missing: readonly string[];
+  /** Writes of all processes that were refused as stale; `undefined` if they cannot be read. */
+  readonly refused: RefusedWrites | undefined;
+}
+
+export interface RefusedWrites {
+  /** Since the first sample. */
+  readonly count: number;
+  /** Those of the last hour, the oldest first, at most 100. */
+  readonly last: readonly ShownRefusal[];
 }
 
 interface Transaction {
@@ -41,13 +59,16 @@ export class Sampler {
   readonly #seen = new Map<string, number>();
   #before = new Map<string, bigint>();
   #beforeAt = 0;
+  readonly #refusals = new Refusals();
 
   constructor(servers: Servers) {
     this.#servers = servers;
   }
 
-  async sample(): Promise<{ readonly rows: readonly TopRow[]; readonly missing: readonly string[] }> {
+  async sample(): Promise<Sample> {
     const { locks, database } = this.#servers;
+    // A user of Redis without the right to read them sees the keys all the same.
+    const reading = locks.refusals().catch(() => undefined);
     const { keys, missing } = await locks.list();
     const at = now();
     const states = await describe([...keys, ...this.#free(keys, at)], database);
@@ -58,7 +79,14 @@ export class Sampler {
     const seconds = (at - this.#beforeAt) / 1_000;
     const rows = states.map((state) => this.#row(state, seconds, transactions));
     this.#remember(states, at);
-    return { rows, missing };
+    return { rows, missing, refused: this.#refused(await reading) };
+  }
+
+  #refused(read: readonly NotedRefusal[] | undefined): RefusedWrites | undefined {
+    if (read === undefined) return undefined;
+    this.#refusals.read(read);
+    const since = Date.now() - REFUSALS_KEPT;
+    return { count: this.#refusals.count, last: this.#refusals.kept.filter(({ at }) => at > since) };
   }
 
   /** Those that were in use lately, and are not now. */

@@ -1,6 +1,6 @@
 import { waiterName } from '../locks/text.js';
-import { visible } from '../visible.js';
-import type { TopRow } from './sample.js';
+import { escapeInvisible, visible } from '../visible.js';
+import type { RefusedWrites, Sample, TopRow } from './sample.js';
 import { shown, type TopState } from './state.js';
 
 /** How a line is to stand out. */
@@ -21,16 +21,18 @@ const OTHERS = 4;
 const LEAST_WITH_DETAILS = 12;
 /** Lines that name those who wait for the selected key. */
 const MOST_WAITER_LINES = 3;
+/** How many of the refused writes are shown. */
+const MOST_REFUSED_LINES = 3;
 
 /** All lines of the screen. */
 export function screen(
-  rows: readonly TopRow[],
+  { rows, refused }: Pick<Sample, 'rows' | 'refused'>,
   state: TopState,
   { width, height, at }: { readonly width: number; readonly height: number; readonly at: Date },
 ): readonly Line[] {
   const list = shown(rows, state);
   const selected = list.findIndex(({ key }) => key === state.selected);
-  const details = height < LEAST_WITH_DETAILS ? [] : whoWaits(list[selected], width);
+  const details = height < LEAST_WITH_DETAILS ? [] : [...whoWaits(list[selected], width), ...lastRefused(refused)];
   const room = Math.max(1, height - OTHERS - details.length);
   // Whatever is selected is on the screen.
   const first = Math.max(0, Math.min(selected - Math.floor(room / 2), list.length - room));
@@ -40,7 +42,7 @@ export function screen(
     (text, row): Line => ({ text, emphasis: page[row]?.key === state.selected ? 'inverse' : 'plain' }),
   );
   const all: Line[] = [
-    { text: summary(rows, list, state, at), emphasis: 'bold' },
+    { text: summary({ rows, refused }, list, state, at), emphasis: 'bold' },
     { text: headings, emphasis: 'dim' },
     ...body,
   ];
@@ -64,6 +66,17 @@ function cells({ key, heat, waiting, waiters, holder, leaseLeft, transaction }: 
     holder === undefined ? '-' : visible(holder),
     waiters[0] === undefined ? '-' : waiterName(waiters[0]),
   ];
+}
+
+/** The last writes that were refused as stale, the newest first. */
+export function lastRefused(refused: RefusedWrites | undefined): readonly string[] {
+  return (refused?.last ?? [])
+    .slice(-MOST_REFUSED_LINES)
+    .toReversed()
+    .map(({ at, key, text, process }) => {
+      const time = new Date(at).toISOString().slice(11, 19);
+      return `Refused ${time}Z ${cut(visible(key), WIDEST_KEY)} by ${waiterName(process)}: ${escapeInvisible(text).replaceAll('\n', ' ')}`;
+    });
 }
 
 /** Those who wait for this key, in their order: as many as fit into some lines, and the number of the others. */
@@ -93,13 +106,19 @@ function table(rows: ReadonlyArray<readonly string[]>): string[] {
   );
 }
 
-function summary(rows: readonly TopRow[], list: readonly TopRow[], { sort, filter }: TopState, at: Date): string {
+function summary(
+  { rows, refused }: Pick<Sample, 'rows' | 'refused'>,
+  list: readonly TopRow[],
+  { sort, filter }: TopState,
+  at: Date,
+): string {
   const heat = rows.reduce((sum, row) => sum + (row.heat ?? 0), 0);
   const held = rows.filter(({ holder }) => holder !== undefined).length;
   const waiting = rows.reduce((sum, row) => sum + row.waiting, 0);
   const filtered = filter === '' ? '' : `   filter ${visible(filter)} (${list.length} of ${rows.length})`;
   const time = at.toISOString().slice(11, 19);
-  return `${time}Z   ${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   sort ${sort}${filtered}`;
+  const counts = `${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   ${refused?.count ?? '?'} refused`;
+  return `${time}Z   ${counts}   sort ${sort}${filtered}`;
 }
 
 function bottom(list: readonly TopRow[], { mode, selected = '', filter, message }: TopState): Line {

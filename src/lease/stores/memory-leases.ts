@@ -1,4 +1,5 @@
 import { now } from '../../base/clock.js';
+import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../../base/refusal.js';
 import type { WakeUp } from '../store.js';
 
 /** One client of the leases: whose watches tell that it is there. */
@@ -33,6 +34,7 @@ export class MemoryLeases {
   readonly receivers = new Set<Receiver>();
   readonly #entries = new Map<string, Entry>();
   #sweepAt = SWEEP_AT;
+  #refusals: ReadonlyArray<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }> = [];
 
   /** Who has the key now. */
   holderOf(key: string): string | undefined {
@@ -121,6 +123,18 @@ export class MemoryLeases {
 
   flush(): void {
     this.#entries.clear();
+    this.#refusals = [];
+  }
+
+  noteRefusals(refusals: readonly Refusal[], name: string | undefined): void {
+    const named = name === undefined ? {} : { process: name };
+    const noted = refusals.map((refusal) => ({ at: now(), refusal: { ...refusal, ...named } }));
+    this.#refusals = [...this.#refusals, ...noted].slice(-MOST_REFUSALS);
+  }
+
+  refusals(): readonly NotedRefusal[] {
+    const all = this.#refusals.map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
+    return all.filter(({ ago }) => ago <= REFUSALS_KEPT);
   }
 
   #queue(key: string): readonly Place[] {

@@ -90,7 +90,7 @@ test.each([
 ])('the screen has the size of the terminal: %i by %i', (width, height) => {
   const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
   const state = { ...START, sort: 'key' as const, selected: 'stock:77' };
-  const lines = screen(many, state, { width, height, at: new Date(0) });
+  const lines = screen({ rows: many, refused: undefined }, state, { width, height, at: new Date(0) });
   expect(lines).toHaveLength(height);
   for (const { text } of lines) expect(text.length).toBeLessThanOrEqual(width);
   // What is selected is there, wherever it is in the list.
@@ -100,15 +100,17 @@ test.each([
 });
 
 test('a row says how hot the key is, how many wait, the lease, the transaction, the holder and who is next', () => {
-  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0) }).map(({ text }) => text.split(/ {2,}/));
-  expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', 'sort heat']);
+  const lines = screen({ rows: ROWS, refused: undefined }, START, { width: 120, height: 8, at: new Date(0) }).map(
+    ({ text }) => text.split(/ {2,}/),
+  );
+  expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', '? refused', 'sort heat']);
   expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1', '-']);
   expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2', 'web-1']);
 });
 
 test('those who wait for the selected key are named in their order, as far as there is room, and all are counted', () => {
   const last = (width: number, rows = ROWS, selected = 'stock:2') =>
-    screen(rows, { ...START, selected }, { width, height: 20, at: new Date(0) })
+    screen({ rows, refused: undefined }, { ...START, selected }, { width, height: 20, at: new Date(0) })
       .map(({ text }) => text)
       .slice(3 + rows.length, -1)
       .filter((text) => text !== '');
@@ -124,11 +126,31 @@ test('those who wait for the selected key are named in their order, as far as th
   expect(crowd.at(-1)).toContain(`, ${120 - named.length} more`);
 });
 
+test('the last refused writes stand above the last line, the newest first, and are counted in the first line', () => {
+  const refusal = (at: number) => {
+    const known = { token: '5', text: `It was refused at ${at}.`, own: false };
+    return { ...known, id: String(at), at, key: 'stock:1', process: at === 4 ? null : 'worker 7' };
+  };
+  const refused = { count: 2, last: [1, 2, 3, 4].map(refusal) };
+  const lines = screen({ rows: ROWS, refused }, START, { width: 120, height: 20, at: new Date(0) });
+  expect(lines[0]?.text).toContain('   2 refused   ');
+  expect(lines.slice(-4, -1).map(({ text }) => text)).toEqual([
+    'Refused 00:00:00Z stock:1 by ?: It was refused at 4.',
+    'Refused 00:00:00Z stock:1 by "worker 7": It was refused at 3.',
+    'Refused 00:00:00Z stock:1 by "worker 7": It was refused at 2.',
+  ]);
+  // A low screen is for the keys.
+  const low = screen({ rows: ROWS, refused }, START, { width: 120, height: 8, at: new Date(0) });
+  expect(low.some(({ text }) => text.startsWith('Refused'))).toBe(false);
+});
+
 test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
   for (const mode of ['list', 'filter', 'confirm'] as const) {
     const state = { ...START, mode, selected: key, filter: key };
-    const hostile = row(key, { holder: key, waiting: 1, waiters: [key] });
-    for (const { text } of screen([hostile], state, { width: 900, height: 16, at: new Date(0) })) {
+    const rows = [row(key, { holder: key, waiting: 1, waiters: [key] })];
+    const refusal = { id: 'a', at: 0, key, token: key, text: `A row of ${key}.`, process: key, own: false };
+    const refused = { count: 1, last: [refusal] };
+    for (const { text } of screen({ rows, refused }, state, { width: 900, height: 16, at: new Date(0) })) {
       expect(isHarmless(text)).toBe(true);
     }
   }

@@ -46,7 +46,12 @@ describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
         { ...options, redisOptions: { ...options.redisOptions, connectionName } },
       );
       redis.on('error', () => {});
-      const settings = { keyPrefix: PREFIX, commandTimeout: 10_000, ...(pubsub && { pubsub }), ...(process && { name: process }) };
+      const settings = {
+        keyPrefix: PREFIX,
+        commandTimeout: 10_000,
+        ...(pubsub && { pubsub }),
+        ...(process && { name: process }),
+      };
       const store = new RedisStore(redis as unknown as ClusterClient, settings, () => {});
       const close = () => {
         void store.close();
