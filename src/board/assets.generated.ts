@@ -576,6 +576,11 @@ svg + .quiet {
   padding: 6px 0;
 }
 
+.feed .event > .key {
+  overflow-wrap: anywhere;
+  white-space: normal;
+}
+
 .servers li {
   display: grid;
   gap: 0 10px;
@@ -903,7 +908,7 @@ dialog h3 {
         <section id="keys" class="card keys" aria-labelledby="keys-title" tabindex="-1">
           <div class="bar">
             <h2 id="keys-title">Keys</h2>
-            <label class="field"><span>Find</span><input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="part of a key or a process"></label>
+            <label class="field"><span>Find</span><input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="part of a key or process"></label>
             <label class="field"><span>Order</span><select id="order">
               <option value="busy">most turns first</option>
               <option value="waiting">most waiting first</option>
@@ -938,7 +943,7 @@ dialog h3 {
             <ol id="tokens" class="feed" reversed></ol>
           </section>
           <section class="card" aria-labelledby="refused-title">
-            <h2 id="refused-title">Refused stale writes</h2>
+            <h2 id="refused-title">Refused stale writes, last hour</h2>
             <ol id="refused" class="feed" reversed></ol>
           </section>
           <section id="waits-card" class="card" aria-labelledby="waits-title">
@@ -1769,7 +1774,7 @@ export function drawPanels(state) {
   );
   const { refused } = state;
   once('refused', refused, () =>
-    refused.length === 0 ? [quiet('None in the last hour.')] : refused.slice(0, EVENTS).map(refusedItem),
+    refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem),
   );
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
@@ -1829,7 +1834,8 @@ function drawFigures(state) {
  */
 function noteOf(isInProcess, canRead) {
   const opened = 'since the board was opened.';
-  if (canRead) return isInProcess ? \`* In all processes, † in this process, \${opened}\` : \`* In all processes, \${opened}\`;
+  if (canRead)
+    return isInProcess ? \`* In all processes, † in this process, \${opened}\` : \`* In all processes, \${opened}\`;
   const why = 'Refused writes of other processes cannot be read from Redis.';
   return isInProcess ? \`† In this process, \${opened} \${why}\` : \`† \${why}\`;
 }
@@ -1900,7 +1906,7 @@ function drawCost(state, { took, interval }) {
   let used = 0;
   for (const { holder, waiting } of state.keys.values()) if (holder !== null || waiting > 0) used++;
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
-  const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
+  const commands = counted(Math.ceil(looks * (used + 2)), 'command', 'commands');
   const inRedis = state.hello?.inMemory ? '' : \`about \${commands} a second in Redis and \`;
   write(
     byId('cost'),
@@ -1927,7 +1933,11 @@ function happeningItem({ type, bad, at, key, text }) {
 
 /** @param {State['refused'][number]} refusal */
 function refusedItem({ at, key, token, text, process, own }) {
-  const by = element('span', { class: 'said' }, own ? 'By this process.' : process === null ? 'By another process.' : 'By ');
+  const by = element(
+    'span',
+    { class: 'said' },
+    own ? 'By this process.' : process === null ? 'By another process.' : 'By ',
+  );
   if (!own && process !== null) by.append(shown(process), '.');
   return element(
     'li',
@@ -2122,7 +2132,8 @@ export class State {
   #refusedWrites({ all = false, refused, count }) {
     this.refusedCount = count;
     const before = all ? [] : this.#refused;
-    this.#refused = [...before, ...refused].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+    // Of two in the same millisecond the one that was told later comes first, too.
+    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
   }
 
   /**

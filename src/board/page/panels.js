@@ -34,9 +34,7 @@ export function drawPanels(state) {
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
   const { refused } = state;
-  once('refused', refused, () =>
-    refused.length === 0 ? [quiet('None in the last hour.')] : refused.slice(0, EVENTS).map(refusedItem),
-  );
+  once('refused', refused, () => (refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem)));
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -167,7 +165,7 @@ function drawCost(state, { took, interval }) {
   let used = 0;
   for (const { holder, waiting } of state.keys.values()) if (holder !== null || waiting > 0) used++;
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
-  const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
+  const commands = counted(Math.ceil(looks * (used + 2)), 'command', 'commands');
   const inRedis = state.hello?.inMemory ? '' : `about ${commands} a second in Redis and `;
   write(
     byId('cost'),

@@ -158,7 +158,8 @@ export class State {
   #refusedWrites({ all = false, refused, count }) {
     this.refusedCount = count;
     const before = all ? [] : this.#refused;
-    this.#refused = [...before, ...refused].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+    // Of two in the same millisecond the one that was told later comes first, too.
+    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
   }
 
   /**
