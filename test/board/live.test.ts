@@ -121,7 +121,8 @@ describeWithShop('who looks at the board', () => {
   });
 
   test('sees waits, refused writes and events of this process, as its channels tell them', async () => {
-    const viewer = await Viewer.look(createBoard(shop.client().prisma, { refreshInterval: 100 }));
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
     const refused = new StaleTokenError('stock:1', 5n, 'Stock', { fence: 7n });
     channel('tracing:fenced-lock:transaction:error').publish({ error: refused });
     channel('tracing:fenced-lock:transaction:error').publish({ error: new Error('of the caller') });

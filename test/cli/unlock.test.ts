@@ -43,6 +43,7 @@ describeWithShop('unlock', () => {
       process: null,
       expiresIn: 0,
       waiting: 0,
+      waiters: [],
       token: null,
       turns: '0',
       admittedAt: null,
@@ -287,6 +288,7 @@ describeWithShop('unlock', () => {
         process: before.process,
         expiresIn: expect.any(Number),
         waiting: 0,
+        waiters: [],
         token: String(before.token),
         turns: String(before.turns),
         admittedAt: before.admittedAt?.toISOString(),
@@ -307,8 +309,8 @@ describeWithShop('unlock', () => {
     await handle.release();
     expect([text.code, document.code]).toEqual([0, 0]);
     expect(isHarmless(text.out + document.out)).toBe(true);
-    // Eight facts, and what was done: a line each.
-    expect(text.out.trimEnd().split('\n')).toHaveLength(8 + 4);
+    // Nine facts, and what was done: a line each.
+    expect(text.out.trimEnd().split('\n')).toHaveLength(9 + 4);
     expect(text.out).toContain('The lease was taken');
     expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
   });
