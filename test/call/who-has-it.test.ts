@@ -14,7 +14,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
   /** Somebody holds the key until `free`. */
   async function held(options: ShopOptions = {}) {
     const { key } = await shop.product(10);
-    const { prisma } = shop.client(options);
+    const { prisma, events } = shop.client(options);
     const [inside, goOn] = [gate(), gate()];
     const working = prisma.$withLock(key, async () => {
       inside.open();
@@ -25,7 +25,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
       goOn.open();
       await working;
     };
-    return { key, prisma, free };
+    return { key, prisma, events, free };
   }
 
   async function timedOut(prisma: ReturnType<Shop['client']>['prisma'], key: string): Promise<LockTimeoutError> {
@@ -168,7 +168,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
   });
 
   test('a place in the queue of a version that wrote no name gets the key in its turn, and one of other software none', async () => {
-    const { key, free } = await held();
+    const { key, free, events } = await held();
     const { prisma: operator } = shop.client();
     const [holder, receiver, wake] = [randomUUID(), randomUUID(), `fenced-lock:{${key}}:wake`];
     // A process is there as long as it subscribes to a channel of its own.
@@ -180,6 +180,8 @@ describeWithShop('who waited in vain is told who has the key', () => {
     await free();
     await expect.poll(async () => (await operator.$locks.inspect(key)).holder).toBe(holder);
     expect(await operator.$locks.inspect(key)).toMatchObject({ waiting: 0, waiters: [] });
+    // Nor does the release fail at it.
+    expect(events).toEqual([]);
     await operator.$locks.forceRelease(key);
   });
 
