@@ -145,7 +145,7 @@ export const BOARD: readonly Mutant[] = [
   },
   {
     name: 'board: a refused write of this process counts twice',
-    file: 'src/board/refusals.ts',
+    file: 'src/base/refusal-log.ts',
     change: [['    if (this.#ids.has(id)) return false;\n', '']],
     tests: ['test/board/poller'],
     only: 'is told once',
@@ -153,7 +153,7 @@ export const BOARD: readonly Mutant[] = [
   },
   {
     name: 'board: a refused write of before counts',
-    file: 'src/board/refusals.ts',
+    file: 'src/base/refusal-log.ts',
     change: [['found.filter(({ ago }) => ago <= age).length', 'found.length']],
     tests: ['test/board/poller'],
     only: 'before the board was opened',

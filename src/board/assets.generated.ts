@@ -1773,9 +1773,7 @@ export function drawPanels(state) {
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
   const { refused } = state;
-  once('refused', refused, () =>
-    refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem),
-  );
+  once('refused', refused, () => (refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem)));
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0

@@ -1,7 +1,7 @@
 import { after, now, OVERDUE, type Timer, within } from '../base/clock.js';
+import { RefusalLog } from '../base/refusal-log.js';
 import { brief } from './health.js';
 import { BAR, Histories } from './history.js';
-import { Refusals } from './refusals.js';
 import { Rows } from './rows.js';
 import type { BoardSource, Finding, Happening } from './source.js';
 import { Waits } from './waits.js';
@@ -36,7 +36,7 @@ export class Poller {
   readonly #histories = new Histories();
   #rows = new Rows();
   #waits = new Waits();
-  #refusals = new Refusals();
+  #refusals = new RefusalLog();
   /** Whether the refusals of other processes could be read. */
   #areRefusalsRead = true;
   #happened: Array<Happening & { readonly at: number }> = [];
@@ -74,7 +74,7 @@ export class Poller {
     if (this.running) return;
     const round = ++this.#round;
     this.#waits = new Waits();
-    this.#refusals = new Refusals();
+    this.#refusals = new RefusalLog();
     this.#happened = [];
     this.#passedOver = 0;
     this.#counted = NOTHING_COUNTED;

@@ -1,6 +1,6 @@
 import { now } from '../../base/clock.js';
 import { type NotedRefusal, REFUSALS_KEPT } from '../../base/refusal.js';
-import { Refusals, type ShownRefusal } from '../../board/refusals.js';
+import { RefusalLog, type ShownRefusal } from '../../base/refusal-log.js';
 import type { KeyState } from '../../lease/store.js';
 import { describe, type LockRow } from '../locks/state.js';
 import type { Servers } from '../servers/both.js';
@@ -59,7 +59,7 @@ export class Sampler {
   readonly #seen = new Map<string, number>();
   #before = new Map<string, bigint>();
   #beforeAt = 0;
-  readonly #refusals = new Refusals();
+  readonly #refusals = new RefusalLog();
 
   constructor(servers: Servers) {
     this.#servers = servers;

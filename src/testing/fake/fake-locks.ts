@@ -8,7 +8,6 @@ import { CallHooks, joinableOf, type Lock, type Work } from '../../call/lock.js'
 import type { OnceResult } from '../../call/once-per.js';
 import type { LockState } from '../../call/operators.js';
 import type { TryResult } from '../../call/with-lock.js';
-import { MOST_WAITERS } from '../../lease/store.js';
 import { memoryStore } from '../../lease/stores/memory.js';
 import type { LockOptions, OnceOptions, ResolvedLockOptions } from '../../options/options.js';
 import {
@@ -373,8 +372,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const expiresIn = holder === undefined ? 0 : this.#defaults.leaseTime;
     const id = holder?.holders[holder.keys.indexOf(key)];
     const waiting = this.#turns.waiting(key);
-    // All of them are of this process, which has no name here.
-    const waiters = Array.from({ length: Math.min(waiting, MOST_WAITERS) }, () => undefined);
+    // All of them are of this process, which has no name here. At most 100, as of a real store.
+    const waiters = Array.from({ length: Math.min(waiting, 100) }, () => undefined);
     return { key, holder: id, expiresIn, waiting, waiters, token, turns, admittedAt, transaction: undefined };
   }
 }

@@ -1,5 +1,5 @@
-import { now } from '../base/clock.js';
-import { type NotedRefusal, type Refusal, sentenceOf } from '../base/refusal.js';
+import { now } from './clock.js';
+import { type NotedRefusal, type Refusal, sentenceOf } from './refusal.js';
 
 /** How many are kept for viewers that come later; as many as a store keeps. */
 const KEPT = 100;
@@ -24,7 +24,7 @@ export interface ShownRefusal {
  * The writes that were refused as stale: of this process as soon as its channels tell them, of the others when they are
  * read from the store. One of this process is told by both, and counts once.
  */
-export class Refusals {
+export class RefusalLog {
   readonly #since = now();
   readonly #ids = new Set<string>();
   #kept: readonly ShownRefusal[] = [];
