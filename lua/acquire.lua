@@ -6,10 +6,10 @@
 -- REPLY list: 0 taken; otherwise the milliseconds that the present holder's lease still has, at least 1;
 --       -1 if that key never expires, which no lease of ours does; then, where it was not taken, that holder and the name
 --       of its process, '' if there is none; where it was, how many wait for it
--- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
+-- USES  shared/lease.lua shared/place.lua shared/wake.lua shared/pass-on.lua
 --
 -- `enter`: for how long a place in the queue is wanted; 0 for none. `receiver`: whose channel tells that it is alive.
--- `name`: what others are told of the process that has the key.
+-- `name`: what others are told of the process that has the key or waits for it.
 -- "Already mine" makes it safe to send again after a lost reply (clients resend by themselves after a reconnect), and
 -- is how an offer is confirmed. A key that lost its holder has no message to wake the first in the queue, so whoever
 -- looks makes the offer.
@@ -18,7 +18,7 @@
 -- `enter` lets them go first: otherwise a process that releases a key and takes it again would always come before the
 -- processes that the release has woken.
 
-local own = ARGV[1] .. ' ' .. ARGV[3]
+local own = place_of(ARGV[1], ARGV[3], ARGV[8])
 local enter = tonumber(ARGV[4])
 local holder, time, name = holder_of(KEYS[1])
 if holder == false then

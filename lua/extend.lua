@@ -3,7 +3,7 @@
 -- KEYS  lease  queue
 -- ARGV  holder  leaseTime  wake  offerTime  pubsub  name
 -- REPLY integer: 1 extended; 0 gone, or another holder has the key
--- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
+-- USES  shared/lease.lua shared/place.lua shared/wake.lua shared/pass-on.lua
 --
 -- If nobody has the lease (after a restart or a flush), the waiting processes do not know it and would sleep until the
 -- time of the lost lease. So the script passes the key on.

@@ -4,7 +4,7 @@
 -- KEYS  lease  queue
 -- ARGV  holder  wake  offerTime  pubsub
 -- REPLY integer: 1 if it was held, or there was something to delete; 0 if not
--- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua shared/alien.lua
+-- USES  shared/lease.lua shared/place.lua shared/wake.lua shared/pass-on.lua shared/alien.lua
 
 local cleared = 0
 if is_alien('LLEN', KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end

@@ -3,12 +3,13 @@
 -- KEYS  lease  queue
 -- ARGV  holder  wake  pubsub
 -- REPLY integer: 1 sent; 0 nobody waits, or the holder does not have the key any more
--- USES  shared/lease.lua shared/wake.lua
+-- USES  shared/lease.lua shared/place.lua shared/wake.lua
 --
 -- A hint keeps no place and gives no right, so it may be lost, late or wrong.
 
 if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 local first = redis.call('LINDEX', KEYS[2], 0)
-if not first then return 0 end
-wake_up(ARGV[3], ARGV[2], 'next ' .. string.match(first, '^%S+'))
+local next = first and parts_of(first)
+if not next then return 0 end
+wake_up(ARGV[3], ARGV[2], 'next ' .. next)
 return 1

@@ -3,7 +3,7 @@
 -- KEYS  lease  queue
 -- ARGV  holder  leaseTime  wake  offerTime  pubsub  name
 -- REPLY integer: 1 kept; 0 passed on, or the holder did not have it any more
--- USES  shared/lease.lua shared/wake.lua shared/pass-on.lua
+-- USES  shared/lease.lua shared/place.lua shared/wake.lua shared/pass-on.lua
 --
 -- Without offers, the first process that looks takes the key. The queue is deleted: all waiting processes look now, and
 -- enter it again.

@@ -3,6 +3,7 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import { MovingAverage } from './base/moving-average.js';
+import { refusalOf } from './base/refusal.js';
 import { RunningHooks } from './call/hooks.js';
 import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
@@ -11,6 +12,7 @@ import type { Parts } from './call/parts.js';
 import { Fencing } from './fencing/fencing.js';
 import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
 import { WaitingRoom } from './lease/queue/waiting-room.js';
+import { Refusals } from './lease/refusals.js';
 import { Renewal } from './lease/renewal.js';
 import type { LeaseStore } from './lease/store.js';
 import { FallbackStore } from './lease/stores/fallback.js';
@@ -39,11 +41,14 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const handles = new OpenHandles();
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
-  const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit };
+  const refusals = new Refusals(store);
+  const refused: Parts['refused'] = (error) => refusals.note(refusalOf(error));
+  const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit, refused };
   const parts: Parts = { ...shared, commitTimes: new MovingAverage(), outage: new Outage() };
   const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
+    refusals: () => store.refusals(),
     callers: () => room.waitingByKey(),
     query: lookout.query,
     redis: options.redis,
@@ -72,7 +77,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
 const HEARD = 50;
 
 function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
-  if (options.memory) return options.memory.connect(options.keyPrefix);
+  if (options.memory) return options.memory.connect(options.keyPrefix, options.name);
   const redis = redisStoreOf(options, emit);
   return options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;
 }

@@ -16,8 +16,8 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
-    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if is_there(pubsub, wake, receiver) then
+    local holder, receiver = parts_of(entry)
+    if holder and is_there(pubsub, wake, receiver) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry

@@ -144,6 +144,63 @@ export const BOARD: readonly Mutant[] = [
     why: 'Two tools would tell an operator two stories.',
   },
   {
+    name: 'board: a refused write of this process counts twice',
+    file: 'src/base/refusal-log.ts',
+    change: [['    if (this.#ids.has(id)) return false;\n', '']],
+    tests: ['test/board/poller'],
+    only: 'is told once',
+    why: 'Its channels and Redis both tell of it.',
+  },
+  {
+    name: 'board: a refused write of before counts',
+    file: 'src/base/refusal-log.ts',
+    change: [['found.filter(({ ago }) => ago <= age).length', 'found.length']],
+    tests: ['test/board/poller'],
+    only: 'before the board was opened',
+    why: 'The number says that it is of the time since the board was opened.',
+  },
+  {
+    name: 'a refused write is not noted',
+    file: 'src/transaction/attempt.ts',
+    change: [['        if (this.#stale) this.#call.parts.refused(this.#stale);\n', '']],
+    tests: ['test/call/refused-writes'],
+    why: 'Only the process itself would know of it.',
+  },
+  {
+    name: 'a refused write is noted by a client that was closed',
+    file: 'src/redis/store.ts',
+    change: [
+      [
+        'if (open === undefined || !open.sender.reach.ready) return;',
+        'if (open === undefined) return void this.reach;',
+      ],
+    ],
+    tests: ['test/call/refused-writes'],
+    only: 'not connected',
+    why: 'The command would stay in the queue of its client until the server is back.',
+  },
+  {
+    name: 'refused writes that a node does not tell make it a failed node',
+    file: 'src/lease/stores/quorum.ts',
+    change: [
+      [
+        'return await store.refusals();',
+        'return await this.#nodes.find((each) => each.store === store)?.ask(1_000, (node) => node.refusals());',
+      ],
+    ],
+    tests: ['test/lease/stores/quorum-lookout.slow'],
+    only: 'as good for locks',
+    why: 'A user without that right could not lock with several nodes while a board is open.',
+  },
+  {
+    name: 'refusals: one command for each while many are refused',
+    file: 'src/lease/refusals.ts',
+    change: [['if (!this.#isSending) void this.#send();', 'void this.#send();']],
+    tests: ['test/lease/refusals'],
+    only: 'one command is under way',
+    why: 'What is for people alone would load Redis while it is busy.',
+  },
+  {
     name: 'pg: a tracer never learns that a flight has ended',
     file: 'src/connection/pool.ts',
     change: [['this.client.query(flight, ENDED);', 'this.client.query(flight);']],

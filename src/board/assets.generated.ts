@@ -576,6 +576,11 @@ svg + .quiet {
   padding: 6px 0;
 }
 
+.feed .event > .key {
+  overflow-wrap: anywhere;
+  white-space: normal;
+}
+
 .servers li {
   display: grid;
   gap: 0 10px;
@@ -663,6 +668,28 @@ dialog h3 {
   display: flex;
   flex-wrap: wrap;
   gap: 4px 12px;
+}
+
+.places {
+  counter-reset: place;
+  display: flex;
+  flex-wrap: wrap;
+  gap: 4px 18px;
+}
+
+.places[hidden] {
+  display: none;
+}
+
+.places li {
+  counter-increment: place;
+  min-width: 0;
+  overflow-wrap: anywhere;
+}
+
+.places li:not(.quiet)::before {
+  color: var(--muted);
+  content: counter(place) "\\00a0";
 }
 
 .force {
@@ -876,12 +903,12 @@ dialog h3 {
         <div id="health" class="health"></div>
       </section>
       <dl id="figures" class="figures" aria-label="Figures"></dl>
-      <p id="note" class="quiet note" hidden>* In this process, since the board was opened.</p>
+      <p id="note" class="quiet note" hidden></p>
       <div class="columns">
         <section id="keys" class="card keys" aria-labelledby="keys-title" tabindex="-1">
           <div class="bar">
             <h2 id="keys-title">Keys</h2>
-            <label class="field"><span>Find</span><input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="part of a key or a holder"></label>
+            <label class="field"><span>Find</span><input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="part of a key or process"></label>
             <label class="field"><span>Order</span><select id="order">
               <option value="busy">most turns first</option>
               <option value="waiting">most waiting first</option>
@@ -914,6 +941,10 @@ dialog h3 {
           <section class="card" aria-labelledby="tokens-title">
             <h2 id="tokens-title">Tokens as they pass</h2>
             <ol id="tokens" class="feed" reversed></ol>
+          </section>
+          <section class="card" aria-labelledby="refused-title">
+            <h2 id="refused-title">Refused stale writes, last hour</h2>
+            <ol id="refused" class="feed" reversed></ol>
           </section>
           <section id="waits-card" class="card" aria-labelledby="waits-title">
             <h2 id="waits-title">Waits in this process</h2>
@@ -997,7 +1028,7 @@ function connect() {
     // The browser tries again after a lost connection, but not after an answer such as 502.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = connect()), RETRY);
   });
-  for (const name of ['hello', 'keys', 'status', 'happened']) {
+  for (const name of ['hello', 'keys', 'status', 'happened', 'refused']) {
     source.addEventListener(name, ({ data }) => {
       state.apply(name, JSON.parse(data));
       if (name === 'hello') link();
@@ -1182,6 +1213,9 @@ export class Details {
   #chart;
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
+  #waitersTitle = element('h3', { id: 'who-waits' });
+  #waiters = element('ol', { class: 'places', 'aria-labelledby': 'who-waits' });
+  #waitersShown = '';
   #tokens = element('p', { class: 'passed' });
   #turns = element('ol', { class: 'feed turns', reversed: '' });
   /** What the list shows: the number of turns that the key had, and the answer. */
@@ -1221,6 +1255,8 @@ export class Details {
       element('h3', {}, 'Turns in the last five minutes; the line: processes that waited'),
       this.#chart.svg,
       facts,
+      this.#waitersTitle,
+      this.#waiters,
       element('h3', {}, 'Tokens since this page was opened'),
       this.#tokens,
       element('h3', { id: 'last-turns' }, 'Last turns'),
@@ -1247,6 +1283,7 @@ export class Details {
     const left = key?.holder == null ? undefined : key.endsAt - performance.now();
     this.#fact('Lease ends in', left === undefined ? '–' : \`\${duration(Math.max(0, left))}, unless it is renewed\`);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
+    this.#drawWaiters(key);
     this.#fact('Token', tokenText(key));
     this.#fact('Turns', key ? number(Number(key.turns)) : '–');
     this.#fact('Transaction', transactionText(key));
@@ -1254,6 +1291,26 @@ export class Details {
     write(this.#tokens, key?.tokens.length ? key.tokens.map(({ token }) => token).join('   ') : 'none yet');
     if (key) this.#chart?.draw(key, highest([key], 'turnBars'), highest([key], 'waitingBars'));
     this.#readTurns(this.#key, key ? \`\${key.turns} \${key.transaction?.pid}\` : 'none');
+  }
+
+  /**
+   * Who waits in which order.
+   *
+   * @param {Key | undefined} key
+   */
+  #drawWaiters(key) {
+    const { waiters = [], waiting = 0 } = key ?? {};
+    this.#waitersTitle.hidden = this.#waiters.hidden = waiters.length === 0;
+    // Each of several nodes has a queue of its own.
+    const isInOrder = !this.#state.status?.redis.some(({ role }) => /^node \\d/.test(role));
+    write(this.#waitersTitle, isInOrder ? 'Who waits, the next one first' : 'Who waits, in no order');
+    const text = JSON.stringify([waiters, waiting]);
+    if (text === this.#waitersShown) return;
+    this.#waitersShown = text;
+    const places = waiters.map((name) => element('li', {}, name === null ? 'a process without a name' : shown(name)));
+    const others = waiting - waiters.length;
+    if (others > 0) places.push(element('li', { class: 'quiet' }, \`and \${number(others)} more\`));
+    this.#waiters.replaceChildren(...places);
   }
 
   /**
@@ -1572,8 +1629,9 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, process }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process, waiters }, wanted) {
+  if (wanted === '') return true;
+  return [key, shownText(key), holder, process, ...waiters].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**
@@ -1714,7 +1772,8 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
-  byId('note').hidden = hello?.process !== true;
+  const { refused } = state;
+  once('refused', refused, () => (refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem)));
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -1746,17 +1805,37 @@ function drawFigures(state) {
     ['processes waiting', none ?? number(waiting), waiting > 0 ? 'warm' : ''],
     ['turns a second', none ?? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))), ''],
   ];
-  if (state.hello?.process) {
-    const { timeouts, refused, lost } = state.counted;
-    figures.push(['timeouts\\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
-    figures.push(['stale writes\\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
-    figures.push(['leases lost\\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
+  const isInProcess = state.hello?.process === true;
+  // Without a process of its own and without the others there is nothing to count.
+  const canRead = state.status?.refusals !== false;
+  const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
+  figures.push([\`stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  if (isInProcess) {
+    const { timeouts, lost } = state.counted;
+    figures.push(['timeouts\\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['leases lost\\u00A0†', number(lost), lost > 0 ? 'bad' : '']);
   }
+  byId('note').hidden = state.hello === undefined;
+  write(byId('note'), noteOf(isInProcess, canRead));
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
       element('div', { class: kind }, element('dt', {}, name), element('dd', {}, value)),
     ),
   );
+}
+
+/**
+ * Whose numbers they are.
+ *
+ * @param {boolean} isInProcess
+ * @param {boolean} canRead
+ */
+function noteOf(isInProcess, canRead) {
+  const opened = 'since the board was opened.';
+  if (canRead)
+    return isInProcess ? \`* In all processes, † in this process, \${opened}\` : \`* In all processes, \${opened}\`;
+  const why = 'Refused writes of other processes cannot be read from Redis.';
+  return isInProcess ? \`† In this process, \${opened} \${why}\` : \`† \${why}\`;
 }
 
 /** @param {NonNullable<State['status']>} status */
@@ -1825,7 +1904,7 @@ function drawCost(state, { took, interval }) {
   let used = 0;
   for (const { holder, waiting } of state.keys.values()) if (holder !== null || waiting > 0) used++;
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
-  const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
+  const commands = counted(Math.ceil(looks * (used + 2)), 'command', 'commands');
   const inRedis = state.hello?.inMemory ? '' : \`about \${commands} a second in Redis and \`;
   write(
     byId('cost'),
@@ -1848,6 +1927,25 @@ function happeningItem({ type, bad, at, key, text }) {
   if (key !== undefined) item.append(element('span', { class: 'said' }, shown(key)));
   item.append(element('span', { class: 'said' }, shown(text)));
   return item;
+}
+
+/** @param {State['refused'][number]} refusal */
+function refusedItem({ at, key, token, text, process, own }) {
+  const by = element(
+    'span',
+    { class: 'said' },
+    own ? 'By this process.' : process === null ? 'By another process.' : 'By ',
+  );
+  if (!own && process !== null) by.append(shown(process), '.');
+  return element(
+    'li',
+    { class: 'event bad' },
+    element('time', {}, clock(at)),
+    shown(key),
+    element('span', { class: 'what' }, 'token ', shown(token)),
+    element('span', { class: 'said' }, shown(text)),
+    by,
+  );
 }
 
 /** @param {NonNullable<State['status']>['redis'][number]} server */
@@ -1881,6 +1979,8 @@ export const BAR = 5_000;
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
 const HAPPENED = 100;
+/** For so long a refused write is shown; milliseconds. */
+const REFUSED_FOR = 3_600_000;
 
 /**
  * @typedef {object} Key
@@ -1889,6 +1989,7 @@ const HAPPENED = 100;
  * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
+ * @property {Array<string | null>} waiters the names of the first of them, in their order
  * @property {number} callers
  * @property {string | null} problem
  * @property {string | null} token
@@ -1903,6 +2004,7 @@ const HAPPENED = 100;
  *
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
+ * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -1910,6 +2012,7 @@ const HAPPENED = 100;
  * @property {number} [seenAt] when the keys were seen last
  * @property {{ text: string, since: number }} [trouble]
  * @property {string[]} missing
+ * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
  * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
@@ -1927,7 +2030,11 @@ export class State {
   /** @type {Happening[]} the newest first */
   happened = [];
   /** Since the board was opened, also those that are not in \`happened\` any more. */
-  counted = { timeouts: 0, refused: 0, lost: 0 };
+  counted = { timeouts: 0, lost: 0 };
+  /** @type {Refused[]} the newest first */
+  #refused = [];
+  /** Since the board was opened, by all processes. */
+  refusedCount = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -1941,6 +2048,13 @@ export class State {
     else if (event === 'status') this.status = data;
     else if (event === 'keys') this.#keys(data);
     else if (event === 'happened') this.#happened(data);
+    else if (event === 'refused') this.#refusedWrites(data);
+  }
+
+  /** The refused writes of the last hour, the newest first. */
+  get refused() {
+    const since = Date.now() - REFUSED_FOR;
+    return this.#refused.filter(({ at }) => at > since);
   }
 
   /** Turns of all keys in the bar before the present one, a second. */
@@ -2011,11 +2125,21 @@ export class State {
   }
 
   /**
-   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, refused: number, lost: number }} data
+   * @param {{ all?: boolean, refused: Refused[], count: number }} data
    */
-  #happened({ all = false, happened, timeouts, refused, lost }) {
+  #refusedWrites({ all = false, refused, count }) {
+    this.refusedCount = count;
+    const before = all ? [] : this.#refused;
+    // Of two in the same millisecond the one that was told later comes first, too.
+    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+  }
+
+  /**
+   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, lost: number }} data
+   */
+  #happened({ all = false, happened, timeouts, lost }) {
     if (all) this.happened = [];
-    this.counted = { timeouts, refused, lost };
+    this.counted = { timeouts, lost };
     for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }

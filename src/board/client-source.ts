@@ -64,7 +64,11 @@ export function sourceOf(prisma: LockingClient): BoardSource {
   const clients = observed.redis as unknown as readonly Client[];
   const inMemory = clients.length === 0;
   return {
-    look: async (recent) => ({ keys: await observed.look(recent) }),
+    async look(recent) {
+      // A user of Redis without the right to read them sees the keys all the same.
+      const refusals = observed.refusals().catch(() => undefined);
+      return { keys: await observed.look(recent), refusals: await refusals };
+    },
     holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
     forceRelease: (key) => locks.forceRelease(key),
     history: async (key) => (await locks.history(key)).last.map(shownTurn),

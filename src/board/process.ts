@@ -1,9 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { now } from '../base/clock.js';
+import type { StaleTokenError } from '../base/errors.js';
 import type { FencedLockEvent } from '../base/events.js';
+import { refusalOf } from '../base/refusal.js';
 import { recordLockHistory } from '../call/recorder.js';
 import { brief } from './health.js';
-import type { Happening, ProcessWatcher } from './source.js';
+import type { ProcessWatcher } from './source.js';
 
 /** The fields of the channels' messages that are read here. All clients of this process publish on the channels. */
 interface Message {
@@ -86,17 +88,7 @@ function timeout({ keys = [], error, outcome }: Message, watcher: ProcessWatcher
 
 /** Reports a transaction that was refused because its token was stale. Other errors of transactions are the caller's. */
 function refusal({ error }: Message, watcher: ProcessWatcher): void {
-  const { code, key, meta } = (error ?? {}) as {
-    code?: unknown;
-    key?: string;
-    meta?: { fencedLock?: { key?: string } };
-  };
-  if (code !== 'STALE_TOKEN') return;
-  const happening: Happening = {
-    type: 'stale-write',
-    bad: true,
-    key: key ?? meta?.fencedLock?.key,
-    text: `${brief(error)}.`,
-  };
-  watcher.happened(happening);
+  const given = (error ?? {}) as { readonly code?: unknown; readonly meta?: { readonly fencedLock?: object } };
+  // Prisma may have wrapped the error of this package.
+  if (given.code === 'STALE_TOKEN') watcher.refused(refusalOf((given.meta?.fencedLock ?? given) as StaleTokenError));
 }

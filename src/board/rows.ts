@@ -7,6 +7,8 @@ export interface Row {
   readonly holder: string | null;
   readonly process: string | null;
   readonly waiting: number;
+  /** The names of the first processes that wait, in their order. */
+  readonly waiters: readonly (string | null)[];
   /** The callers of this process that wait. */
   readonly callers: number;
   readonly problem: string | null;
@@ -28,6 +30,8 @@ interface Moment {
   readonly histories: Histories;
 }
 
+/** How many of the processes that wait are named: all names of all keys are sent to each page. */
+const NAMED = 25;
 /** If the end of a lease has moved by so much, the row is sent again; milliseconds. */
 const NOTABLE = 400;
 
@@ -78,6 +82,7 @@ function rowOf(state: BoardKey, callers: number, { turns, waiting }: KeyHistory)
     holder: state.holder ?? null,
     process: state.process ?? null,
     waiting: state.waiting,
+    waiters: (state.waiters ?? []).slice(0, NAMED).map((name) => name ?? null),
     callers,
     problem: state.problem ?? null,
     token: state.token == null ? null : String(state.token),

@@ -1,3 +1,5 @@
+import type { NotedRefusal, Refusal } from '../base/refusal.js';
+
 /** The state of a key, as `$locks.list()` and the command read it. */
 export interface BoardKey {
   readonly key: string;
@@ -9,6 +11,8 @@ export interface BoardKey {
   readonly expiresIn: number;
   /** Processes. */
   readonly waiting: number;
+  /** Their names, the first of the queue first, as far as they are known. */
+  readonly waiters?: readonly (string | null | undefined)[] | undefined;
   readonly problem?: string | undefined;
   readonly token?: bigint | string | null | undefined;
   readonly turns: bigint | string;
@@ -19,6 +23,8 @@ export interface BoardKey {
 /** The result of one look. */
 interface Look {
   readonly keys: readonly BoardKey[];
+  /** The writes of all processes that were refused as stale lately; `undefined` if they cannot be read. */
+  readonly refusals?: readonly NotedRefusal[] | undefined;
   /** For each server whose keys are missing: one sentence that says why. */
   readonly missing?: readonly string[];
 }
@@ -62,7 +68,7 @@ export interface RedisServerState {
 
 /** An event in this process. */
 export interface Happening {
-  /** The type of an event of `onEvent`, such as `lease-lost`, or `stale-write`, or `timeout`. */
+  /** The type of an event of `onEvent`, such as `lease-lost`, or `timeout`. */
   readonly type: string;
   /** Something was refused, lost or down; `false`: it works again. */
   readonly bad: boolean;
@@ -74,6 +80,8 @@ export interface Happening {
 /** Receives what is known only inside this process. */
 export interface ProcessWatcher {
   happened(happening: Happening): void;
+  /** A write of this process was refused as stale. */
+  refused(refusal: Refusal): void;
   /** A caller has ended its wait for a key, whether it got the key or not; milliseconds. */
   waited(ms: number): void;
 }

@@ -13,6 +13,11 @@ import type { Parts } from './parts.js';
 /** The state of a key, for operators. */
 export interface LockState extends KeyState {
   /**
+   * The names of the processes that wait (option `name`), the first of the queue first: at most 100. `undefined` in place
+   * of a name that is not known. Empty where nobody waits. With several Redis nodes there is no order among them.
+   */
+  readonly waiters: readonly (string | undefined)[];
+  /**
    * The last token that was admitted and committed; `undefined` if there is none, or if its row was deleted as idle.
    */
   readonly token: bigint | undefined;
@@ -116,6 +121,7 @@ function joined(state: KeyState, row: Row): LockState {
   const { token, turns, admitted_at, pid, working_since } = row as Record<string, string | number | null>;
   return {
     ...state,
+    waiters: state.waiters ?? [],
     token: token == null ? undefined : BigInt(token),
     turns: BigInt(turns ?? 0),
     admittedAt: admitted_at == null ? undefined : new Date(admitted_at),

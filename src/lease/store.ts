@@ -1,3 +1,5 @@
+import type { NotedRefusal, Refusal } from '../base/refusal.js';
+
 /** The result of an acquire. */
 export type AcquireResult =
   /**
@@ -85,11 +87,19 @@ export interface KeyState {
   /** The number of processes that wait for the key. */
   readonly waiting: number;
   /**
+   * The names of the processes that wait, the first of the queue first: at most `MOST_WAITERS`. `undefined` in place of a
+   * name that the store does not know. Absent where nobody waits.
+   */
+  readonly waiters?: readonly (string | undefined)[];
+  /**
    * What the store has under the key's names that is neither a lease nor a queue. It blocks the key until `force`
    * deletes it.
    */
   readonly problem?: string;
 }
+
+/** How many of the processes that wait for a key are named; the others are only counted. */
+export const MOST_WAITERS = 100;
 
 /** Whether `list` shows the key. */
 export function isInUse({ holder, waiting, problem }: KeyState): boolean {
@@ -144,6 +154,12 @@ export interface LeaseStore {
    * deletes a `problem`, whoever made it.
    */
   force(key: string, holder: string): Promise<boolean>;
+  /**
+   * Notes refused writes for `refusals`. It may be lost. Opens no connection, and does not wait for one.
+   */
+  noteRefusals(refusals: readonly Refusal[]): Promise<void>;
+  /** The refused writes that all processes have noted in the last hour, the oldest first; at most `MOST_REFUSALS`. */
+  refusals(): Promise<readonly NotedRefusal[]>;
   /**
    * Calls the listener when a server is reachable again. It may be a promoted replica that missed earlier commands.
    * Returns the function that removes the listener.

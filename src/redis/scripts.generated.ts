@@ -4,7 +4,7 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '5e4affd7aaa501892605535238a3118b53432368',
+  sha1: '2e5a5ed196b40b106461d67c94da58964d79f453',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -27,6 +27,12 @@ local function time_left(lease, time)
   end
   return math.max(1, left)
 end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
+end
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -44,15 +50,15 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
-    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if is_there(pubsub, wake, receiver) then
+    local holder, receiver = parts_of(entry)
+    if holder and is_there(pubsub, wake, receiver) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-local own = ARGV[1] .. ' ' .. ARGV[3]
+local own = place_of(ARGV[1], ARGV[3], ARGV[8])
 local enter = tonumber(ARGV[4])
 local holder, time, name = holder_of(KEYS[1])
 if holder == false then
@@ -80,7 +86,7 @@ return { time_left(KEYS[1], time), holder, name }`,
 export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: '4052e0f1b6f619a84c894929c00062abd5dae420',
+  sha1: 'e5dade39253862c2b39e12d67b0972d9798bfcae',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -103,6 +109,12 @@ local function time_left(lease, time)
   end
   return math.max(1, left)
 end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
+end
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -120,8 +132,8 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
-    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if is_there(pubsub, wake, receiver) then
+    local holder, receiver = parts_of(entry)
+    if holder and is_there(pubsub, wake, receiver) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -142,7 +154,7 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: 'f2bb57122ffccf8196558b6b7098750d0fb4c3ed',
+  sha1: 'b45c7f57779a3e8333e8afcb36a10cea0220cbf3',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -165,6 +177,12 @@ local function time_left(lease, time)
   end
   return math.max(1, left)
 end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
+end
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -182,8 +200,8 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
-    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if is_there(pubsub, wake, receiver) then
+    local holder, receiver = parts_of(entry)
+    if holder and is_there(pubsub, wake, receiver) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -210,7 +228,7 @@ return 1`,
 export const hint: Script<[lease: string, queue: string], [holder: string, wake: string, pubsub: string], number> = {
   name: 'hint',
   keys: 2,
-  sha1: '572ace4b91b3823f73456abe62b58ce7a84ccd2e',
+  sha1: '11bc2ff95ccead8835cacdc375531983cd2704a1',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -232,6 +250,12 @@ local function time_left(lease, time)
     return tonumber(time)
   end
   return math.max(1, left)
+end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
@@ -246,15 +270,16 @@ local function is_there(pubsub, wake, receiver)
 end
 if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 local first = redis.call('LINDEX', KEYS[2], 0)
-if not first then return 0 end
-wake_up(ARGV[3], ARGV[2], 'next ' .. string.match(first, '^%S+'))
+local next = first and parts_of(first)
+if not next then return 0 end
+wake_up(ARGV[3], ARGV[2], 'next ' .. next)
 return 1`,
 };
 
-export const inspect: Script<[lease: string, queue: string], [], unknown[]> = {
+export const inspect: Script<[lease: string, queue: string], [names: string], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: '658176f0ed14f63015348c5f02948f790688d72f',
+  sha1: 'bc247d70512831f50b30a515c0213b570f7e6525',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -276,6 +301,12 @@ local function time_left(lease, time)
     return tonumber(time)
   end
   return math.max(1, left)
+end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
 local function is_alien(verb, name)
   local got = redis.pcall(verb, name)
@@ -283,18 +314,49 @@ local function is_alien(verb, name)
 end
 local alien = is_alien('GET', KEYS[1]) and 1 or is_alien('LLEN', KEYS[2]) and 2 or 0
 local holder, name, left, waiting, _ = '', '', 0, 0
+local names = {}
 if alien ~= 1 then
   holder, _, name = holder_of(KEYS[1])
   left = redis.call('PTTL', KEYS[1])
   if alien == 0 then waiting = redis.call('LLEN', KEYS[2]) end
 end
-return { holder or '', left, waiting, alien, name or '' }`,
+if waiting > 0 then
+  for at, place in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
+    local _, _, waiter = parts_of(place)
+    names[at] = waiter or ''
+  end
+end
+return { holder or '', left, waiting, alien, name or '', names }`,
 };
 
-export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string], number> = {
+export const note: Script<[refusals: string], [entries: string, most: string, keep: string], number> = {
+  name: 'note',
+  keys: 1,
+  sha1: 'ffed8496db8e2ba167abd1f84d216b2437f2c8fb',
+  lua: `local now = redis.call('TIME')
+local at = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
+for entry in string.gmatch(ARGV[1], '[^\\n]+') do
+  redis.call('RPUSH', KEYS[1], at .. ' ' .. entry)
+end
+while redis.call('LLEN', KEYS[1]) > tonumber(ARGV[2]) do
+  redis.call('LPOP', KEYS[1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return redis.call('LLEN', KEYS[1])`,
+};
+
+export const noted: Script<[refusals: string], [], unknown[]> = {
+  name: 'noted',
+  keys: 1,
+  sha1: 'f3db0183706db71c8d76af253c7a1f9eff6c760c',
+  lua: `local now = redis.call('TIME')
+return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), redis.call('LRANGE', KEYS[1], 0, -1) }`,
+};
+
+export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: 'c357106fff6ae9deb6d7c76be30a9d2d32964d9e',
+  sha1: '7ab089b1d03e8a471d60a7f18b576b99bde7fd6b',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -316,6 +378,12 @@ local function time_left(lease, time)
     return tonumber(time)
   end
   return math.max(1, left)
+end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
@@ -334,15 +402,15 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
-    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if is_there(pubsub, wake, receiver) then
+    local holder, receiver = parts_of(entry)
+    if holder and is_there(pubsub, wake, receiver) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
     end
   end
 end
-redis.call('LREM', KEYS[2], 1, ARGV[1] .. ' ' .. ARGV[2])
+redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6]))
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then
@@ -399,7 +467,7 @@ return 1`,
 export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: '2ffbbffd61205cf4889e1b08e6c2110937704a29',
+  sha1: '5543654366e38b859233a8dbee5cdef7049e801c',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -422,6 +490,12 @@ local function time_left(lease, time)
   end
   return math.max(1, left)
 end
+local function place_of(holder, receiver, name)
+  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+end
+local function parts_of(place)
+  return string.match(place, '^(%S+) (%S+) ?(.*)$')
+end
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -439,8 +513,8 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own)
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
-    local holder, receiver = string.match(entry, '^(%S+) (%S+)$')
-    if is_there(pubsub, wake, receiver) then
+    local holder, receiver = parts_of(entry)
+    if holder and is_there(pubsub, wake, receiver) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry

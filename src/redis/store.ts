@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Emit } from '../base/events.js';
+import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -8,6 +9,7 @@ import {
   type KeyState,
   type LeaseStore,
   type Look,
+  MOST_WAITERS,
   type Reach,
   type WakeUp,
   type Watch,
@@ -18,6 +20,7 @@ import { isRedirection, isReply, presentable } from './errors.js';
 import { keyOf, type Names, namesOf } from './keys.js';
 import { Subscriber } from './pubsub/subscriber.js';
 import type { PubSub } from './pubsub/subscriber-connection.js';
+import { linesOf, refusalsIn, refusalsName } from './refusals.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
@@ -25,7 +28,7 @@ import { Unanswered } from './unanswered.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
-  /** What others are told of this process while it has a key. Default: nothing. */
+  /** What others are told of this process while it has a key or waits for one. Default: nothing. */
   readonly name?: string;
   /** How long a command may take before its answer counts as lost; milliseconds. */
   readonly commandTimeout: number;
@@ -183,10 +186,10 @@ export class RedisStore implements LeaseStore {
 
   async inspect(key: string): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting, alien, process] = await this.#sender.runScript(
+    const [holder, expiresIn, waiting, alien, process, waiters] = await this.#sender.runScript(
       scripts.inspect,
       [lease, queue],
-      [],
+      [String(MOST_WAITERS)],
     );
     const name = [undefined, lease, queue][Number(alien)];
     return {
@@ -194,6 +197,7 @@ export class RedisStore implements LeaseStore {
       holder: holder === '' ? undefined : String(holder),
       expiresIn: Math.max(0, Number(expiresIn)),
       waiting: Number(waiting),
+      ...waitersOf(waiters as readonly unknown[]),
       ...named(process),
       ...(name !== undefined && {
         problem: `In Redis ${JSON.stringify(name)} has a value of another type, which this package did not write`,
@@ -228,6 +232,20 @@ export class RedisStore implements LeaseStore {
     return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#pubsub])) === 1;
   }
 
+  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
+    // Not by the getter: a store that was closed stays closed.
+    const open = this.#open;
+    // The client would keep the command until it is connected again.
+    if (open === undefined || !open.sender.reach.ready) return;
+    const { keyPrefix, name } = this.#options;
+    const args = [linesOf(refusals, name), String(MOST_REFUSALS), String(REFUSALS_KEPT)] as const;
+    await open.sender.runScript(scripts.note, [refusalsName(keyPrefix)], [...args]);
+  }
+
+  async refusals(): Promise<readonly NotedRefusal[]> {
+    return refusalsIn(await this.#sender.runScript(scripts.noted, [refusalsName(this.#options.keyPrefix)], []));
+  }
+
   onReturn(listener: () => void): () => void {
     return this.#nodes.onReturn(listener);
   }
@@ -242,7 +260,7 @@ export class RedisStore implements LeaseStore {
 
   async #sendRelease({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub] as const;
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub, this.#name] as const;
     await this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 
@@ -317,6 +335,12 @@ export class RedisStore implements LeaseStore {
 /** What an answer says of the name of a process; an offer, and a lease of an older version, has none. */
 function named(process: unknown): { readonly process?: string } {
   return process === undefined || process === '' ? {} : { process: String(process) };
+}
+
+/** What an answer says of the names of the processes that wait; an entry of an older version has none. */
+function waitersOf(names: readonly unknown[]): { readonly waiters?: readonly (string | undefined)[] } {
+  if (names.length === 0) return {};
+  return { waiters: names.map((name) => (name === '' ? undefined : String(name))) };
 }
 
 /** Escapes a text for a SCAN pattern. */

@@ -127,6 +127,7 @@ export class Attempt<Tx, R> implements Conductor {
         if (this.admitted) this.#onOutcome(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
+        if (this.#stale) this.#call.parts.refused(this.#stale);
       };
       entry
         .run(this.#hook, (tx, close) => this.#body(tx, close))
@@ -195,7 +196,9 @@ export class Attempt<Tx, R> implements Conductor {
       );
       return admission;
     } catch (error) {
-      throw fromAdmission(error, database, leases, registered?.tokens);
+      const named = fromAdmission(error, database, leases, registered?.tokens);
+      this.refused(named);
+      throw named;
     } finally {
       help?.stop();
     }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -5,7 +6,10 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Refusal } from '../../src/base/refusal.js';
 import { type BoardOptions, createBoard, toNodeListener } from '../../src/board/index.js';
+import { namesOf } from '../../src/redis/keys.js';
+import { RedisStore } from '../../src/redis/store.js';
 import { HOSTILE } from '../cli/operator.js';
 import { chromiumPath, NO_CHROMIUM, startChromium } from '../support/chromium.js';
 import { eventually } from '../support/eventually.js';
@@ -77,6 +81,22 @@ describe('the page, in a real browser', () => {
     return { prisma: shop.client({ keyPrefix, ...options }).prisma, keyPrefix };
   }
 
+  /** Has another process note a refused write. */
+  async function noteFrom(name: string, keyPrefix: string, ...refusals: readonly Refusal[]): Promise<void> {
+    const store = new RedisStore(shop.redis(), { keyPrefix, name, commandTimeout: 5_000 }, () => {});
+    // A client without a connection notes nothing.
+    await store.inspect('stock:1');
+    await store.noteRefusals(refusals);
+  }
+  const refusalOf = (key: string, model: string) => {
+    return { id: randomUUID(), key, token: '7734', fence: '7755', model, reason: 'other-key' };
+  };
+  async function enterQueue(keyPrefix: string, key: string, names: readonly string[]): Promise<void> {
+    const { queue } = namesOf(keyPrefix, key);
+    await shop.redis().rpush(queue, ...names.map((name) => `${randomUUID()} ${randomUUID()} ${name}`));
+    await shop.redis().pexpire(queue, 60_000);
+  }
+
   /** A page, and what went wrong in it. */
   async function open(prisma: ShopClient, { width = 1280, scheme = 'light', ...options }: Look = {}) {
     const board = createBoard(prisma, { basePath: '/admin/locks', ...options });
@@ -113,7 +133,7 @@ describe('the page, in a real browser', () => {
   ] as const)(
     'has no violation that axe knows, %s at %i px, with keys, with a dialog, and empty',
     async (scheme, width) => {
-      const { prisma } = client();
+      const { prisma, keyPrefix } = client();
       const { page, problems } = await open(prisma, {
         width,
         scheme,
@@ -150,11 +170,22 @@ describe('the page, in a real browser', () => {
         throw new RangeError('of the caller');
       });
       await failed.catch(() => {});
+      const refusals = ['stock:1', 'k'.repeat(400)].map((key) => refusalOf(key, 'Stock'));
+      await noteFrom('a process whose name has some length', keyPrefix, ...refusals);
       await page.waitForFunction(() => document.querySelectorAll('#happened .event').length === 2);
+      await page.waitForFunction(() => document.querySelectorAll('#refused .event').length === 2);
       await check('with events');
+      await enterQueue(
+        keyPrefix,
+        'stock:1',
+        Array.from({ length: 30 }, (_, at) => `web-${at}.shop.example:4711`),
+      );
+      await page.select('#order', 'waiting');
+      await page.waitForFunction(() => document.querySelector('.open')?.textContent === 'stock:1');
       await page.click('.open');
       await page.waitForSelector('dialog[open]');
       await page.waitForFunction(() => document.querySelector('.turns time') !== null);
+      await page.waitForFunction(() => document.querySelector('.places')?.textContent?.endsWith('and 5 more'));
       await check('with a dialog');
       await page.click('.danger');
       await check('before a force release');
@@ -165,8 +196,13 @@ describe('the page, in a real browser', () => {
   );
 
   test('shows what others called a key as text, with all of it visible, whatever it is', async () => {
-    const { prisma } = client();
+    const { prisma, keyPrefix } = client();
     const handles = await Promise.all(KEYS.map(([, key]) => prisma.$lock(key)));
+    const names = KEYS.map(([, key]) => key);
+    // The option `name` refuses them, but other software may write to Redis.
+    const last = names.at(-1) ?? '';
+    await enterQueue(keyPrefix, last, names);
+    for (const name of names) await noteFrom(name, keyPrefix, refusalOf(name, name));
     const { page, problems, asked } = await open(prisma, { width: 360 });
     await page.waitForFunction((count) => document.querySelectorAll('.open').length === count, {}, KEYS.length);
     const shown = await texts(page);
@@ -177,15 +213,22 @@ describe('the page, in a real browser', () => {
       buttons.every(({ firstElementChild }) => firstElementChild?.localName === 'bdi'),
     );
     expect(isolated).toBe(true);
+    let places: readonly string[] = [];
     for (const button of await page.$$('.open')) {
       await button.click();
       await page.waitForSelector('dialog[open]');
       const fits = await page.$eval('dialog', (dialog) => dialog.scrollWidth <= dialog.clientWidth + 1);
       expect(fits).toBe(true);
+      const waiting = await page.$$eval('.places li', (items) => items.map(({ textContent }) => textContent ?? ''));
+      if (waiting.length > 0) places = waiting;
       await page.keyboard.press('Escape');
     }
+    expect(places).toHaveLength(KEYS.length);
+    await page.waitForFunction(() => document.querySelectorAll('#refused .event').length === 10);
+    const said = await page.$$eval('#refused li', (items) => items.map(({ textContent }) => textContent ?? ''));
+    for (const text of [...places, ...said]) expect(text).not.toMatch(/(?! )[\p{C}\p{Z}]/u);
     const title = await page.title();
-    const made = await page.$$eval('#rows img, #rows script, dialog img, dialog script', (elements) => elements.length);
+    const made = await page.$$eval('main img, main script, dialog img, dialog script', (elements) => elements.length);
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     expect({ title, made, overflow, problems }).toEqual({ title: 'Locks', made: 0, overflow: 0, problems: [] });
     expect(asked.every((path) => path.startsWith('/admin/locks'))).toBe(true);

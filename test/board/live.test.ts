@@ -6,6 +6,7 @@ import { OBJECTS_VERSION } from '../../src/board/assets.generated.js';
 import { createBoard } from '../../src/board/index.js';
 import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { memoryStore, StaleTokenError } from '../../src/index.js';
+import { RedisStore } from '../../src/redis/store.js';
 import { Monitor } from '../redis/monitor.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -21,7 +22,7 @@ describeWithShop('who looks at the board', () => {
 
   test('sees the key, its holder, its lease, who waits, the transaction, and what is left of it when it is free', async () => {
     const own = { keyPrefix: keyPrefix() };
-    const [holder, contender] = [shop.client(own).prisma, shop.client(own).prisma];
+    const [holder, contender] = [shop.client(own).prisma, shop.client({ ...own, name: 'web 2' }).prisma];
     const { key } = await shop.product(1);
     const first = await holder.$withLock(key, (_, lock) => lock.token);
     const board = createBoard(holder, { refreshInterval: 100 });
@@ -43,6 +44,7 @@ describeWithShop('who looks at the board', () => {
       holder: state?.holder,
       token: String(first),
       turns: '1',
+      waiters: ['web 2'],
       transaction: { pid: state?.transaction?.pid },
     });
     expect(seen.expiresIn).toBeGreaterThan(0);
@@ -119,7 +121,8 @@ describeWithShop('who looks at the board', () => {
   });
 
   test('sees waits, refused writes and events of this process, as its channels tell them', async () => {
-    const viewer = await Viewer.look(createBoard(shop.client().prisma, { refreshInterval: 100 }));
+    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
     const refused = new StaleTokenError('stock:1', 5n, 'Stock', { fence: 7n });
     channel('tracing:fenced-lock:transaction:error').publish({ error: refused });
     channel('tracing:fenced-lock:transaction:error').publish({ error: new Error('of the caller') });
@@ -127,14 +130,18 @@ describeWithShop('who looks at the board', () => {
     const wait = {};
     channel('tracing:fenced-lock:wait:start').publish(wait);
     channel('tracing:fenced-lock:wait:asyncEnd').publish(wait);
+    // Prisma's error of one that was thrown below it, such as the same one.
+    const wrapped = Object.assign(new Error('of Prisma'), { code: 'STALE_TOKEN', meta: refused.meta });
+    channel('tracing:fenced-lock:transaction:error').publish({ error: wrapped });
     const happened = await viewer.until('both', () => {
       const all = viewer.told.filter(({ event }) => event === 'happened').flatMap(({ data }) => data.happened);
-      return all.length >= 2 && all;
+      return all.length >= 1 && viewer.refused.length >= 1 && all;
     });
-    expect(happened).toMatchObject([
-      { type: 'stale-write', bad: true, key: 'stock:1', text: expect.stringContaining('carries the fencing token 7') },
-      { type: 'lease-lost', bad: true, key: 'stock:2', text: 'it was lost.' },
+    expect(happened).toMatchObject([{ type: 'lease-lost', bad: true, key: 'stock:2', text: 'it was lost.' }]);
+    expect(viewer.refused).toMatchObject([
+      { key: 'stock:1', token: '5', own: true, text: expect.stringContaining('Stock carries the token 7') },
     ]);
+    expect(viewer.refusedCount).toBe(1);
     // A page on the developer's disk is of no use on the board.
     expect(JSON.stringify(happened)).not.toContain('docs/');
     await viewer.until('the wait', () => viewer.status?.waits?.counts.reduce((sum, count) => sum + count, 0) === 1);
@@ -145,7 +152,8 @@ describeWithShop('who looks at the board', () => {
 
   // Without the channels there is nothing to hear.
   test.runIf(existsSync('src/base/channels.ts'))('hears of a wait and of a refused write of a real lock', async () => {
-    const { prisma } = shop.client({ keyPrefix: keyPrefix() });
+    const prefix = keyPrefix();
+    const { prisma } = shop.client({ keyPrefix: prefix, name: 'web-1' });
     const { id, key } = await shop.product(10);
     const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
     await prisma.$withLock(`${key}:other`, (tx) => tx.stock.update({ where: { id }, data: { quantity: 8 } }));
@@ -161,10 +169,49 @@ describeWithShop('who looks at the board', () => {
     goOn.open();
     await refused;
     await viewer.until('a wait', () => viewer.status?.waits?.counts.some((count) => count > 0));
-    await viewer.until('the refused write', () =>
-      viewer.told.some(({ event, data }) => event === 'happened' && data.happened[0]?.type === 'stale-write'),
-    );
+    await viewer.until('the refused write', () => viewer.refused.length > 0);
+    // Redis has it, too: it is the same one.
+    const redis = shop.redis();
+    await viewer.until('it is noted', async () => (await redis.llen(`${prefix}refusals`)) === 1);
+    const looks = () => viewer.told.filter(({ event }) => event === 'keys').length;
+    const before = looks();
+    await viewer.until('three looks more', () => looks() >= before + 3);
+    expect([viewer.refusedCount, viewer.refused.map(({ key, own }) => ({ key, own }))]).toEqual([
+      1,
+      [{ key, own: true }],
+    ]);
+    // Who opens the board later sees it as one of before.
     viewer.leave();
+    const second = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
+    await second.until('that of before', () => second.refused.length === 1);
+    expect([second.refusedCount, second.refused[0]?.process]).toEqual([0, 'web-1']);
+    second.leave();
+  });
+
+  test('sees the refused writes of other processes, with their names', async () => {
+    const own = { keyPrefix: keyPrefix() };
+    const viewer = await Viewer.look(createBoard(shop.client(own).prisma, { refreshInterval: 100 }));
+    const store = new RedisStore(shop.redis(), { ...own, name: 'jobs 7', commandTimeout: 5_000 }, () => {});
+    const refusal = { id: randomUUID(), key: 'stock:1', token: '5', fence: '7', model: 'Stock', reason: 'other-key' };
+    // A client without a connection notes nothing.
+    await store.inspect(refusal.key);
+    await store.noteRefusals([refusal]);
+    await viewer.until('it', () => viewer.refused.length > 0);
+    expect(viewer.refused).toEqual([
+      {
+        id: refusal.id,
+        at: expect.any(Number),
+        key: 'stock:1',
+        token: '5',
+        text: 'A row of Stock carries the token 7, so the write with the token 5 was refused.',
+        process: 'jobs 7',
+        own: false,
+      },
+    ]);
+    expect(Math.abs((viewer.refused[0]?.at ?? 0) - Date.now())).toBeLessThan(10_000);
+    expect(viewer.refusedCount).toBe(1);
+    viewer.leave();
+    await store.close();
   });
 
   test('hears of timeouts, and of hooks and outcomes that went wrong', async () => {
@@ -282,9 +329,9 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     };
     const one = await Viewer.look(board);
     const alone = await costOf(one);
-    // A SCAN and three keys in each; renewals of the leases, every ten seconds, may fall between.
-    expect(alone).toBeGreaterThanOrEqual(36);
-    expect(alone).toBeLessThanOrEqual(52);
+    // A SCAN, the refused writes and three keys in each; renewals of the leases, every ten seconds, may fall between.
+    expect(alone).toBeGreaterThanOrEqual(45);
+    expect(alone).toBeLessThanOrEqual(62);
     const others = [await Viewer.look(board), await Viewer.look(board)];
     const together = await costOf(one);
     expect(together).toBeLessThanOrEqual(alone + 16);

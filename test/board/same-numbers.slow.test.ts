@@ -87,9 +87,10 @@ describeWithShop('at one moment of a workload with faults', () => {
     jobs1.worker.thaw();
     expect(await jobs1.worker.next('hold')).toMatchObject({ code: 'LOCK_LOST' });
     await interrupted;
-    // A stale write in the process that serves the board, and one that loses its lease to an operator.
+    // Stale writes, and a process that loses its lease to an operator.
     const writes = { type: 'write-late', key: busy, other: `${busy}:other`, id: late.id } as const;
-    expect(await web1.done(writes)).toMatchObject({ code: 'STALE_TOKEN' });
+    // In the process that serves the board, and twice in others.
+    for (const each of [web1, web2, jobs1]) expect(await each.done(writes)).toMatchObject({ code: 'STALE_TOKEN' });
     await web1.inside(handled, SHORT);
     expect(await observer.$locks.forceRelease(handled)).toBe(true);
     expect(await web1.worker.next('hold')).toMatchObject({ code: 'LOCK_LOST' });
@@ -199,21 +200,43 @@ describeWithShop('at one moment of a workload with faults', () => {
     }
     // One was refused as stale, and one lost its lease to the operator.
     expect(keys.map((key) => ofWeb1[key]?.rolledBack)).toEqual([1, 1, 0, 0]);
+    // Who waits, by name: the same in all of them.
+    const waiters = (row: { waiters: readonly (string | null | undefined)[] }) => row.waiters;
+    expect(shown(board, waiters)).toEqual(shown(list, waiters));
+    expect(shown(top, waiters)).toEqual(shown(list, waiters));
+    expect(shown(list, (row: never) => waiters(row).toSorted())).toEqual([
+      ['jobs-1', 'web-2'],
+      [],
+      ['web-1', 'web-2'],
+      ['web-2'],
+    ]);
     expect(ofJobs1[frozen]?.rolledBack).toBeGreaterThanOrEqual(1);
 
-    // What went wrong: the board has that of its own process, list and top have none of it.
+    // What went wrong: timeouts and lost leases are known to their own process alone, refused writes to all.
     const ofProcess = (of: typeof ofWeb1, what: keyof Counted) =>
       keys.concat(`${busy}:other`).reduce((sum, key) => sum + (of[key]?.[what] ?? 0), 0);
     const wrong = (of: typeof ofWeb1) => ({
       timeouts: ofProcess(of, 'timeouts'),
-      refused: ofProcess(of, 'staleWrites'),
       lost: ofProcess(of, 'leasesLost'),
     });
     const told = viewer.told.filter(({ event }) => event === 'happened').at(-1)?.data;
-    expect(wrong(ofWeb1)).toEqual({ timeouts: 2, refused: 1, lost: 1 });
+    expect(wrong(ofWeb1)).toEqual({ timeouts: 2, lost: 1 });
     expect(told).toMatchObject(wrong(ofWeb1));
-    expect(wrong(ofWeb2)).toEqual({ timeouts: 1, refused: 0, lost: 0 });
+    expect(wrong(ofWeb2)).toEqual({ timeouts: 1, lost: 0 });
     expect(wrong(ofJobs1).lost).toBeGreaterThanOrEqual(1);
+    const refused = counts.map((of) => ofProcess(of, 'staleWrites'));
+    expect(refused).toEqual([1, 1, 1]);
+    expect(viewer.refusedCount).toBe(3);
+    expect(viewer.refused.map(({ own, process }) => (own ? 'own' : process)).toSorted()).toEqual([
+      'jobs-1',
+      'own',
+      'web-2',
+    ]);
+    const inTopRefused = json['refused'] as Array<{ key: string; process: string; token: string }>;
+    expect(inTopRefused.map(({ process }) => process).toSorted()).toEqual(['jobs-1', 'web-1', 'web-2']);
+    expect(inTopRefused.map(({ token }) => token).toSorted()).toEqual(
+      viewer.refused.map(({ token }) => token).toSorted(),
+    );
     viewer.leave();
   }, 120_000);
 });

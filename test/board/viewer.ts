@@ -6,6 +6,7 @@ export interface SentKey {
   readonly key: string;
   readonly holder: string | null;
   readonly waiting: number;
+  readonly waiters: readonly (string | null)[];
   readonly callers: number;
   readonly token: string | null;
   readonly turns: string;
@@ -18,9 +19,20 @@ export interface SentKey {
 export interface SentStatus {
   readonly trouble?: { readonly text: string };
   readonly seenAt?: number;
+  readonly refusals: boolean;
   readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
   readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
   readonly waits?: { readonly counts: readonly number[] };
+}
+
+export interface SentRefusal {
+  readonly id: string;
+  readonly at: number;
+  readonly key: string;
+  readonly token: string;
+  readonly text: string;
+  readonly process: string | null;
+  readonly own: boolean;
 }
 
 interface Told {
@@ -39,6 +51,9 @@ export class Viewer {
   hello:
     | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
     | undefined;
+  /** As the page counts them, and in the order in which they were told. */
+  refusedCount = 0;
+  refused: readonly SentRefusal[] = [];
   readonly #gone = new AbortController();
   #ended = false;
 
@@ -86,6 +101,10 @@ export class Viewer {
     this.told.push({ event, data });
     if (event === 'hello') this.hello = data;
     if (event === 'status') this.status = data;
+    if (event === 'refused') {
+      this.refusedCount = data.count;
+      this.refused = [...(data.all ? [] : this.refused), ...data.refused];
+    }
     if (event !== 'keys') return;
     if (data.all) this.keys.clear();
     for (const key of data.gone) this.keys.delete(key);

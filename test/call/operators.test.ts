@@ -19,6 +19,7 @@ describeWithShop('$locks.inspect', () => {
       holder: undefined,
       expiresIn: 0,
       waiting: 0,
+      waiters: [],
       token: undefined,
       turns: 0n,
       admittedAt: undefined,

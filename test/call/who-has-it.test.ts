@@ -14,7 +14,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
   /** Somebody holds the key until `free`. */
   async function held(options: ShopOptions = {}) {
     const { key } = await shop.product(10);
-    const { prisma } = shop.client(options);
+    const { prisma, events } = shop.client(options);
     const [inside, goOn] = [gate(), gate()];
     const working = prisma.$withLock(key, async () => {
       inside.open();
@@ -25,7 +25,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
       goOn.open();
       await working;
     };
-    return { key, prisma, free };
+    return { key, prisma, events, free };
   }
 
   async function timedOut(prisma: ReturnType<Shop['client']>['prisma'], key: string): Promise<LockTimeoutError> {
@@ -165,6 +165,40 @@ describeWithShop('who waited in vain is told who has the key', () => {
     const asThen = "return { string.match(redis.call('GET', KEYS[1]), '^(.*) (%d+)$') }";
     expect(await redis.eval(asThen, 1, leaseOf(key))).toEqual([`${holder} worker 7`, '5000']);
     await free();
+  });
+
+  test('a place in the queue of a version that wrote no name gets the key in its turn, and one of other software none', async () => {
+    const { key, free, events } = await held();
+    const { prisma: operator } = shop.client();
+    const [holder, receiver, wake] = [randomUUID(), randomUUID(), `fenced-lock:{${key}}:wake`];
+    // A process is there as long as it subscribes to a channel of its own.
+    const subscriber = redis.duplicate();
+    shop.closeLater(() => subscriber.disconnect());
+    await subscriber.subscribe(`${wake}:${receiver}`);
+    await redis.rpush(`fenced-lock:{${key}}:queue`, 'nonsense', `${holder} ${receiver}`);
+    expect(await operator.$locks.inspect(key)).toMatchObject({ waiting: 2, waiters: [undefined, undefined] });
+    await free();
+    await expect.poll(async () => (await operator.$locks.inspect(key)).holder).toBe(holder);
+    expect(await operator.$locks.inspect(key)).toMatchObject({ waiting: 0, waiters: [] });
+    // Nor does the release fail at it.
+    expect(events).toEqual([]);
+    await operator.$locks.forceRelease(key);
+  });
+
+  test('processes that wait are named in their order, by a client of another process', async () => {
+    const { key, free } = await held({ name: 'web-1:4711' });
+    const waiting = [];
+    for (const name of ['web-2:9', 'worker 7']) {
+      const { prisma } = shop.client({ name });
+      waiting.push(prisma.$withLock(key, () => {}));
+      // Two callers of one process have one place.
+      waiting.push(prisma.$withLock(key, () => {}));
+      await expect.poll(async () => (await prisma.$locks.inspect(key)).waiters.at(-1)).toBe(name);
+    }
+    const [state] = (await shop.client().prisma.$locks.list()).filter((each) => each.key === key);
+    expect(state).toMatchObject({ process: 'web-1:4711', waiting: 2, waiters: ['web-2:9', 'worker 7'] });
+    await free();
+    await Promise.all(waiting);
   });
 
   test('$tryWithLock and a wait for a transaction of the same handle name nobody', async () => {

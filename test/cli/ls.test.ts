@@ -23,7 +23,7 @@ describeWithShop('ls', () => {
 
   test('shows each key with its holder, who waits, its token and the transaction', async () => {
     const operator = new Operator(shop);
-    const [holder, waiting] = [operator.client(), operator.client()];
+    const [holder, waiting] = [operator.client(), operator.client({ name: 'web 2' })];
     const before = await holder.$withLock('stock:2', (_, { token }) => String(token));
     await using handle = await holder.$lock('stock:1');
     const [inside, goOn] = [gate<number>(), gate()];
@@ -41,12 +41,13 @@ describeWithShop('ls', () => {
     expect(json['keys']).toEqual(
       states
         .toSorted((one, other) => (one.key < other.key ? -1 : 1))
-        .map(({ key, holder, process, waiting, token, turns, admittedAt, transaction }) => ({
+        .map(({ key, holder, process, waiting, waiters, token, turns, admittedAt, transaction }) => ({
           key,
           holder,
           process,
           expiresIn: expect.any(Number),
           waiting,
+          waiters,
           token: String(token),
           turns: String(turns),
           admittedAt: admittedAt?.toISOString(),
@@ -55,14 +56,22 @@ describeWithShop('ls', () => {
     );
     expect(json['keys']).toMatchObject([
       { key: 'stock:1', token: String(handle.token), waiting: 0, transaction: null },
-      { key: 'stock:2', waiting: 1, transaction: { pid, since: expect.stringMatching(PLAIN_TIME) } },
+      {
+        key: 'stock:2',
+        waiting: 1,
+        waiters: ['web 2'],
+        transaction: { pid, since: expect.stringMatching(PLAIN_TIME) },
+      },
     ]);
 
     const { out, code } = await operator.run('ls');
     const [, , head = '', ...lines] = out.trimEnd().split('\n');
     expect({ code, head: head.split(/ {2,}/) }).toEqual({
       code: 0,
-      head: ['KEY', 'PROCESS', 'HOLDER', 'EXPIRES IN', 'WAITING', 'LAST TOKEN', 'LAST ADMITTED', 'TRANSACTION NOW'],
+      head: [
+        ...['KEY', 'PROCESS', 'HOLDER', 'EXPIRES IN', 'WAITING', 'LAST TOKEN', 'LAST ADMITTED', 'TRANSACTION NOW'],
+        'WHO WAITS',
+      ],
     });
     const cells = lines.map((line) => line.split(/ {2,}/));
     expect(cells).toEqual([
@@ -75,6 +84,7 @@ describeWithShop('ls', () => {
         String(handle.token),
         expect.stringMatching(PLAIN_TIME),
         '-',
+        '-',
       ],
       [
         'stock:2',
@@ -86,6 +96,7 @@ describeWithShop('ls', () => {
         before,
         expect.stringMatching(PLAIN_TIME),
         expect.stringContaining(`${pid} since 2`),
+        '"web 2"',
       ],
     ]);
     goOn.open();
@@ -126,6 +137,23 @@ describeWithShop('ls', () => {
       '"(none) 5000"',
       '-',
     ]);
+  });
+
+  test('names the first who wait, as JSON if the name would deceive, "?" where there is none, and counts the others', async () => {
+    const operator = new Operator(shop);
+    const redis = shop.redis();
+    const queue = `${operator.keyPrefix}{stock:1}:queue`;
+    const names = ['web-1', 'a\u202eb', '\u001b[31mred', '', 'web-5'];
+    // The one without a name is an entry as older versions wrote it; the last one is none of this package.
+    const places = names.map((name) => `${randomUUID()} ${randomUUID()}${name === '' ? '' : ` ${name}`}`);
+    await redis.rpush(queue, ...places, 'nonsense');
+    await redis.pexpire(queue, 60_000);
+    const [text, document] = [await operator.run('ls'), await operator.run('ls', '--json')];
+    expect([isHarmless(text.out), isHarmless(document.out)]).toEqual([true, true]);
+    expect(document.json['keys']).toMatchObject([
+      { waiting: 6, waiters: ['web-1', 'a\u202eb', '\u001b[31mred', null, 'web-5', null] },
+    ]);
+    expect(text.out.trimEnd()).toMatch(/ {2}web-1, "a\\u202eb", "\\u001b\[31mred", 3 more$/);
   });
 
   test('shows thousands of keys in their order, with their tokens, and none of another prefix', async () => {

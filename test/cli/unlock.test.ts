@@ -43,6 +43,7 @@ describeWithShop('unlock', () => {
       process: null,
       expiresIn: 0,
       waiting: 0,
+      waiters: [],
       token: null,
       turns: '0',
       admittedAt: null,
@@ -290,6 +291,7 @@ describeWithShop('unlock', () => {
         process: before.process,
         expiresIn: expect.any(Number),
         waiting: 0,
+        waiters: [],
         token: String(before.token),
         turns: String(before.turns),
         admittedAt: before.admittedAt?.toISOString(),
@@ -339,8 +341,8 @@ describeWithShop('unlock', () => {
     await handle.release();
     expect([text.code, document.code]).toEqual([0, 0]);
     expect(isHarmless(text.out + document.out)).toBe(true);
-    // Two servers, eight facts, and what was done: a line each.
-    expect(text.out.trimEnd().split('\n')).toHaveLength(2 + 8 + 3);
+    // Two servers, nine facts, and what was done: a line each.
+    expect(text.out.trimEnd().split('\n')).toHaveLength(2 + 9 + 3);
     expect(text.out).toContain('the lease was taken');
     expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
   });

@@ -49,7 +49,15 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
     const options = { ...limits, signal: undefined, maxWait: undefined, isolationLevel: undefined };
     const fencing = new Fencing('fence', new Set(), new Map());
     const room = { untilAdmitted: () => () => {} };
-    const parts = { fencing, outage: new Outage(), commitTimes: new MovingAverage(), emit: () => {}, roomId: 0, room };
+    const parts = {
+      fencing,
+      outage: new Outage(),
+      commitTimes: new MovingAverage(),
+      emit: () => {},
+      refused: () => {},
+      roomId: 0,
+      room,
+    };
     const rest = { endsAnyBlocker: true, abort: new LazyAbort() };
     return { parts, database, leases, options, deadline: new Deadline(5_000), work, ...rest, ...more };
   }

@@ -11,8 +11,8 @@ export interface StoreActor {
   forget(key: string): Promise<unknown>;
 }
 
-/** Gives a new client of the same leases each time, and closes it when the test is over. */
-export type MakeActor = () => StoreActor | Promise<StoreActor>;
+/** Gives a new client of the same leases each time, and closes it when the test is over. `name`: what others are told of it. */
+export type MakeActor = (name?: string) => StoreActor | Promise<StoreActor>;
 
 export const LONG = 60_000;
 /** Long enough for the few commands between two lines of a test, short enough to wait for its end. */

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { someKey } from './actors.js';
 import { claimOf, expectLeft, LONG, type MakeActor, SHORT, type StoreActor } from './claims.js';
 import { queued as queuedWith, Waiter } from './queue/waiter.js';
 
@@ -245,9 +247,46 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       const { key, holder } = await queued(3, QUEUED);
       expect(await holder.store.inspect(key)).toMatchObject({ holder: holder.claim.holder, waiting: 3 });
       await ended(QUEUED);
-      const state = { key, holder: undefined, expiresIn: 0, waiting: 3 };
+      const state = { key, holder: undefined, expiresIn: 0, waiting: 3, waiters: Array(3).fill(undefined) };
       expect(await holder.store.inspect(key)).toEqual(state);
       expect((await holder.store.list()).filter((each) => each.key === key)).toEqual([state]);
+    });
+
+    test('inspect and list name those who wait in their order, whatever they are called', async () => {
+      const names = ['web-1:4711', 'worker 7 of 12', `'" .. KEYS[1] %s .- {} ]]\\`, 'büro-東京-🔒', '5000'];
+      const { key, holder } = await queued(0);
+      const waiters: Waiter[] = [];
+      for (const name of names) waiters.push(await Waiter.enter(await makeActor(name), key));
+      expect(await holder.store.inspect(key)).toMatchObject({ waiting: 5, waiters: names });
+      const [listed] = (await holder.store.list()).filter((each) => each.key === key);
+      expect(listed).toMatchObject({ waiting: 5, waiters: names });
+      // One that gives up in the middle takes its own name alone.
+      await waiters[1]?.release();
+      await holder.release();
+      expect(await waiters[0]?.next()).toEqual(waiters[0]?.turn());
+      expect(await waiters[0]?.look()).toBe(true);
+      const left = names.slice(2);
+      expect(await holder.store.inspect(key)).toMatchObject({ process: names[0], waiting: 3, waiters: left });
+      for (const waiter of waiters) await waiter.release();
+      expect(await holder.store.inspect(key)).toMatchObject({ waiting: 0 });
+    });
+
+    test('a refused write has the name of its process', async () => {
+      const [{ store }, operator] = [await makeActor('worker 7'), await make()];
+      const refusal = { id: randomUUID(), key: someKey(), token: '5', reason: 'other-key' };
+      // A client without a connection notes nothing.
+      await store.inspect(refusal.key);
+      await store.noteRefusals([refusal]);
+      const read = (await operator.refusals()).filter(({ id }) => id === refusal.id);
+      expect(read).toEqual([{ ...refusal, process: 'worker 7', ago: expect.any(Number) }]);
+    });
+
+    test('no more than a hundred are named, and all are counted', async () => {
+      const { key, holder } = await queued(0);
+      const { store } = await makeActor('crowd');
+      await Promise.all(Array.from({ length: 103 }, () => store.acquire(claimOf(key), { enter: LONG })));
+      const { waiting, waiters } = await holder.store.inspect(key);
+      expect({ waiting, waiters }).toEqual({ waiting: 103, waiters: Array(100).fill('crowd') });
     });
   });
 }

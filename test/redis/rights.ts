@@ -30,14 +30,18 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   await holder.acquire(claim).catch(refusal);
   const watch = await contender.watch(claim.key, () => {}).catch(refusal);
   await contender.acquire(waiting, { enter: 60_000 }).catch(refusal);
+  // While somebody waits.
+  await holder.inspect(claim.key).catch(refusal);
   await new Promise((resolve) => setTimeout(resolve, listening));
   await holder.extend([claim]);
   await holder.hint(claim).catch(refusal);
   await holder.yield(claim).catch(refusal);
   await contender.acquire(waiting).catch(refusal);
   await contender.transfer(waiting, 'successor').catch(refusal);
-  await contender.inspect(claim.key).catch(refusal);
   await holder.list().catch(refusal);
+  const refused = { id: 'one', key: claim.key, token: '5', reason: 'other-key' };
+  await holder.noteRefusals([refused]).catch(refusal);
+  await contender.refusals().catch(refusal);
   await holder.force(claim.key, 'successor').catch(refusal);
   await holder.release(claim).catch(refusal);
   watch?.close();

@@ -18,6 +18,7 @@ const SINCE: Readonly<Record<string, string>> = {
   LINDEX: '1.0.0',
   LLEN: '1.0.0',
   LPOP: '1.0.0',
+  LRANGE: '1.0.0',
   LREM: '1.0.0',
   PING: '1.0.0',
   RPUSH: '1.0.0',
@@ -32,6 +33,7 @@ const SINCE: Readonly<Record<string, string>> = {
   'SET PX': '2.6.12',
   'PUBSUB NUMSUB': '2.8.0',
   SCAN: '2.8.0',
+  TIME: '2.6.0',
   LPOS: '6.0.6',
 };
 

@@ -57,7 +57,7 @@ function connect() {
     // The browser tries again after a lost connection, but not after an answer such as 502.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = connect()), RETRY);
   });
-  for (const name of ['hello', 'keys', 'status', 'happened']) {
+  for (const name of ['hello', 'keys', 'status', 'happened', 'refused']) {
     source.addEventListener(name, ({ data }) => {
       state.apply(name, JSON.parse(data));
       if (name === 'hello') link();

@@ -29,6 +29,9 @@ export class Details {
   #chart;
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
+  #waitersTitle = element('h3', { id: 'who-waits' });
+  #waiters = element('ol', { class: 'places', 'aria-labelledby': 'who-waits' });
+  #waitersShown = '';
   #tokens = element('p', { class: 'passed' });
   #turns = element('ol', { class: 'feed turns', reversed: '' });
   /** What the list shows: the number of turns that the key had, and the answer. */
@@ -68,6 +71,8 @@ export class Details {
       element('h3', {}, 'Turns in the last five minutes; the line: processes that waited'),
       this.#chart.svg,
       facts,
+      this.#waitersTitle,
+      this.#waiters,
       element('h3', {}, 'Tokens since this page was opened'),
       this.#tokens,
       element('h3', { id: 'last-turns' }, 'Last turns'),
@@ -94,6 +99,7 @@ export class Details {
     const left = key?.holder == null ? undefined : key.endsAt - performance.now();
     this.#fact('Lease ends in', left === undefined ? '–' : `${duration(Math.max(0, left))}, unless it is renewed`);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
+    this.#drawWaiters(key);
     this.#fact('Token', tokenText(key));
     this.#fact('Turns', key ? number(Number(key.turns)) : '–');
     this.#fact('Transaction', transactionText(key));
@@ -101,6 +107,26 @@ export class Details {
     write(this.#tokens, key?.tokens.length ? key.tokens.map(({ token }) => token).join('   ') : 'none yet');
     if (key) this.#chart?.draw(key, highest([key], 'turnBars'), highest([key], 'waitingBars'));
     this.#readTurns(this.#key, key ? `${key.turns} ${key.transaction?.pid}` : 'none');
+  }
+
+  /**
+   * Who waits in which order.
+   *
+   * @param {Key | undefined} key
+   */
+  #drawWaiters(key) {
+    const { waiters = [], waiting = 0 } = key ?? {};
+    this.#waitersTitle.hidden = this.#waiters.hidden = waiters.length === 0;
+    // Each of several nodes has a queue of its own.
+    const isInOrder = !this.#state.status?.redis.some(({ role }) => /^node \d/.test(role));
+    write(this.#waitersTitle, isInOrder ? 'Who waits, the next one first' : 'Who waits, in no order');
+    const text = JSON.stringify([waiters, waiting]);
+    if (text === this.#waitersShown) return;
+    this.#waitersShown = text;
+    const places = waiters.map((name) => element('li', {}, name === null ? 'a process without a name' : shown(name)));
+    const others = waiting - waiters.length;
+    if (others > 0) places.push(element('li', { class: 'quiet' }, `and ${number(others)} more`));
+    this.#waiters.replaceChildren(...places);
   }
 
   /**

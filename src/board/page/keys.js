@@ -133,8 +133,9 @@ export class KeyTable {
  * @param {Key} key
  * @param {string} wanted
  */
-function matches({ key, holder, process }, wanted) {
-  return wanted === '' || [key, shownText(key), holder, process].some((text) => text?.toLowerCase().includes(wanted));
+function matches({ key, holder, process, waiters }, wanted) {
+  if (wanted === '') return true;
+  return [key, shownText(key), holder, process, ...waiters].some((text) => text?.toLowerCase().includes(wanted));
 }
 
 /**

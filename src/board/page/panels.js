@@ -33,7 +33,8 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
-  byId('note').hidden = hello?.process !== true;
+  const { refused } = state;
+  once('refused', refused, () => (refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem)));
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -65,17 +66,37 @@ function drawFigures(state) {
     ['processes waiting', none ?? number(waiting), waiting > 0 ? 'warm' : ''],
     ['turns a second', none ?? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))), ''],
   ];
-  if (state.hello?.process) {
-    const { timeouts, refused, lost } = state.counted;
-    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
-    figures.push(['stale writes\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
-    figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
+  const isInProcess = state.hello?.process === true;
+  // Without a process of its own and without the others there is nothing to count.
+  const canRead = state.status?.refusals !== false;
+  const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
+  figures.push([`stale writes\u00A0${canRead ? '*' : '†'}`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  if (isInProcess) {
+    const { timeouts, lost } = state.counted;
+    figures.push(['timeouts\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['leases lost\u00A0†', number(lost), lost > 0 ? 'bad' : '']);
   }
+  byId('note').hidden = state.hello === undefined;
+  write(byId('note'), noteOf(isInProcess, canRead));
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
       element('div', { class: kind }, element('dt', {}, name), element('dd', {}, value)),
     ),
   );
+}
+
+/**
+ * Whose numbers they are.
+ *
+ * @param {boolean} isInProcess
+ * @param {boolean} canRead
+ */
+function noteOf(isInProcess, canRead) {
+  const opened = 'since the board was opened.';
+  if (canRead)
+    return isInProcess ? `* In all processes, † in this process, ${opened}` : `* In all processes, ${opened}`;
+  const why = 'Refused writes of other processes cannot be read from Redis.';
+  return isInProcess ? `† In this process, ${opened} ${why}` : `† ${why}`;
 }
 
 /** @param {NonNullable<State['status']>} status */
@@ -144,7 +165,7 @@ function drawCost(state, { took, interval }) {
   let used = 0;
   for (const { holder, waiting } of state.keys.values()) if (holder !== null || waiting > 0) used++;
   const looks = 1_000 / Math.max(interval, 2 * took, 1);
-  const commands = counted(Math.ceil(looks * (used + 1)), 'command', 'commands');
+  const commands = counted(Math.ceil(looks * (used + 2)), 'command', 'commands');
   const inRedis = state.hello?.inMemory ? '' : `about ${commands} a second in Redis and `;
   write(
     byId('cost'),
@@ -167,6 +188,25 @@ function happeningItem({ type, bad, at, key, text }) {
   if (key !== undefined) item.append(element('span', { class: 'said' }, shown(key)));
   item.append(element('span', { class: 'said' }, shown(text)));
   return item;
+}
+
+/** @param {State['refused'][number]} refusal */
+function refusedItem({ at, key, token, text, process, own }) {
+  const by = element(
+    'span',
+    { class: 'said' },
+    own ? 'By this process.' : process === null ? 'By another process.' : 'By ',
+  );
+  if (!own && process !== null) by.append(shown(process), '.');
+  return element(
+    'li',
+    { class: 'event bad' },
+    element('time', {}, clock(at)),
+    shown(key),
+    element('span', { class: 'what' }, 'token ', shown(token)),
+    element('span', { class: 'said' }, shown(text)),
+    by,
+  );
 }
 
 /** @param {NonNullable<State['status']>['redis'][number]} server */

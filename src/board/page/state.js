@@ -7,6 +7,8 @@ export const BAR = 5_000;
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
 const HAPPENED = 100;
+/** For so long a refused write is shown; milliseconds. */
+const REFUSED_FOR = 3_600_000;
 
 /**
  * @typedef {object} Key
@@ -15,6 +17,7 @@ const HAPPENED = 100;
  * @property {string | null} process
  * @property {number} endsAt by performance.now()
  * @property {number} waiting
+ * @property {Array<string | null>} waiters the names of the first of them, in their order
  * @property {number} callers
  * @property {string | null} problem
  * @property {string | null} token
@@ -29,6 +32,7 @@ const HAPPENED = 100;
  *
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
+ * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -36,6 +40,7 @@ const HAPPENED = 100;
  * @property {number} [seenAt] when the keys were seen last
  * @property {{ text: string, since: number }} [trouble]
  * @property {string[]} missing
+ * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
  * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
@@ -53,7 +58,11 @@ export class State {
   /** @type {Happening[]} the newest first */
   happened = [];
   /** Since the board was opened, also those that are not in `happened` any more. */
-  counted = { timeouts: 0, refused: 0, lost: 0 };
+  counted = { timeouts: 0, lost: 0 };
+  /** @type {Refused[]} the newest first */
+  #refused = [];
+  /** Since the board was opened, by all processes. */
+  refusedCount = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -67,6 +76,13 @@ export class State {
     else if (event === 'status') this.status = data;
     else if (event === 'keys') this.#keys(data);
     else if (event === 'happened') this.#happened(data);
+    else if (event === 'refused') this.#refusedWrites(data);
+  }
+
+  /** The refused writes of the last hour, the newest first. */
+  get refused() {
+    const since = Date.now() - REFUSED_FOR;
+    return this.#refused.filter(({ at }) => at > since);
   }
 
   /** Turns of all keys in the bar before the present one, a second. */
@@ -137,11 +153,21 @@ export class State {
   }
 
   /**
-   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, refused: number, lost: number }} data
+   * @param {{ all?: boolean, refused: Refused[], count: number }} data
    */
-  #happened({ all = false, happened, timeouts, refused, lost }) {
+  #refusedWrites({ all = false, refused, count }) {
+    this.refusedCount = count;
+    const before = all ? [] : this.#refused;
+    // Of two in the same millisecond the one that was told later comes first, too.
+    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+  }
+
+  /**
+   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, lost: number }} data
+   */
+  #happened({ all = false, happened, timeouts, lost }) {
     if (all) this.happened = [];
-    this.counted = { timeouts, refused, lost };
+    this.counted = { timeouts, lost };
     for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }

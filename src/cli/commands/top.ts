@@ -5,7 +5,7 @@ import { type ServerOptions, type Servers, withServers } from '../servers/both.j
 import { LiveView } from '../top/live.js';
 import { Sampler } from '../top/sample.js';
 import { START, shown } from '../top/state.js';
-import { printed } from '../top/view.js';
+import { lastRefused, printed } from '../top/view.js';
 import { takeAway } from './unlock.js';
 
 export interface TopOptions extends ServerOptions {
@@ -38,20 +38,24 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
 async function once(context: Context, sampler: Sampler, interval: number, filter: string): Promise<void> {
   await sampler.sample();
   await pause(interval);
-  const { rows, missing } = await sampler.sample();
+  const { rows, missing, refused } = await sampler.sample();
   const state = { ...START, filter };
   for (const why of missing) context.complain(`fenced-lock: Not all keys are here. ${why}`);
   const [headings = '', ...lines] = printed(rows, state);
   if (lines.length === 0) context.say('Nobody has a key, or waits for one.');
   else context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
+  for (const line of lastRefused(refused)) context.say(line);
   const keys = shown(rows, state).map(({ holder, heat, transaction, ...row }) => ({
     ...row,
     holder: holder ?? null,
     turnsPerSecond: heat ?? null,
     transaction: transaction ?? null,
   }));
-  context.document({ command: 'top', ok: true, keys, ...(missing.length > 0 && { missing }) });
+  const last = refused?.last.map(({ at, key, token, text, process }) => {
+    return { at: new Date(at).toISOString(), key, token, process, text };
+  });
+  context.document({ command: 'top', ok: true, keys, refused: last ?? null, ...(missing.length > 0 && { missing }) });
 }
 
 /** As `unlock` does it. The second connection is made once. */

@@ -5,7 +5,7 @@ import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
-import type { RedisServers } from '../servers/redis-server.js';
+import type { Locks, RedisServers } from '../servers/redis-server.js';
 import { type CommittedTurn, lastTurns } from './last-turns.js';
 import { raiseToken } from './raise-token.js';
 import { describe } from './state.js';
@@ -27,9 +27,9 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       const { round } = servers;
       const listing = servers.withRedis((opened) => {
         redis = opened;
-        return opened.locks(keyPrefix).list();
+        return lookAt(opened.locks(keyPrefix));
       });
-      const { keys, missing } = await listing.catch((error: unknown) => {
+      const { keys, missing, refusals } = await listing.catch((error: unknown) => {
         answered = false;
         throw error;
       });
@@ -42,7 +42,8 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       const inUse = new Set(keys.map(({ key }) => key));
       const idle = recent.filter((key) => !inUse.has(key));
       const free = idle.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
-      return { keys: await servers.withDatabase((database) => describe([...keys, ...free], database), round), missing };
+      const described = await servers.withDatabase((database) => describe([...keys, ...free], database), round);
+      return { keys: described, missing, refusals };
     },
     holderOf: async (key) => (await inspect(key)).holder ?? null,
     // As `unlock` does, on connections for this alone: it ends what is in its way from a second one.
@@ -68,6 +69,12 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       servers.close();
     },
   };
+}
+
+/** A user of Redis without the right to read refusals sees the keys all the same. */
+async function lookAt(locks: Locks) {
+  const refusals = locks.refusals().catch(() => undefined);
+  return { ...(await locks.list()), refusals: await refusals };
 }
 
 /** What only the process of a turn knows is not known here. */

@@ -12,6 +12,8 @@ export interface LockRow {
   readonly expiresIn: number;
   /** Number of processes. */
   readonly waiting: number;
+  /** Their names, the first of the queue first, at most 100; `null` in place of a name that is not known. */
+  readonly waiters: readonly (string | null)[];
   /** What Redis has under the key's names that is neither a lease nor a queue; `unlock` deletes it. */
   readonly problem?: string;
   /** A 64-bit number, as a string. */
@@ -52,7 +54,8 @@ export async function lastToken(key: string, database: PostgresServer): Promise<
   return (await database.query<Admitted>(LAST_ADMISSIONS, [JSON.stringify([key])]))[0]?.token ?? null;
 }
 
-function joined({ key, holder, process, expiresIn, waiting, problem }: KeyState, row: Admitted | undefined): LockRow {
+function joined(state: KeyState, row: Admitted | undefined): LockRow {
+  const { key, holder, process, expiresIn, waiting, waiters = [], problem } = state;
   const { token = null, turns, admitted_at = null, pid = null, working_since = null } = row ?? {};
   const transaction = pid === null || working_since === null ? null : { pid, since: new Date(working_since) };
   return {
@@ -61,6 +64,7 @@ function joined({ key, holder, process, expiresIn, waiting, problem }: KeyState,
     process: process ?? null,
     expiresIn,
     waiting,
+    waiters: waiters.map((name) => name ?? null),
     ...(problem !== undefined && { problem }),
     token,
     turns: turns ?? '0',

@@ -93,5 +93,6 @@ export function locksOn(store: LeaseStore, where: (key?: string) => string): Loc
     inspect: (key) => store.inspect(key).catch(refused(key)),
     list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
     force: (key, holder) => store.force(key, holder).catch(refused(key)),
+    refusals: () => store.refusals().catch(refused()),
   };
 }

@@ -1,7 +1,7 @@
 import type { TerminalInput, TerminalOutput } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
-import type { Sampler, TopRow } from './sample.js';
+import type { Sample, Sampler } from './sample.js';
 import { pressed, START, type TopState } from './state.js';
 import { Terminal } from './terminal.js';
 import { screen } from './view.js';
@@ -33,7 +33,7 @@ export class LiveView {
   readonly #options: LiveOptions;
   readonly #terminal: Terminal;
   #state: TopState;
-  #rows: readonly TopRow[] = [];
+  #sample: Sample = { rows: [], missing: [], refused: undefined };
   #toRelease: string[] = [];
   #quit = false;
   #releasing: string | undefined;
@@ -51,7 +51,7 @@ export class LiveView {
     this.#state = { ...START, filter: options.filter };
     this.#terminal = new Terminal(options.input, options.output, options.colours, {
       key: (press) => {
-        const { state, action } = pressed(this.#state, this.#rows, press);
+        const { state, action } = pressed(this.#state, this.#sample.rows, press);
         this.#state = state;
         if (action?.type === 'quit') this.#end();
         if (action?.type === 'release') this.#toRelease.push(action.key);
@@ -103,8 +103,8 @@ export class LiveView {
       if (key !== undefined) await this.#release(key);
       if (this.#quit) continue;
       try {
-        const { rows, missing } = await this.#sampler.sample();
-        this.#rows = rows;
+        this.#sample = await this.#sampler.sample();
+        const { missing } = this.#sample;
         this.#complain(missing[0] === undefined ? '' : `Not all keys are here. ${missing[0]}`);
         failures = 0;
       } catch (error) {
@@ -149,7 +149,7 @@ export class LiveView {
   #draw(): void {
     if (this.#quit) return;
     const { asked } = this.#options;
-    this.#terminal.draw(screen(this.#rows, this.#state, { ...this.#terminal.size, at: this.#options.now(), asked }));
+    this.#terminal.draw(screen(this.#sample, this.#state, { ...this.#terminal.size, at: this.#options.now(), asked }));
   }
 
   #pause(): Promise<void> {

@@ -1,4 +1,6 @@
 import { now } from '../../base/clock.js';
+import { type NotedRefusal, REFUSALS_KEPT } from '../../base/refusal.js';
+import { RefusalLog, type ShownRefusal } from '../../base/refusal-log.js';
 import type { KeyState } from '../../lease/store.js';
 import { describe, type LockRow } from '../locks/state.js';
 import type { Servers } from '../servers/both.js';
@@ -12,9 +14,27 @@ export interface TopRow {
   readonly leaseLeft: number;
   /** Processes. */
   readonly waiting: number;
+  /** Their names, the first of the queue first, at most 100; `null` in place of one that is not known. */
+  readonly waiters: readonly (string | null)[];
   /** Turns a second since the sample before; `undefined` where there was none. */
   readonly heat: number | undefined;
   readonly transaction: Transaction | undefined;
+}
+
+/** What one look has found. */
+export interface Sample {
+  readonly rows: readonly TopRow[];
+  /** For each server whose keys are missing: one sentence that says why. */
+  readonly missing: readonly string[];
+  /** Writes of all processes that were refused as stale; `undefined` if they cannot be read. */
+  readonly refused: RefusedWrites | undefined;
+}
+
+export interface RefusedWrites {
+  /** Since the first sample. */
+  readonly count: number;
+  /** Those of the last hour, the oldest first, at most 100. */
+  readonly last: readonly ShownRefusal[];
 }
 
 interface Transaction {
@@ -39,13 +59,16 @@ export class Sampler {
   readonly #seen = new Map<string, number>();
   #before = new Map<string, bigint>();
   #beforeAt = 0;
+  readonly #refusals = new RefusalLog();
 
   constructor(servers: Servers) {
     this.#servers = servers;
   }
 
-  async sample(): Promise<{ readonly rows: readonly TopRow[]; readonly missing: readonly string[] }> {
+  async sample(): Promise<Sample> {
     const { locks, database } = this.#servers;
+    // A user of Redis without the right to read them sees the keys all the same.
+    const reading = locks.refusals().catch(() => undefined);
     const { keys, missing } = await locks.list();
     const at = now();
     const states = await describe([...keys, ...this.#free(keys, at)], database);
@@ -56,7 +79,14 @@ export class Sampler {
     const seconds = (at - this.#beforeAt) / 1_000;
     const rows = states.map((state) => this.#row(state, seconds, transactions));
     this.#remember(states, at);
-    return { rows, missing };
+    return { rows, missing, refused: this.#refused(await reading) };
+  }
+
+  #refused(read: readonly NotedRefusal[] | undefined): RefusedWrites | undefined {
+    if (read === undefined) return undefined;
+    this.#refusals.read(read);
+    const since = Date.now() - REFUSALS_KEPT;
+    return { count: this.#refusals.count, last: this.#refusals.kept.filter(({ at }) => at > since) };
   }
 
   /** Those that were in use lately, and are not now. */
@@ -68,7 +98,7 @@ export class Sampler {
   }
 
   #row(state: LockRow, seconds: number, transactions: ReadonlyMap<number, Transaction>): TopRow {
-    const { key, holder, expiresIn, waiting, turns, transaction } = state;
+    const { key, holder, expiresIn, waiting, waiters, turns, transaction } = state;
     const before = this.#before.get(key);
     // A key that was not there before had no row, or was not looked at.
     const heat = before === undefined ? undefined : Math.max(0, Number(BigInt(turns) - before)) / seconds;
@@ -78,6 +108,7 @@ export class Sampler {
       holder: typeof process === 'string' && holder !== null ? process : (holder ?? undefined),
       leaseLeft: expiresIn,
       waiting,
+      waiters,
       heat,
       transaction: transaction === null ? undefined : transactions.get(transaction.pid),
     };

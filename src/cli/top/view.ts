@@ -1,5 +1,6 @@
-import { visible } from '../visible.js';
-import type { TopRow } from './sample.js';
+import { waiterName } from '../locks/text.js';
+import { escapeInvisible, visible } from '../visible.js';
+import type { RefusedWrites, Sample, TopRow } from './sample.js';
 import { shown, type TopState } from './state.js';
 
 /** How a line is to stand out. */
@@ -10,17 +11,23 @@ export interface Line {
   readonly emphasis: Emphasis;
 }
 
-const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER'];
+const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT'];
 const HELP = 'up/down select   s sort   / filter   x force release   q quit';
 /** The widest that a key is shown. */
 const WIDEST_KEY = 40;
 /** Lines that are no rows: what is shown, the headings, and the last. The servers come besides. */
 const OTHERS = 3;
 const BETWEEN = '   ';
+/** Lower screens have room for rows alone. */
+const LEAST_WITH_DETAILS = 12;
+/** Lines that name those who wait for the selected key. */
+const MOST_WAITER_LINES = 3;
+/** How many of the refused writes are shown. */
+const MOST_REFUSED_LINES = 3;
 
 /** All lines of the screen. */
 export function screen(
-  rows: readonly TopRow[],
+  { rows, refused }: Pick<Sample, 'rows' | 'refused'>,
   state: TopState,
   size: { readonly width: number; readonly height: number; readonly at: Date; readonly asked: readonly string[] },
 ): readonly Line[] {
@@ -29,8 +36,9 @@ export function screen(
   // On one line, if that has room for them.
   const joined = asked.join(BETWEEN);
   const servers = (joined.length <= width ? [joined] : asked).map((text): Line => ({ text, emphasis: 'dim' }));
-  const room = Math.max(1, height - OTHERS - servers.length);
   const selected = list.findIndex(({ key }) => key === state.selected);
+  const details = height < LEAST_WITH_DETAILS ? [] : [...whoWaits(list[selected], width), ...lastRefused(refused)];
+  const room = Math.max(1, height - OTHERS - servers.length - details.length);
   // Whatever is selected is on the screen.
   const first = Math.max(0, Math.min(selected - Math.floor(room / 2), list.length - room));
   const page = list.slice(first, first + room);
@@ -39,11 +47,12 @@ export function screen(
     (text, row): Line => ({ text, emphasis: page[row]?.key === state.selected ? 'inverse' : 'plain' }),
   );
   const all: Line[] = [
-    { text: summary(rows, list, state, at), emphasis: 'bold' },
+    { text: summary({ rows, refused }, list, state, at), emphasis: 'bold' },
     { text: headings, emphasis: 'dim' },
     ...body,
   ];
-  while (all.length < height - 1 - servers.length) all.push({ text: '', emphasis: 'plain' });
+  while (all.length < height - 1 - servers.length - details.length) all.push({ text: '', emphasis: 'plain' });
+  all.push(...details.map((text): Line => ({ text, emphasis: 'plain' })));
   // Directly above the question whether to take a key: it is taken in these servers.
   all.push(...servers, bottom(list, state));
   return all.slice(-height).map(({ text, emphasis }) => ({ text: text.slice(0, width), emphasis }));
@@ -54,7 +63,7 @@ export function printed(rows: readonly TopRow[], state: TopState): readonly stri
   return table([HEADINGS, ...shown(rows, state).map(cells)]);
 }
 
-function cells({ key, heat, waiting, holder, leaseLeft, transaction }: TopRow): string[] {
+function cells({ key, heat, waiting, waiters, holder, leaseLeft, transaction }: TopRow): string[] {
   return [
     cut(visible(key), WIDEST_KEY),
     heat === undefined ? '-' : heat.toFixed(1),
@@ -62,7 +71,36 @@ function cells({ key, heat, waiting, holder, leaseLeft, transaction }: TopRow): 
     holder === undefined ? '-' : seconds(leaseLeft),
     transaction === undefined ? '-' : `${seconds(transaction.age)} ${transaction.state ?? '(not shown to this role)'}`,
     holder === undefined ? '-' : visible(holder),
+    waiters[0] === undefined ? '-' : waiterName(waiters[0]),
   ];
+}
+
+/** The last writes that were refused as stale, the newest first. */
+export function lastRefused(refused: RefusedWrites | undefined): readonly string[] {
+  return (refused?.last ?? [])
+    .slice(-MOST_REFUSED_LINES)
+    .toReversed()
+    .map(({ at, key, text, process }) => {
+      const time = new Date(at).toISOString().slice(11, 19);
+      return `Refused ${time}Z ${cut(visible(key), WIDEST_KEY)} by ${waiterName(process)}: ${escapeInvisible(text).replaceAll('\n', ' ')}`;
+    });
+}
+
+/** Those who wait for this key, in their order: as many as fit into some lines, and the number of the others. */
+function whoWaits(row: TopRow | undefined, width: number): readonly string[] {
+  if (row === undefined || row.waiting === 0) return [];
+  const lines = [`Waiting for ${cut(visible(row.key), WIDEST_KEY)}, in order:`];
+  for (const [at, name] of row.waiters.entries()) {
+    const more = `, ${row.waiting - at} more`;
+    const place = `${at + 1} ${waiterName(name)}`;
+    const line = lines.at(-1) ?? '';
+    const longer = `${line}${at === 0 ? ' ' : ', '}${place}`;
+    if (longer.length + more.length <= width) lines[lines.length - 1] = longer;
+    else if (lines.length < MOST_WAITER_LINES) lines.splice(-1, 1, at === 0 ? line : `${line},`, `  ${place}`);
+    else return [...lines.slice(0, -1), `${line}${more}`];
+  }
+  const unnamed = row.waiting - row.waiters.length;
+  return unnamed <= 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1)}, ${unnamed} more`];
 }
 
 function table(rows: ReadonlyArray<readonly string[]>): string[] {
@@ -75,13 +113,19 @@ function table(rows: ReadonlyArray<readonly string[]>): string[] {
   );
 }
 
-function summary(rows: readonly TopRow[], list: readonly TopRow[], { sort, filter }: TopState, at: Date): string {
+function summary(
+  { rows, refused }: Pick<Sample, 'rows' | 'refused'>,
+  list: readonly TopRow[],
+  { sort, filter }: TopState,
+  at: Date,
+): string {
   const heat = rows.reduce((sum, row) => sum + (row.heat ?? 0), 0);
   const held = rows.filter(({ holder }) => holder !== undefined).length;
   const waiting = rows.reduce((sum, row) => sum + row.waiting, 0);
   const filtered = filter === '' ? '' : `   filter ${visible(filter)} (${list.length} of ${rows.length})`;
   const time = at.toISOString().slice(11, 19);
-  return `${time}Z   ${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   sort ${sort}${filtered}`;
+  const counts = `${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   ${refused?.count ?? '?'} refused`;
+  return `${time}Z   ${counts}   sort ${sort}${filtered}`;
 }
 
 function bottom(list: readonly TopRow[], { mode, selected = '', filter, message }: TopState): Line {

@@ -1,5 +1,6 @@
 import { Deadline } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
+import type { NotedRefusal, Refusal } from '../../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -111,6 +112,14 @@ export class FallbackStore implements LeaseStore {
 
   force(key: string, holder: string): Promise<boolean> {
     return this.#store.force(key, holder);
+  }
+
+  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
+    if (this.#down === undefined) await this.#store.noteRefusals(refusals);
+  }
+
+  refusals(): Promise<readonly NotedRefusal[]> {
+    return this.#store.refusals();
   }
 
   onReturn(listener: () => void): () => void {

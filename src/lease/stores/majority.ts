@@ -75,19 +75,24 @@ export class Ballot<Vote> {
   }
 }
 
-/** The state of a key by majority: the holder that most nodes name, and for how long most of them still will. */
+/**
+ * The state of a key by majority: the holder that most nodes name, and for how long most of them still will. There is no
+ * order among several nodes, so those who wait are told as the node has them that most of them wait at.
+ */
 export function stateOf(key: string, states: readonly KeyState[], majority: number): KeyState {
   const times = timesOf(states);
   const [holder, left] = [...times].find(([, { length }]) => length >= majority) ?? [];
   const expiresIn = left?.toSorted((a, b) => b - a)[majority - 1] ?? 0;
   const problem = states.find((state) => state.problem !== undefined)?.problem;
   const process = states.find((state) => state.holder === holder && state.process !== undefined)?.process;
-  const waiting = Math.max(0, ...states.map((state) => state.waiting));
+  const [longest] = states.toSorted((one, other) => other.waiting - one.waiting);
+  const { waiting = 0, waiters } = longest ?? {};
   return {
     key,
     holder,
     expiresIn,
     waiting,
+    ...(waiters !== undefined && { waiters }),
     ...(holder !== undefined && process !== undefined && { process }),
     ...(problem !== undefined && { problem }),
   };

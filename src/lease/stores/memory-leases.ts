@@ -1,4 +1,5 @@
 import { now } from '../../base/clock.js';
+import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../../base/refusal.js';
 import type { WakeUp } from '../store.js';
 
 /** One client of the leases: whose watches tell that it is there. */
@@ -11,11 +12,15 @@ export interface Receiver {
 interface Place {
   readonly holder: string;
   readonly receiver: Receiver;
+  /** The name of its client. */
+  readonly name: string | undefined;
 }
 
 /** What is kept of one key. */
 interface Entry {
   holder: string | undefined;
+  /** The name of the holder's client; an offer has none. */
+  name: string | undefined;
   leaseEnds: number;
   queue: Place[];
   queueEnds: number;
@@ -29,11 +34,17 @@ export class MemoryLeases {
   readonly receivers = new Set<Receiver>();
   readonly #entries = new Map<string, Entry>();
   #sweepAt = SWEEP_AT;
+  #refusals: ReadonlyArray<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }> = [];
 
   /** Who has the key now. */
   holderOf(key: string): string | undefined {
     const entry = this.#entries.get(key);
     return entry !== undefined && entry.leaseEnds > now() ? entry.holder : undefined;
+  }
+
+  /** The name of the client of who has the key now. */
+  nameOf(key: string): string | undefined {
+    return this.holderOf(key) === undefined ? undefined : this.#entries.get(key)?.name;
   }
 
   /** Milliseconds that its lease still has, in whole ones; 0 if nobody has it. */
@@ -46,21 +57,27 @@ export class MemoryLeases {
     return this.#queue(key).length;
   }
 
+  /** The names of those who wait for it, the first first. */
+  waiters(key: string): (string | undefined)[] {
+    return this.#queue(key).map(({ name }) => name);
+  }
+
   /** The first that waits for it. */
   firstOf(key: string): string | undefined {
     return this.#queue(key)[0]?.holder;
   }
 
-  put(key: string, holder: string, leaseTime: number): void {
+  put(key: string, holder: string, leaseTime: number, name?: string): void {
     const entry = this.#entry(key);
     entry.holder = holder;
+    entry.name = name;
     entry.leaseEnds = now() + leaseTime;
   }
 
-  enter(key: string, holder: string, receiver: Receiver, atLeast: number): void {
+  enter(key: string, holder: string, receiver: Receiver, atLeast: number, name?: string): void {
     const entry = this.#entry(key);
     const queue = this.#queue(key);
-    if (!queue.some((place) => place.holder === holder)) entry.queue = [...queue, { holder, receiver }];
+    if (!queue.some((place) => place.holder === holder)) entry.queue = [...queue, { holder, receiver, name }];
     // For all of them as long as for the one that waits longest.
     entry.queueEnds = Math.max(queue.length === 0 ? 0 : entry.queueEnds, now() + atLeast);
   }
@@ -106,6 +123,18 @@ export class MemoryLeases {
 
   flush(): void {
     this.#entries.clear();
+    this.#refusals = [];
+  }
+
+  noteRefusals(refusals: readonly Refusal[], name: string | undefined): void {
+    const named = name === undefined ? {} : { process: name };
+    const noted = refusals.map((refusal) => ({ at: now(), refusal: { ...refusal, ...named } }));
+    this.#refusals = [...this.#refusals, ...noted].slice(-MOST_REFUSALS);
+  }
+
+  refusals(): readonly NotedRefusal[] {
+    const all = this.#refusals.map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
+    return all.filter(({ ago }) => ago <= REFUSALS_KEPT);
   }
 
   #queue(key: string): readonly Place[] {
@@ -117,7 +146,7 @@ export class MemoryLeases {
     const known = this.#entries.get(key);
     if (known) return known;
     if (this.#entries.size >= this.#sweepAt) this.#sweep();
-    const entry: Entry = { holder: undefined, leaseEnds: 0, queue: [], queueEnds: 0 };
+    const entry: Entry = { holder: undefined, name: undefined, leaseEnds: 0, queue: [], queueEnds: 0 };
     this.#entries.set(key, entry);
     return entry;
   }

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomInt } from 'node:crypto';
+import type { NotedRefusal, Refusal } from '../../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -8,6 +9,7 @@ import {
   type KeyState,
   type LeaseStore,
   type Look,
+  MOST_WAITERS,
   type Reach,
   type WakeUp,
   type Watch,
@@ -28,8 +30,8 @@ export interface MemoryStore {
   readonly kind: 'memory';
   /** Loses every lease and every place in the queues at once, as FLUSHALL does in Redis. */
   flush(): void;
-  /** For `fencedLock` alone: a client of these leases. */
-  connect(keyPrefix: string): LeaseStore;
+  /** For `fencedLock` alone: a client of these leases, and the name that others are told of it. */
+  connect(keyPrefix: string, name?: string): LeaseStore;
   /** For `fencedLock` alone: what its holders are known by in Postgres. A number of 31 bits. */
   readonly room: number;
 }
@@ -44,10 +46,10 @@ export function memoryStore(): MemoryStore {
     flush: () => {
       for (const leases of prefixes.values()) leases.flush();
     },
-    connect: (keyPrefix) => {
+    connect: (keyPrefix, name) => {
       const leases = prefixes.get(keyPrefix) ?? new MemoryLeases();
       prefixes.set(keyPrefix, leases);
-      return new MemoryClient(leases);
+      return new MemoryClient(leases, name);
     },
   };
 }
@@ -62,12 +64,14 @@ interface Watcher {
 class MemoryClient implements LeaseStore, Receiver {
   readonly reach = REACH;
   readonly #leases: MemoryLeases;
+  readonly #name: string | undefined;
   readonly #watchers = new Map<string, Set<Watcher>>();
   /** Wakes in the async context that this was made in, as a socket would: the one that tells is inside of its own lock. */
   readonly #context = new AsyncResource('FencedLockMemoryStore');
 
-  constructor(leases: MemoryLeases) {
+  constructor(leases: MemoryLeases, name: string | undefined) {
     this.#leases = leases;
+    this.#name = name;
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0 }: Look = {}): Promise<AcquireResult> {
@@ -76,17 +80,18 @@ class MemoryClient implements LeaseStore, Receiver {
     const isFree = leases.holderOf(key) === undefined;
     const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }));
     if (isOwn || leases.holderOf(key) === holder) {
-      leases.put(key, holder, leaseTime);
+      leases.put(key, holder, leaseTime, this.#name);
       return { taken: true, contended: leases.waiting(key) > 0 };
     }
-    if (enter > 0) leases.enter(key, holder, this, enter);
-    return { taken: false, expiresIn: Math.max(1, leases.leftOf(key)), holder: leases.holderOf(key) ?? '' };
+    if (enter > 0) leases.enter(key, holder, this, enter, this.#name);
+    const present = { holder: leases.holderOf(key) ?? '', ...this.#holderNamed(key) };
+    return { taken: false, expiresIn: Math.max(1, leases.leftOf(key)), ...present };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     return claims.map(({ key, holder, leaseTime }) => {
       const present = this.#leases.holderOf(key);
-      if (present === holder) this.#leases.put(key, holder, leaseTime);
+      if (present === holder) this.#leases.put(key, holder, leaseTime, this.#name);
       // Those who wait do not know that nobody has it, and would sleep to the end of the lost lease.
       else if (present === undefined) this.#passOn(key);
       return present === holder ? 'extended' : 'gone';
@@ -98,7 +103,7 @@ class MemoryClient implements LeaseStore, Receiver {
     if (present !== undefined && present !== holder) return false;
     if (this.#leases.passOn(key, OFFER) !== undefined) return false;
     if (present === undefined) this.#leases.tell(key, 'look');
-    else this.#leases.put(key, holder, leaseTime);
+    else this.#leases.put(key, holder, leaseTime, this.#name);
     return present !== undefined;
   }
 
@@ -129,14 +134,22 @@ class MemoryClient implements LeaseStore, Receiver {
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const present = this.#leases.holderOf(key);
     if (present === undefined || ![holder, successor].includes(present)) return false;
-    this.#leases.put(key, successor, leaseTime);
+    this.#leases.put(key, successor, leaseTime, this.#name);
     this.#leases.tell(key, 'look');
     return true;
   }
 
   async inspect(key: string): Promise<KeyState> {
     const [holder, waiting] = [this.#leases.holderOf(key), this.#leases.waiting(key)];
-    return { key, holder, expiresIn: holder === undefined ? 0 : this.#leases.leftOf(key), waiting };
+    const waiters = this.#leases.waiters(key).slice(0, MOST_WAITERS);
+    return {
+      key,
+      holder,
+      expiresIn: holder === undefined ? 0 : this.#leases.leftOf(key),
+      waiting,
+      ...(waiting > 0 && { waiters }),
+      ...this.#holderNamed(key),
+    };
   }
 
   async list(): Promise<readonly KeyState[]> {
@@ -148,6 +161,14 @@ class MemoryClient implements LeaseStore, Receiver {
     if (this.#leases.holderOf(key) !== holder) return false;
     this.#passOn(key);
     return true;
+  }
+
+  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
+    this.#leases.noteRefusals(refusals, this.#name);
+  }
+
+  async refusals(): Promise<readonly NotedRefusal[]> {
+    return this.#leases.refusals();
   }
 
   /** It never goes away. */
@@ -170,6 +191,11 @@ class MemoryClient implements LeaseStore, Receiver {
         if (watcher.open) this.#context.runInAsyncScope(watcher.wake, undefined, wakeUp);
       });
     }
+  }
+
+  #holderNamed(key: string): { readonly process?: string } {
+    const process = this.#leases.nameOf(key);
+    return process === undefined ? {} : { process };
   }
 
   #passOn(key: string, quietly = false): void {

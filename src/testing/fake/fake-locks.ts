@@ -372,6 +372,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const expiresIn = holder === undefined ? 0 : this.#defaults.leaseTime;
     const id = holder?.holders[holder.keys.indexOf(key)];
     const waiting = this.#turns.waiting(key);
-    return { key, holder: id, expiresIn, waiting, token, turns, admittedAt, transaction: undefined };
+    // All of them are of this process, which has no name here. At most 100, as of a real store.
+    const waiters = Array.from({ length: Math.min(waiting, 100) }, () => undefined);
+    return { key, holder: id, expiresIn, waiting, waiters, token, turns, admittedAt, transaction: undefined };
   }
 }

@@ -5,14 +5,22 @@ import type { Sampler, TopRow } from '../../../src/cli/top/sample.js';
 import { eventually } from '../../support/eventually.js';
 import { gate } from '../../support/shop.js';
 
-const ROW: TopRow = { key: 'stock:1', holder: 'h', leaseLeft: 1, waiting: 0, heat: 0, transaction: undefined };
+const ROW: TopRow = {
+  key: 'stock:1',
+  holder: 'h',
+  leaseLeft: 1,
+  waiting: 0,
+  waiters: [],
+  heat: 0,
+  transaction: undefined,
+};
 
 /** A view that has drawn one key; `release` is what it does after a `y`. */
 async function drawn(release: () => Promise<string>) {
   const input = new PassThrough();
   let screen = '';
   const reported: string[] = [];
-  const sampler = { sample: async () => ({ rows: [ROW], missing: [] }) } as unknown as Sampler;
+  const sampler = { sample: async () => ({ rows: [ROW], missing: [], refused: undefined }) } as unknown as Sampler;
   const view = new LiveView(sampler, {
     input,
     output: { write: (text: string) => (screen += text) },
@@ -43,7 +51,7 @@ test('an error of one sample is shown, and not any more when the next one is wel
     sample: async () => {
       if (++samples === 2) throw new Error('Redis has gone.');
       if (samples > 2) await goOn.opened;
-      return { rows: [ROW], missing: [] };
+      return { rows: [ROW], missing: [], refused: undefined };
     },
   } as unknown as Sampler;
   const view = new LiveView(sampler, {

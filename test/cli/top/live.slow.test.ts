@@ -1,6 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { LockLostError } from '../../../src/index.js';
 import { eventually } from '../../support/eventually.js';
+import { refusedWrite } from '../../support/refused-write.js';
 import { describeWithShop, gate, Shop } from '../../support/shop.js';
 import { asked, Operator } from '../operator.js';
 import { noTmux, TerminalPane } from './tmux.js';
@@ -63,6 +64,34 @@ describeWithShop('top in a terminal', () => {
     pane.press('Enter');
     await pane.screen('the shell hears', (lines) => lines.includes('42') && lines.some((line) => line.endsWith('7))')));
   });
+
+  test.skipIf(noTmux !== undefined)(
+    'names those who wait for the selected key in their order, and counts refused writes',
+    async () => {
+      const operator = new Operator(shop);
+      await using _held = await operator.client({ name: 'web-1' }).$lock('live-named:1');
+      const gone = new AbortController();
+      for (const name of ['web-2', 'jobs 7']) {
+        const prisma = operator.client({ name });
+        prisma.$withLock('live-named:1', () => {}, { waitTime: 60_000, signal: gone.signal }).catch(() => {});
+        await eventually('it waits', async () => (await prisma.$locks.inspect('live-named:1')).waiters.includes(name));
+      }
+      await using pane = await started(operator);
+      await pane.screen('who is next', (lines) => (lines[2] ?? '').endsWith(' web-1   web-2'));
+      pane.press('Down');
+      await pane.screen('who waits', (lines) =>
+        lines.includes('Waiting for live-named:1, in order: 1 web-2, 2 "jobs 7"'),
+      );
+      await pane.screen('nothing was refused', (lines) => lines[0]?.includes('   0 refused   ') === true);
+      const { id } = await shop.product(10);
+      await refusedWrite(operator.client({ name: 'late' }), operator.client(), id, 'live-refused:1');
+      const lines = await pane.screen('it was refused', (lines) => lines[0]?.includes('   1 refused   ') === true);
+      expect(lines[18]).toMatch(/^Refused \d\d:\d\d:\d\dZ live-refused:1 by late: A row of Stock carries/);
+      gone.abort('enough');
+      pane.press('q');
+      await ended(pane);
+    },
+  );
 
   test.skipIf(noTmux !== undefined)('takes the selected key from its holder, but not before a y', async () => {
     const operator = new Operator(shop);

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
+import { refusedWrite } from '../../support/refused-write.js';
 import { describeWithShop, gate, Shop } from '../../support/shop.js';
-import { askedLines, Operator } from '../operator.js';
+import { as, askedLines, Operator, PASSWORD } from '../operator.js';
 
 describeWithShop('top, where stdout is no terminal', () => {
   const shop = new Shop();
@@ -39,6 +40,45 @@ describeWithShop('top, where stdout is no terminal', () => {
     expect(hot.turnsPerSecond).toBeGreaterThan(1);
   });
 
+  test('prints the last refused writes, with their process and time, and all of the last hour with --json', async () => {
+    const operator = new Operator(shop);
+    const { id } = await shop.product(10);
+    const key = 'top-refused:1';
+    await refusedWrite(operator.client({ name: 'web 1' }), operator.client(), id, key);
+    const redis = shop.redis();
+    await expect.poll(() => redis.llen(`${operator.keyPrefix}refusals`)).toBe(1);
+    // What is no entry of this package is left out.
+    await redis.rpush(`${operator.keyPrefix}refusals`, 'nonsense', '1 {}', '1 null', '1 {');
+    const [{ out }, { json }] = [
+      await operator.run('top', '--interval', '0.2'),
+      await operator.run('top', '--interval', '0.2', '--json'),
+    ];
+    expect(out.trimEnd().split('\n').at(-1)).toMatch(
+      new RegExp(`^Refused \\d\\d:\\d\\d:\\d\\dZ ${key} by "web 1": A row of Stock carries .*was refused\\.$`),
+    );
+    expect(json['refused']).toEqual([
+      {
+        at: expect.stringMatching(/Z$/),
+        key,
+        token: expect.stringMatching(/^\d+$/),
+        process: 'web 1',
+        text: expect.stringContaining('A row of Stock carries the token'),
+      },
+    ]);
+  });
+
+  test('a Redis user that may not read refused writes sees the keys, and that they are not known', async () => {
+    const operator = new Operator(shop);
+    await using _one = await operator.client().$lock('top-stock:1');
+    const admin = shop.redis();
+    await admin.call('ACL', 'SETUSER', 'cli-top', 'reset', 'on', `>${PASSWORD}`, '~*', '&*', '+@all', '-time');
+    const env = { REDIS_URL: as(inject('redis').url ?? '', 'cli-top') };
+    const { code, json } = await operator.runWith(env, 'top', '--interval', '0.2', '--json');
+    await admin.call('ACL', 'DELUSER', 'cli-top');
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ keys: [{ key: 'top-stock:1' }], refused: null });
+  });
+
   test('says so where nobody has a key, and refuses an interval that is none', async () => {
     const operator = new Operator(shop);
     expect(await operator.run('top', '--interval', '0.2')).toMatchObject({
@@ -57,7 +97,7 @@ describeWithShop('top, where stdout is no terminal', () => {
     await using _other = await prisma.$lock('top-stock:1');
     const { out } = await operator.run('top', '--interval', '0.2', '--filter', 'stock:');
     const [, , head = '', ...lines] = out.trimEnd().split('\n');
-    expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER']);
+    expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT']);
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['top-stock:1']);
   });
 });

@@ -9,14 +9,15 @@ const row = (key: string, more: Partial<TopRow> = {}): TopRow => ({
   holder: `holder-of-${key}`,
   leaseLeft: 12_340,
   waiting: 0,
+  waiters: [],
   heat: 0,
   transaction: undefined,
   ...more,
 });
 const ROWS = [
-  row('order:1', { heat: 3, waiting: 1, transaction: { pid: 1, state: 'active', age: 20 } }),
+  row('order:1', { heat: 3, waiting: 1, waiters: ['web-9'], transaction: { pid: 1, state: 'active', age: 20 } }),
   row('stock:1', { heat: 9, transaction: { pid: 2, state: 'idle in transaction', age: 900 } }),
-  row('stock:2', { heat: undefined, waiting: 4 }),
+  row('stock:2', { heat: undefined, waiting: 4, waiters: ['web-1', null, 'worker 3', 'web-4'] }),
 ];
 const ASKED = ['PostgreSQL db:5432/shop', 'Redis cache:6379'];
 const named = (name: string): KeyPress => ({ name, sequence: name });
@@ -90,7 +91,7 @@ test.each([
 ])('the screen has the size of the terminal: %i by %i', (width, height) => {
   const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
   const state = { ...START, sort: 'key' as const, selected: 'stock:77' };
-  const lines = screen(many, state, { width, height, at: new Date(0), asked: ASKED });
+  const lines = screen({ rows: many, refused: undefined }, state, { width, height, at: new Date(0), asked: ASKED });
   expect(lines).toHaveLength(height);
   for (const { text } of lines) expect(text.length).toBeLessThanOrEqual(width);
   // What is selected is there, wherever it is in the list.
@@ -99,13 +100,52 @@ test.each([
   ]);
 });
 
-test('a row says how hot the key is, who waits, the lease, the transaction and the holder', () => {
-  const lines = screen(ROWS, START, { width: 120, height: 8, at: new Date(0), asked: ASKED }).map(({ text }) =>
-    text.split(/ {2,}/),
-  );
-  expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', 'sort heat']);
-  expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1']);
-  expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2']);
+test('a row says how hot the key is, how many wait, the lease, the transaction, the holder and who is next', () => {
+  const lines = screen({ rows: ROWS, refused: undefined }, START, {
+    width: 120,
+    height: 8,
+    at: new Date(0),
+    asked: ASKED,
+  }).map(({ text }) => text.split(/ {2,}/));
+  expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', '? refused', 'sort heat']);
+  expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1', '-']);
+  expect(lines[4]).toEqual(['stock:2', '-', '4', '12.3 s', '-', 'holder-of-stock:2', 'web-1']);
+});
+
+test('those who wait for the selected key are named in their order, as far as there is room, and all are counted', () => {
+  const last = (width: number, rows = ROWS, selected = 'stock:2') =>
+    screen({ rows, refused: undefined }, { ...START, selected }, { width, height: 20, at: new Date(0), asked: ASKED })
+      .map(({ text }) => text)
+      .slice(3 + rows.length, -1)
+      .filter((text) => !['', ...ASKED, ASKED.join('   ')].includes(text));
+  expect(last(100)).toEqual(['Waiting for stock:2, in order: 1 web-1, 2 ?, 3 "worker 3", 4 web-4']);
+  expect(last(100, ROWS, 'stock:1')).toEqual([]);
+  const waiters = Array.from({ length: 100 }, (_, at) => `web-${at + 1}`);
+  const crowd = last(40, [row('stock:2', { waiting: 120, waiters })]);
+  expect(crowd).toHaveLength(3);
+  for (const line of crowd) expect(line.length).toBeLessThanOrEqual(40);
+  const named = [...crowd.join(' ').matchAll(/(\d+) web-(\d+)\b/g)].map(([, place, name]) => [place, name]);
+  expect(named.length).toBeGreaterThan(4);
+  expect(named).toEqual(named.map((_, at) => [String(at + 1), String(at + 1)]));
+  expect(crowd.at(-1)).toContain(`, ${120 - named.length} more`);
+});
+
+test('the last refused writes stand above the servers, the newest first, and are counted in the first line', () => {
+  const refusal = (at: number) => {
+    const known = { token: '5', text: `It was refused at ${at}.`, own: false };
+    return { ...known, id: String(at), at, key: 'stock:1', process: at === 4 ? null : 'worker 7' };
+  };
+  const refused = { count: 2, last: [1, 2, 3, 4].map(refusal) };
+  const lines = screen({ rows: ROWS, refused }, START, { width: 120, height: 20, at: new Date(0), asked: ASKED });
+  expect(lines[0]?.text).toContain('   2 refused   ');
+  expect(lines.slice(-5, -2).map(({ text }) => text)).toEqual([
+    'Refused 00:00:00Z stock:1 by ?: It was refused at 4.',
+    'Refused 00:00:00Z stock:1 by "worker 7": It was refused at 3.',
+    'Refused 00:00:00Z stock:1 by "worker 7": It was refused at 2.',
+  ]);
+  // A low screen is for the keys.
+  const low = screen({ rows: ROWS, refused }, START, { width: 120, height: 8, at: new Date(0), asked: ASKED });
+  expect(low.some(({ text }) => text.startsWith('Refused'))).toBe(false);
 });
 
 test.each([
@@ -114,7 +154,12 @@ test.each([
 ])('the servers stand directly above the question whether to take a key: %s', (_, width, servers) => {
   const state = { ...START, mode: 'confirm' as const, selected: 'stock:77' };
   const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
-  const lines = screen(many, state, { width, height: 12, at: new Date(0), asked: ASKED }).map(({ text }) => text);
+  const lines = screen({ rows: many, refused: undefined }, state, {
+    width,
+    height: 12,
+    at: new Date(0),
+    asked: ASKED,
+  }).map(({ text }) => text);
   expect(lines).toHaveLength(12);
   expect(lines.at(-1)).toMatch(/^Take stock:77 from /);
   expect(lines.slice(-1 - servers.length, -1)).toEqual(servers);
@@ -123,8 +168,11 @@ test.each([
 test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
   for (const mode of ['list', 'filter', 'confirm'] as const) {
     const state = { ...START, mode, selected: key, filter: key };
-    const size = { width: 900, height: 6, at: new Date(0), asked: ASKED };
-    for (const { text } of screen([row(key, { holder: key })], state, size)) {
+    const size = { width: 900, height: 16, at: new Date(0), asked: ASKED };
+    const rows = [row(key, { holder: key, waiting: 1, waiters: [key] })];
+    const refusal = { id: 'a', at: 0, key, token: key, text: `A row of ${key}.`, process: key, own: false };
+    const refused = { count: 1, last: [refusal] };
+    for (const { text } of screen({ rows, refused }, state, size)) {
       expect(isHarmless(text)).toBe(true);
     }
   }

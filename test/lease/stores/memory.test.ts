@@ -4,13 +4,13 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { memoryStore } from '../../../src/lease/stores/memory.js';
 import { MemoryLeases } from '../../../src/lease/stores/memory-leases.js';
 import { PREFIX, someKey } from '../actors.js';
-import { claimOf, type StoreActor } from '../claims.js';
+import { claimOf, type MakeActor } from '../claims.js';
 import { describeOrder } from '../order-contract.js';
 import { describeStore } from '../store-contract.js';
 
-function actorsOf(memory = memoryStore()): () => StoreActor {
-  return () => {
-    const store = memory.connect(PREFIX);
+function actorsOf(memory = memoryStore()): MakeActor {
+  return (name) => {
+    const store = memory.connect(PREFIX, name);
     onTestFinished(() => store.close());
     return { store, kill: () => store.close(), forget: async () => memory.flush() };
   };

@@ -38,7 +38,7 @@ const SETTINGS: readonly Setting[] = [
 
 describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
   for (const { name, options = {}, pubsub } of SETTINGS) {
-    const makeActor = (): StoreActor => {
+    const makeActor = (process?: string): StoreActor => {
       const { nodes } = cluster();
       const connectionName = randomUUID();
       const redis = new Cluster(
@@ -46,7 +46,12 @@ describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
         { ...options, redisOptions: { ...options.redisOptions, connectionName } },
       );
       redis.on('error', () => {});
-      const settings = { keyPrefix: PREFIX, commandTimeout: 10_000, ...(pubsub && { pubsub }) };
+      const settings = {
+        keyPrefix: PREFIX,
+        commandTimeout: 10_000,
+        ...(pubsub && { pubsub }),
+        ...(process && { name: process }),
+      };
       const store = new RedisStore(redis as unknown as ClusterClient, settings, () => {});
       const close = () => {
         void store.close();

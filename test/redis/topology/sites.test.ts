@@ -12,11 +12,12 @@ import { askServer, type RedisGroup } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { TOPOLOGIES } from '../../support/topologies.js';
 
-function makeActor({ site, nodes }: RedisGroup): StoreActor {
+function makeActor({ site, nodes }: RedisGroup, process?: string): StoreActor {
   const connectionName = randomUUID();
   const connection = connectTo(site, { connectionName });
   const redis = connection.redis as Redis;
-  const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
+  const named = process === undefined ? {} : { name: process };
+  const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000, ...named }, () => {});
   const close = () => {
     void store.close();
     connection.close();
@@ -43,7 +44,7 @@ for (const name of ['sentinel', 'valkey'] as const) {
     `RedisStore on ${name}`,
     start,
     (group) => {
-      const make = () => makeActor(group());
+      const make = (process?: string) => makeActor(group(), process);
       describeStore(name, make);
       describeOrder(name, make);
     },

@@ -1,0 +1,19 @@
+-- note: notes writes that Postgres has refused as stale, for people who look. No lock depends on it.
+--
+-- KEYS  refusals
+-- ARGV  entries  most  keep
+-- REPLY integer: how many are noted now
+--
+-- `entries`: one on each line. `most`: how many are kept, for `keep` milliseconds after the last one. The time in front
+-- of an entry is that of this server, because the clocks of the processes may differ.
+
+local now = redis.call('TIME')
+local at = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
+for entry in string.gmatch(ARGV[1], '[^\n]+') do
+  redis.call('RPUSH', KEYS[1], at .. ' ' .. entry)
+end
+while redis.call('LLEN', KEYS[1]) > tonumber(ARGV[2]) do
+  redis.call('LPOP', KEYS[1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return redis.call('LLEN', KEYS[1])

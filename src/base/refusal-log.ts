@@ -1,0 +1,92 @@
+import { now } from './clock.js';
+import { type NotedRefusal, type Refusal, sentenceOf } from './refusal.js';
+
+/** How many are kept for viewers that come later; as many as a store keeps. */
+const KEPT = 100;
+/** How many ids are remembered, so that no refusal is counted twice. More than a store and this process report in a look. */
+const REMEMBERED = 1_000;
+
+/** A refused write, as it is shown. */
+export interface ShownRefusal {
+  readonly id: string;
+  /** By the clock of this machine. */
+  readonly at: number;
+  readonly key: string;
+  readonly token: string;
+  readonly text: string;
+  /** The name of the process; `null` if it is not known. */
+  readonly process: string | null;
+  /** Whether it is a write of this process. */
+  readonly own: boolean;
+}
+
+/**
+ * The writes that were refused as stale: of this process as soon as its channels tell them, of the others when they are
+ * read from the store. One of this process is told by both, and counts once.
+ */
+export class RefusalLog {
+  readonly #since = now();
+  readonly #ids = new Set<string>();
+  #kept: readonly ShownRefusal[] = [];
+  #fresh: readonly ShownRefusal[] = [];
+  #count = 0;
+
+  /** The last ones, the oldest first. */
+  get kept(): readonly ShownRefusal[] {
+    return this.#kept;
+  }
+
+  /** Since this began, also those that are not kept any more. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** One of this process. */
+  heard(refusal: Refusal): void {
+    if (this.#isNew(refusal)) this.#add([shownOf(refusal, 0, true)], 1);
+  }
+
+  /** What the store has. Those from before this began are shown and not counted. */
+  read(refusals: readonly NotedRefusal[]): void {
+    const age = now() - this.#since;
+    const found = refusals.filter((refusal) => this.#isNew(refusal));
+    this.#add(
+      found.map((refusal) => shownOf(refusal, refusal.ago, false)),
+      found.filter(({ ago }) => ago <= age).length,
+    );
+  }
+
+  /** What viewers have not been told yet; `undefined`: nothing. */
+  news(): object | undefined {
+    if (this.#fresh.length === 0) return undefined;
+    const refused = this.#fresh;
+    this.#fresh = [];
+    return { refused, count: this.#count };
+  }
+
+  /** For a new viewer. The next `news` has those that are left out. */
+  all(): object {
+    return { all: true, refused: this.#kept.filter((one) => !this.#fresh.includes(one)), count: this.#count };
+  }
+
+  #isNew({ id }: Refusal): boolean {
+    if (this.#ids.has(id)) return false;
+    this.#ids.add(id);
+    for (const oldest of this.#ids) {
+      if (this.#ids.size <= REMEMBERED) break;
+      this.#ids.delete(oldest);
+    }
+    return true;
+  }
+
+  #add(shown: readonly ShownRefusal[], count: number): void {
+    this.#count += count;
+    this.#kept = [...this.#kept, ...shown].toSorted((one, other) => one.at - other.at).slice(-KEPT);
+    this.#fresh = [...this.#fresh, ...shown].slice(-KEPT);
+  }
+}
+
+function shownOf(refusal: Refusal & { readonly process?: string }, ago: number, own: boolean): ShownRefusal {
+  const { id, key, token, process = null } = refusal;
+  return { id, at: Math.round(Date.now() - ago), key, token, text: sentenceOf(refusal), process, own };
+}
