@@ -103,6 +103,37 @@ describe('a memory store', () => {
     expect(store.onReturn(() => {})).toBeTypeOf('function');
   });
 
+  test('who watches two keys and leaves one is told of the other, and no more of that one', async () => {
+    const memory = memoryStore();
+    const [store, other] = [memory.connect(PREFIX), memory.connect(PREFIX)];
+    const keys = [someKey(), someKey()] as const;
+    const told: string[] = [];
+    const watches = await Promise.all(keys.map((key) => store.watch(key, () => told.push(key))));
+    const release = async (key: string) => {
+      const claim = { ...claimOf(''), key };
+      await other.acquire(claim);
+      await other.release(claim);
+    };
+    const late = release(keys[0]);
+    await watches[0]?.close();
+    await late;
+    await release(keys[1]);
+    await setImmediate();
+    expect(told).toEqual([keys[1]]);
+  });
+
+  test('a process that gives up and has no lease passes a free key on to who waits', async () => {
+    const memory = memoryStore();
+    const [waiter, bystander] = [memory.connect(PREFIX), memory.connect(PREFIX)];
+    const claim = claimOf(someKey());
+    await bystander.acquire({ ...claim, holder: 'gone', leaseTime: 5 });
+    await waiter.watch(claim.key, () => {});
+    expect(await waiter.acquire(claim, { enter: 60_000 })).toMatchObject({ taken: false });
+    await sleep(20);
+    await bystander.release({ ...claim, holder: 'gave up' });
+    expect(await bystander.inspect(claim.key)).toMatchObject({ holder: claim.holder, waiting: 0 });
+  });
+
   describe('what it has of a key', () => {
     const receiver = (hears = true) => ({ hears: () => hears, tell: vi.fn() });
 
@@ -120,6 +151,15 @@ describe('a memory store', () => {
       leases.leave('key', 'waiter');
       leases.free('key');
       expect(leases.keys()).toEqual([]);
+    });
+
+    test('is kept for those who wait, however many leases of others have ended', () => {
+      const leases = new MemoryLeases();
+      leases.put('key', 'holder', 60_000);
+      leases.enter('key', 'waiter', receiver(), 60_000);
+      leases.free('key');
+      for (let index = 0; index < 10_000; index++) leases.put(`ended ${index}`, 'holder', 0);
+      expect(leases.firstOf('key')).toBe('waiter');
     });
 
     test('is a queue that ends with the longest wait of those who are in it, not of those who have left', async () => {

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+
+/** The lines of a file from one function to the end of another one. */
+function functions(file, first, last) {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  const lineOf = (name) => lines.findIndex((line) => line.includes(`function ${name}(`));
+  const [begin, end] = [lineOf(first), lines.indexOf('}', lineOf(last))];
+  if (begin < 0 || lineOf(last) < begin) throw new Error(`${file} has no functions ${first} to ${last}.`);
+  return `${file}:${begin + 1}-${end + 1}`;
+}
+
+export default {
+  testRunner: 'vitest',
+  plugins: ['@stryker-mutator/vitest-runner'],
+  vitest: { configFile: 'scripts/mutants/stryker.vitest.ts' },
+  mutate: [
+    functions('src/transaction/gate.ts', 'beginOf', 'hasNext'),
+    functions('src/transaction/lost-commit.ts', 'judge', 'judgeByHistory'),
+    'src/redis/keys.ts',
+    'src/redis/topology/slot.ts',
+    'src/lease/stores/memory.ts',
+    'src/lease/stores/memory-leases.ts',
+  ],
+  mutator: { excludedMutations: ['StringLiteral'] },
+  ignoreStatic: true,
+  concurrency: 2,
+  timeoutMS: 1000,
+  reporters: ['clear-text'],
+  tempDirName: '.stryker',
+  thresholds: { break: 96.3 },
+};
