@@ -7,7 +7,7 @@
 --       process; the names of the waiting processes, the first of the queue first, '' for one without a name
 -- USES  shared/lease.lua shared/place.lua shared/alien.lua
 --
--- `names`: how many of the waiting processes are named.
+-- `names`: how many of the waiting processes are named. Without the right to read them, none: a lock needs no names.
 
 local alien = is_alien('GET', KEYS[1]) and 1 or is_alien('LLEN', KEYS[2]) and 2 or 0
 local holder, name, left, waiting, _ = '', '', 0, 0
@@ -17,8 +17,8 @@ if alien ~= 1 then
   left = redis.call('PTTL', KEYS[1])
   if alien == 0 then waiting = redis.call('LLEN', KEYS[2]) end
 end
-if waiting > 0 then
-  for at, place in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
+if waiting > 0 and tonumber(ARGV[1]) > 0 then
+  for at, place in ipairs(redis.pcall('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
     local _, _, waiter = parts_of(place)
     names[at] = waiter or ''
   end

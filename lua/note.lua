@@ -2,11 +2,13 @@
 --
 -- KEYS  refusals
 -- ARGV  entries  most  keep
--- REPLY integer: how many are noted now
+-- REPLY integer: how many are noted now; 0 if the list is not one of this package
 --
 -- `entries`: one on each line. `most`: how many are kept, for `keep` milliseconds after the last one. The time in front
 -- of an entry is that of this server, because the clocks of the processes may differ.
 
+local last = redis.call('LINDEX', KEYS[1], -1)
+if last and not string.match(last, '^%d+ {') then return 0 end
 local now = redis.call('TIME')
 local at = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
 for entry in string.gmatch(ARGV[1], '[^\n]+') do

@@ -1,8 +1,6 @@
 import { now } from './clock.js';
-import { type NotedRefusal, type Refusal, sentenceOf } from './refusal.js';
+import { MOST_REFUSALS, type NotedRefusal, type Refusal, sentenceOf } from './refusal.js';
 
-/** How many are kept for viewers that come later; as many as a store keeps. */
-const KEPT = 100;
 /** How many ids are remembered, so that no refusal is counted twice. More than a store and this process report in a look. */
 const REMEMBERED = 1_000;
 
@@ -81,8 +79,8 @@ export class RefusalLog {
 
   #add(shown: readonly ShownRefusal[], count: number): void {
     this.#count += count;
-    this.#kept = [...this.#kept, ...shown].toSorted((one, other) => one.at - other.at).slice(-KEPT);
-    this.#fresh = [...this.#fresh, ...shown].slice(-KEPT);
+    this.#kept = [...this.#kept, ...shown].toSorted((one, other) => one.at - other.at).slice(-MOST_REFUSALS);
+    this.#fresh = [...this.#fresh, ...shown].slice(-MOST_REFUSALS);
   }
 }
 

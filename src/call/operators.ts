@@ -5,7 +5,7 @@ import type { Emit } from '../base/events.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS } from '../database/sql.js';
-import type { KeyState, LeaseStore } from '../lease/store.js';
+import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions } from '../options/options.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Parts } from './parts.js';
@@ -35,7 +35,7 @@ export interface LockState extends KeyState {
 const PAGE = 1_000;
 
 export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
-  const [state] = await describe([await store.inspect(key).catch(unavailable(key))], query);
+  const [state] = await describe([await store.inspect(key, MOST_WAITERS).catch(unavailable(key))], query);
   return state as LockState;
 }
 

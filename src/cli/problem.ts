@@ -25,6 +25,12 @@ export function messageOf(error: unknown): string {
   return message.trimEnd().replace(/(?<!\.)\.$/, '');
 }
 
+/** The message of an error with what to do, if it says so. */
+export function advised(error: unknown): string {
+  const { message, remedy } = error instanceof Problem ? error : new Problem(`Unexpected: ${messageOf(error)}.`);
+  return remedy === undefined ? message : `${message.replace(/\.?$/, '.')} ${remedy}`;
+}
+
 /** The code of a system or database error, such as `ENOENT` or `42501`. */
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code;

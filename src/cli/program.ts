@@ -16,7 +16,7 @@ import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
 import { BEYOND } from './doctor/position.js';
 import { POLICIES } from './migrations/fence-sql.js';
-import { Misuse, messageOf, Problem } from './problem.js';
+import { advised, Misuse } from './problem.js';
 
 /** Exit codes of the process. */
 const EXIT = { done: 0, failed: 1, misuse: 2 } as const;
@@ -156,8 +156,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
 function failed(context: Context, program: Command, error: unknown): number {
   // Commander also throws for help and version, with exit code 0. It has already printed its messages.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.misuse;
-  const { message: said, remedy } = error instanceof Problem ? error : new Problem(`Unexpected: ${messageOf(error)}.`);
-  const message = remedy === undefined ? said : `${said.replace(/\.?$/, '.')} ${remedy}`;
+  const message = advised(error);
   context.complain(`${program.name()}: ${message}`);
   context.document({ ok: false, error: message });
   return error instanceof Misuse ? EXIT.misuse : EXIT.failed;

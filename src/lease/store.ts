@@ -87,8 +87,9 @@ export interface KeyState {
   /** The number of processes that wait for the key. */
   readonly waiting: number;
   /**
-   * The names of the processes that wait, the first of the queue first: at most `MOST_WAITERS`. `undefined` in place of a
-   * name that the store does not know. Absent where nobody waits.
+   * The names of the processes that wait, as many as were asked for. The first of the queue is first; of several
+   * independent nodes there is no order. `undefined` in place of a name that the store does not know. Absent where nobody
+   * waits, and where they cannot be read.
    */
   readonly waiters?: readonly (string | undefined)[];
   /**
@@ -146,7 +147,8 @@ export interface LeaseStore {
   hint?(claim: Claim): Promise<void>;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
-  inspect(key: string): Promise<KeyState>;
+  /** @param names how many of the waiting processes are named, at most `MOST_WAITERS`. Default: none. */
+  inspect(key: string, names?: number): Promise<KeyState>;
   /** The keys that are held or waited for during the whole scan. */
   list(): Promise<readonly KeyState[]>;
   /**

@@ -112,8 +112,8 @@ export interface OperationNames {
  * Detects operations that were called on a transaction's client and not awaited. Prisma sends an operation only when its
  * `then` is called.
  *
- * - Not sent: a write or raw SQL of which no property was read, such as `then` or `catch`. A relation of a fluent call
- *   makes another operation of it, which counts in its place. Reads are ignored: not sending them changes nothing.
+ * - Not sent: a write or raw SQL whose `then`, `catch` or `finally` was not read. A relation of a fluent call makes another
+ *   operation of it, which counts in its place. Reads are ignored: not sending them changes nothing.
  * - In flight: an operation of any kind whose `then` was called and whose result has not arrived. Counted here and not
  *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
  */
@@ -253,7 +253,7 @@ class Delegate implements ProxyHandler<object> {
 class Watched implements ProxyHandler<object> {
   readonly name: string;
   readonly #unsent: Unsent;
-  /** Where it is until one of its properties is read. */
+  /** Where it is until it is used. */
   readonly #waiting: Set<Watched> | undefined;
 
   constructor(name: string, unsent: Unsent, waiting: Set<Watched> | undefined) {
@@ -264,12 +264,16 @@ class Watched implements ProxyHandler<object> {
 
   get(operation: object, property: string | symbol): unknown {
     if (typeof property !== 'string') return Reflect.get(operation, property);
-    this.#waiting?.delete(this);
     if (property !== 'then' && property !== 'catch' && property !== 'finally') {
       const value: unknown = Reflect.get(operation, property);
       if (typeof value !== 'function') return value;
-      return this.#unsent.method(`${this.name}.${property}`, value as Method, this.#waiting !== undefined);
+      const relation = this.#unsent.method(`${this.name}.${property}`, value as Method, this.#waiting !== undefined);
+      return (...given: unknown[]) => {
+        this.#waiting?.delete(this);
+        return Reflect.apply(relation, operation, given);
+      };
     }
+    this.#waiting?.delete(this);
     return (...given: unknown[]) => {
       const sent = this.#unsent.send(this.name, operation as PromiseLike<unknown>);
       return Reflect.apply(sent[property], sent, given);

@@ -35,6 +35,11 @@ export class CommandSender {
     return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
   }
 
+  /** Whether a command leaves at once: the client waits neither for a connection nor for a reason to make one. */
+  get isConnected(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
   /** While the client has no connection: resolves when it has one, or never will. */
   get connection(): Promise<void> | undefined {
     return this.#connection.awaited;

@@ -279,7 +279,7 @@ return 1`,
 export const inspect: Script<[lease: string, queue: string], [names: string], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: 'bc247d70512831f50b30a515c0213b570f7e6525',
+  sha1: '574d4f12043aedfbc2a5162c61133f3e171f116d',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -320,8 +320,8 @@ if alien ~= 1 then
   left = redis.call('PTTL', KEYS[1])
   if alien == 0 then waiting = redis.call('LLEN', KEYS[2]) end
 end
-if waiting > 0 then
-  for at, place in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
+if waiting > 0 and tonumber(ARGV[1]) > 0 then
+  for at, place in ipairs(redis.pcall('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
     local _, _, waiter = parts_of(place)
     names[at] = waiter or ''
   end
@@ -332,8 +332,10 @@ return { holder or '', left, waiting, alien, name or '', names }`,
 export const note: Script<[refusals: string], [entries: string, most: string, keep: string], number> = {
   name: 'note',
   keys: 1,
-  sha1: 'ffed8496db8e2ba167abd1f84d216b2437f2c8fb',
-  lua: `local now = redis.call('TIME')
+  sha1: '4be23cdf5aaae16c4d5c67c06bdd4ed4b9052f95',
+  lua: `local last = redis.call('LINDEX', KEYS[1], -1)
+if last and not string.match(last, '^%d+ {') then return 0 end
+local now = redis.call('TIME')
 local at = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
 for entry in string.gmatch(ARGV[1], '[^\\n]+') do
   redis.call('RPUSH', KEYS[1], at .. ' ' .. entry)

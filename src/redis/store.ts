@@ -184,12 +184,12 @@ export class RedisStore implements LeaseStore {
     return (await this.#number(scripts.transfer, [lease], [...args])) === 1;
   }
 
-  async inspect(key: string): Promise<KeyState> {
+  async inspect(key: string, names = 0): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
     const [holder, expiresIn, waiting, alien, process, waiters] = await this.#sender.runScript(
       scripts.inspect,
       [lease, queue],
-      [String(MOST_WAITERS)],
+      [String(names)],
     );
     const name = [undefined, lease, queue][Number(alien)];
     return {
@@ -220,7 +220,7 @@ export class RedisStore implements LeaseStore {
         const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
         for (const key of fresh) seen.add(key);
         // Page by page: with all keys in flight at once, the last answers would exceed the time limit.
-        states.push(...(await Promise.all(fresh.map((key) => this.inspect(key)))));
+        states.push(...(await Promise.all(fresh.map((key) => this.inspect(key, MOST_WAITERS)))));
         cursor = String(next);
       } while (cursor !== '0');
     }
@@ -235,8 +235,8 @@ export class RedisStore implements LeaseStore {
   async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
     // Not by the getter: a store that was closed stays closed.
     const open = this.#open;
-    // The client would keep the command until it is connected again.
-    if (open === undefined || !open.sender.reach.ready) return;
+    // The client would keep the command until it is connected again. A lazy one is not connected for this.
+    if (open === undefined || !open.sender.isConnected) return;
     const { keyPrefix, name } = this.#options;
     const args = [linesOf(refusals, name), String(MOST_REFUSALS), String(REFUSALS_KEPT)] as const;
     await open.sender.runScript(scripts.note, [refusalsName(keyPrefix)], [...args]);

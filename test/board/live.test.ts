@@ -172,7 +172,7 @@ describeWithShop('who looks at the board', () => {
     await viewer.until('the refused write', () => viewer.refused.length > 0);
     // Redis has it, too: it is the same one.
     const redis = shop.redis();
-    await viewer.until('it is noted', async () => (await redis.llen(`${prefix}refusals`)) === 1);
+    await viewer.until('it is noted', async () => (await redis.llen(`${prefix}fenced-lock-refusals`)) === 1);
     const looks = () => viewer.told.filter(({ event }) => event === 'keys').length;
     const before = looks();
     await viewer.until('three looks more', () => looks() >= before + 3);

@@ -13,6 +13,8 @@ describeWithShop('a write that is not awaited', () => {
     'stock.update': (tx, id) => void tx.stock.update(set(id)),
     'stock.updateMany': (tx, id) => void tx.stock.updateMany(set(id)),
     'stock.createMany': (tx) => void tx.stock.createMany({ data: [{ product: 'x', quantity: 1 }] }),
+    'order.create': (tx, id) => void tx.order.create({ data: { buyer: 'x', quantity: 1, stockId: id } }).stock,
+    'stock.delete': (tx, id) => ({ sold: (tx.stock.delete({ where: { id } }) as unknown as { id: number }).id }),
     'order.create.stock': (tx, id) => void tx.order.create({ data: { buyer: 'x', quantity: 1, stockId: id } }).stock(),
     $executeRaw: (tx, id) => void tx.$executeRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id}`,
     $queryRawUnsafe: (tx, id) => void tx.$queryRawUnsafe('SELECT 1 FROM "Stock" WHERE id = $1 FOR UPDATE', id),

@@ -108,7 +108,7 @@ describeWithShop('a refused stale write is noted for people', () => {
       await late.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: turn } }));
     }
     await late.$withLock(key, () => Promise.reject(new Error('of the caller'))).catch(() => {});
-    expect((await monitor.about(`${keyPrefix}refusals`)).length).toBe(0);
+    expect((await monitor.about(`${keyPrefix}fenced-lock-refusals`)).length).toBe(0);
     monitor.stop();
   });
 
@@ -116,7 +116,7 @@ describeWithShop('a refused stale write is noted for people', () => {
     const { keyPrefix, client, late, noted, id, key } = await setUp();
     await refusedWrite(late, client(), id, key);
     await noted(1);
-    const left = await shop.redis().pttl(`${keyPrefix}refusals`);
+    const left = await shop.redis().pttl(`${keyPrefix}fenced-lock-refusals`);
     expect(left).toBeGreaterThan(3_500_000);
     expect(left).toBeLessThanOrEqual(3_600_000);
   });
@@ -154,13 +154,13 @@ describeWithRedis('a refused stale write that cannot be noted', (redis) => {
     await store.noteRefusals([refusal]);
     await connection.connect();
     await connection.ping();
-    expect(await connection.exists(`${keyPrefix}refusals`)).toBe(0);
+    expect(await connection.exists(`${keyPrefix}fenced-lock-refusals`)).toBe(0);
     await store.noteRefusals([refusal]);
-    expect(await connection.exists(`${keyPrefix}refusals`)).toBe(1);
-    await connection.del(`${keyPrefix}refusals`);
+    expect(await connection.exists(`${keyPrefix}fenced-lock-refusals`)).toBe(1);
+    await connection.del(`${keyPrefix}fenced-lock-refusals`);
     await store.close();
     await store.noteRefusals([refusal]);
-    expect(await connection.exists(`${keyPrefix}refusals`)).toBe(0);
+    expect(await connection.exists(`${keyPrefix}fenced-lock-refusals`)).toBe(0);
   });
 
   test('because Redis is silent is refused as soon as ever', async () => {

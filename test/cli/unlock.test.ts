@@ -327,7 +327,7 @@ describeWithShop('unlock', () => {
     const next = operator.client().$withLock(key, () => 'in');
     await expect.poll(async () => (await operator.client().$locks.inspect(key)).waiting).toBe(1);
     expect((await operator.run('unlock', key)).out).toMatch(
-      /: the lease was taken, and passed on: 1 process was waiting\.\n$/,
+      /: the lease was taken, and passed on: 1 process was in the queue\.\n$/,
     );
     expect(await next).toBe('in');
     await again.release();

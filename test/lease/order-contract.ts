@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { MOST_WAITERS } from '../../src/lease/store.js';
 import { someKey } from './actors.js';
 import { claimOf, expectLeft, LONG, type MakeActor, SHORT, type StoreActor } from './claims.js';
 import { queued as queuedWith, Waiter } from './queue/waiter.js';
@@ -245,10 +246,10 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
 
     test('inspect and list tell how many wait, also where nobody has the key', async () => {
       const { key, holder } = await queued(3, QUEUED);
-      expect(await holder.store.inspect(key)).toMatchObject({ holder: holder.claim.holder, waiting: 3 });
+      expect(await holder.store.inspect(key, MOST_WAITERS)).toMatchObject({ holder: holder.claim.holder, waiting: 3 });
       await ended(QUEUED);
       const state = { key, holder: undefined, expiresIn: 0, waiting: 3, waiters: Array(3).fill(undefined) };
-      expect(await holder.store.inspect(key)).toEqual(state);
+      expect(await holder.store.inspect(key, MOST_WAITERS)).toEqual(state);
       expect((await holder.store.list()).filter((each) => each.key === key)).toEqual([state]);
     });
 
@@ -257,7 +258,7 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       const { key, holder } = await queued(0);
       const waiters: Waiter[] = [];
       for (const name of names) waiters.push(await Waiter.enter(await makeActor(name), key));
-      expect(await holder.store.inspect(key)).toMatchObject({ waiting: 5, waiters: names });
+      expect(await holder.store.inspect(key, MOST_WAITERS)).toMatchObject({ waiting: 5, waiters: names });
       const [listed] = (await holder.store.list()).filter((each) => each.key === key);
       expect(listed).toMatchObject({ waiting: 5, waiters: names });
       // One that gives up in the middle takes its own name alone.
@@ -266,9 +267,13 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await waiters[0]?.next()).toEqual(waiters[0]?.turn());
       expect(await waiters[0]?.look()).toBe(true);
       const left = names.slice(2);
-      expect(await holder.store.inspect(key)).toMatchObject({ process: names[0], waiting: 3, waiters: left });
+      expect(await holder.store.inspect(key, MOST_WAITERS)).toMatchObject({
+        process: names[0],
+        waiting: 3,
+        waiters: left,
+      });
       for (const waiter of waiters) await waiter.release();
-      expect(await holder.store.inspect(key)).toMatchObject({ waiting: 0 });
+      expect(await holder.store.inspect(key, MOST_WAITERS)).toMatchObject({ waiting: 0 });
     });
 
     test('a refused write has the name of its process', async () => {
@@ -285,7 +290,7 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       const { key, holder } = await queued(0);
       const { store } = await makeActor('crowd');
       await Promise.all(Array.from({ length: 103 }, () => store.acquire(claimOf(key), { enter: LONG })));
-      const { waiting, waiters } = await holder.store.inspect(key);
+      const { waiting, waiters } = await holder.store.inspect(key, MOST_WAITERS);
       expect({ waiting, waiters }).toEqual({ waiting: 103, waiters: Array(100).fill('crowd') });
     });
   });

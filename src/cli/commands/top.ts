@@ -64,6 +64,9 @@ function releasing(servers: Servers): (key: string) => Promise<string> {
   return async (key) => {
     const [before] = await describe([await servers.locks.inspect(key)], servers.database);
     aside ??= servers.aside();
-    return (await takeAway({ ...servers, aside: () => aside as ReturnType<Servers['aside']> }, key, before)).text;
+    const own = { ...servers, aside: () => aside as ReturnType<Servers['aside']> };
+    const { text, warning } = await takeAway(own, key, before);
+    // On one line, of which a narrow terminal shows the begin.
+    return warning === undefined ? text : `${warning} ${text}`;
   };
 }

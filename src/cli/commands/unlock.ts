@@ -1,3 +1,4 @@
+import type { KeyState } from '../../lease/store.js';
 import type { Context } from '../context.js';
 import { type Raised, raiseToken, raiseTokenIfUsed } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
@@ -29,6 +30,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
     }
     const { token, leaseTaken, text, warning } = await takeAway(servers, key, before);
     context.say(text);
+    if (warning !== undefined) context.say(`  ${warning}`);
     context.document({
       command: 'unlock',
       ok: true,
@@ -45,19 +47,19 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
 /** Takes a key from whoever has it, and says what was done. `before`: how the key was found; no `token`: nobody had it. */
 export async function takeAway(servers: Servers, key: string, before: LockRow | undefined) {
   // From the holder that it was: who has the key since was admitted after us, and is well.
+  const { locks } = servers;
   const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
   const token = await raise(servers.database, await servers.aside(), key);
   if (token === undefined) return { token, leaseTaken: false, text: notHeld(key), warning: undefined };
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
-  const warning = mismatch(before, token, leaseTaken);
+  const warning = mismatch(before, await locks.inspect(key), token, leaseTaken);
   const { postgres, redis } = servers.asked;
   const lines = [
     `Unlocked ${visible(key)}:`,
     `  In PostgreSQL ${postgres.address}: ${inPostgres(token)}.`,
     `  In Redis ${redis.address}: ${inRedis(before, leaseTaken)}.`,
-    ...(warning === undefined ? [] : [`  ${warning}`]),
   ];
   return { token, leaseTaken, text: lines.join('\n'), warning };
 }
@@ -102,12 +104,21 @@ function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
   if (!leaseTaken) return 'the lease had ended before it could be taken';
   const taken = problem === undefined ? 'the lease was taken' : 'what stood in the place of its lease was deleted';
   if (waiting === 0) return taken;
-  return `${taken}, and passed on: ${waiting} ${waiting === 1 ? 'process was' : 'processes were'} waiting`;
+  return `${taken}, and passed on: ${waiting} ${waiting === 1 ? 'process was' : 'processes were'} in the queue`;
 }
 
-/** What suggests that one of the servers is not the application's; `undefined` if nothing does. */
-function mismatch(found: LockRow | undefined, { before, ended }: Raised, leaseTaken: boolean): string | undefined {
-  if (ended.length > 0 && found?.holder === null && found.problem === undefined) {
+/**
+ * What suggests that one of the servers is not the application's; `undefined` if nothing does. `later`: how the key is now.
+ * A process may have taken it since it was found.
+ */
+function mismatch(
+  found: LockRow | undefined,
+  later: KeyState,
+  { before, ended }: Raised,
+  leaseTaken: boolean,
+): string | undefined {
+  const isFree = found?.holder === null && found.problem === undefined && later.holder === undefined;
+  if (ended.length > 0 && isFree) {
     return (
       'A transaction had the key in Postgres, and no process had it in Redis. If Redis has neither lost the lease nor been ' +
       'away, this is not the Redis of the application, or the application has another --key-prefix.'

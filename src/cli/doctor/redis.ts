@@ -140,4 +140,18 @@ const wakeUps: Check<RedisSubject> = {
   },
 };
 
-export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps];
+/** What only people look at: the names of who waits (LRANGE), and refused writes (LRANGE and TIME). */
+const views: Check<RedisSubject> = {
+  name: 'views',
+  look: ({ silent }) =>
+    silent.refusals().then(
+      () => ok('Who waits, and the writes that were refused, can be shown.'),
+      (error: unknown) =>
+        warning(
+          `Who waits, or the writes that were refused, cannot be shown: ${messageOf(error)}. Locks work without.`,
+          `Grant +lrange and +time to this user, as ${DOCS}rights.md says.`,
+        ),
+    ),
+};
+
+export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps, views];

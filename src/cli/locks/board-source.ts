@@ -3,6 +3,7 @@ import { brief, postgresHealth } from '../../board/health.js';
 import type { BoardSource, BoardTurn, Finding, RedisServerState } from '../../board/source.js';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
+import { advised } from '../problem.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
 import type { Locks, RedisServers } from '../servers/redis-server.js';
@@ -53,6 +54,8 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
         const { ended } = await raiseToken(database, await aside(), key);
         const held = holder !== undefined || problem !== undefined;
         return (held && (await locks.force(key, holder ?? ''))) || ended.length > 0;
+      }).catch((cause: unknown) => {
+        throw new Error(advised(cause), { cause });
       }),
     history: async (key) => (await servers.withDatabase((database) => lastTurns(key, database))).last.map(shownTurn),
     async health() {

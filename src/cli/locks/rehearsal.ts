@@ -6,7 +6,7 @@ import type { Claim, LeaseStore } from '../../lease/store.js';
 const LEASE_TIME = 5_000;
 const HEARD_WITHIN = 2_000;
 
-/** Runs every method of the store on a key that nobody holds. Rejects with the server's refusal. */
+/** Runs every method of the store that a lock needs, on a key that nobody holds. Rejects with the server's refusal. */
 export async function takeAndGiveBack(store: LeaseStore, key: string): Promise<void> {
   const claim = claimOf(key);
   const successor = randomUUID();

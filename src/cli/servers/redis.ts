@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { LeaseStore } from '../../lease/store.js';
+import { type LeaseStore, MOST_WAITERS } from '../../lease/store.js';
 import type { ClusterClient, RedisClient } from '../../redis/client.js';
 import { RedisStore } from '../../redis/store.js';
 import type { Context } from '../context.js';
@@ -90,7 +90,8 @@ export function checkKeepsLocks({ shown, mode }: RedisServer): void {
 export function locksOn(store: LeaseStore, where: (key?: string) => string): Locks {
   const refused = (key?: string) => (cause: unknown) => refusedAt(where(key))(cause);
   return {
-    inspect: (key) => store.inspect(key).catch(refused(key)),
+    isInOrder: true,
+    inspect: (key) => store.inspect(key, MOST_WAITERS).catch(refused(key)),
     list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
     force: (key, holder) => store.force(key, holder).catch(refused(key)),
     refusals: () => store.refusals().catch(refused()),

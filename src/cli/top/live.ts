@@ -1,5 +1,5 @@
 import type { TerminalInput, TerminalOutput } from '../context.js';
-import { messageOf, Problem } from '../problem.js';
+import { advised, messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
 import type { Sample, Sampler } from './sample.js';
 import { pressed, START, type TopState } from './state.js';
@@ -126,7 +126,7 @@ export class LiveView {
       this.#say(text);
     } catch (error) {
       if (this.#quit) this.#failure ??= error;
-      this.#say(`${messageOf(error)}.`);
+      this.#say(advised(error));
     } finally {
       this.#releasing = undefined;
     }

@@ -14,8 +14,10 @@ export interface TopRow {
   readonly leaseLeft: number;
   /** Processes. */
   readonly waiting: number;
-  /** Their names, the first of the queue first, at most 100; `null` in place of one that is not known. */
+  /** Their names, the first of the queue first if there is one, at most 100; `null` in place of one that is not known. */
   readonly waiters: readonly (string | null)[];
+  /** Whether they are in order, as they are but for several independent nodes. */
+  readonly isInOrder: boolean;
   /** Turns a second since the sample before; `undefined` where there was none. */
   readonly heat: number | undefined;
   readonly transaction: Transaction | undefined;
@@ -109,6 +111,7 @@ export class Sampler {
       leaseLeft: expiresIn,
       waiting,
       waiters,
+      isInOrder: this.#servers.locks.isInOrder,
       heat,
       transaction: transaction === null ? undefined : transactions.get(transaction.pid),
     };

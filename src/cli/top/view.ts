@@ -63,7 +63,7 @@ export function printed(rows: readonly TopRow[], state: TopState): readonly stri
   return table([HEADINGS, ...shown(rows, state).map(cells)]);
 }
 
-function cells({ key, heat, waiting, waiters, holder, leaseLeft, transaction }: TopRow): string[] {
+function cells({ key, heat, waiting, waiters, isInOrder, holder, leaseLeft, transaction }: TopRow): string[] {
   return [
     cut(visible(key), WIDEST_KEY),
     heat === undefined ? '-' : heat.toFixed(1),
@@ -71,7 +71,7 @@ function cells({ key, heat, waiting, waiters, holder, leaseLeft, transaction }: 
     holder === undefined ? '-' : seconds(leaseLeft),
     transaction === undefined ? '-' : `${seconds(transaction.age)} ${transaction.state ?? '(not shown to this role)'}`,
     holder === undefined ? '-' : visible(holder),
-    waiters[0] === undefined ? '-' : waiterName(waiters[0]),
+    waiters[0] === undefined || !isInOrder ? '-' : waiterName(waiters[0]),
   ];
 }
 
@@ -86,13 +86,13 @@ export function lastRefused(refused: RefusedWrites | undefined): readonly string
     });
 }
 
-/** Those who wait for this key, in their order: as many as fit into some lines, and the number of the others. */
+/** Those who wait for this key, in their order if there is one: as many as fit into some lines, and the number of the others. */
 function whoWaits(row: TopRow | undefined, width: number): readonly string[] {
   if (row === undefined || row.waiting === 0) return [];
-  const lines = [`Waiting for ${cut(visible(row.key), WIDEST_KEY)}, in order:`];
+  const lines = [`Waiting for ${cut(visible(row.key), WIDEST_KEY)}, in ${row.isInOrder ? '' : 'no '}order:`];
   for (const [at, name] of row.waiters.entries()) {
     const more = `, ${row.waiting - at} more`;
-    const place = `${at + 1} ${waiterName(name)}`;
+    const place = row.isInOrder ? `${at + 1} ${waiterName(name)}` : waiterName(name);
     const line = lines.at(-1) ?? '';
     const longer = `${line}${at === 0 ? ' ' : ', '}${place}`;
     if (longer.length + more.length <= width) lines[lines.length - 1] = longer;

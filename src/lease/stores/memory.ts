@@ -139,21 +139,21 @@ class MemoryClient implements LeaseStore, Receiver {
     return true;
   }
 
-  async inspect(key: string): Promise<KeyState> {
+  async inspect(key: string, names = 0): Promise<KeyState> {
     const [holder, waiting] = [this.#leases.holderOf(key), this.#leases.waiting(key)];
-    const waiters = this.#leases.waiters(key).slice(0, MOST_WAITERS);
+    const waiters = this.#leases.waiters(key).slice(0, names);
     return {
       key,
       holder,
       expiresIn: holder === undefined ? 0 : this.#leases.leftOf(key),
       waiting,
-      ...(waiting > 0 && { waiters }),
+      ...(waiters.length > 0 && { waiters }),
       ...this.#holderNamed(key),
     };
   }
 
   async list(): Promise<readonly KeyState[]> {
-    const states = await Promise.all(this.#leases.keys().map((key) => this.inspect(key)));
+    const states = await Promise.all(this.#leases.keys().map((key) => this.inspect(key, MOST_WAITERS)));
     return states.filter(isInUse);
   }
 

@@ -125,8 +125,8 @@ export class QuorumStore implements LeaseStore {
     return false;
   }
 
-  async inspect(key: string): Promise<KeyState> {
-    const ballot = this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.inspect(key)));
+  async inspect(key: string, names?: number): Promise<KeyState> {
+    const ballot = this.#ask(key, (node) => node.ask(Number.POSITIVE_INFINITY, (store) => store.inspect(key, names)));
     await ballot.until(() => areClear([answersOf(ballot.cast)], ballot));
     return stateOf(key, this.#answersOrThrow(ballot), ballot.majority);
   }

@@ -11,6 +11,7 @@ const ROW: TopRow = {
   leaseLeft: 1,
   waiting: 0,
   waiters: [],
+  isInOrder: true,
   heat: 0,
   transaction: undefined,
 };

@@ -46,9 +46,9 @@ describeWithShop('top, where stdout is no terminal', () => {
     const key = 'top-refused:1';
     await refusedWrite(operator.client({ name: 'web 1' }), operator.client(), id, key);
     const redis = shop.redis();
-    await expect.poll(() => redis.llen(`${operator.keyPrefix}refusals`)).toBe(1);
+    await expect.poll(() => redis.llen(`${operator.keyPrefix}fenced-lock-refusals`)).toBe(1);
     // What is no entry of this package is left out.
-    await redis.rpush(`${operator.keyPrefix}refusals`, 'nonsense', '1 {}', '1 null', '1 {');
+    await redis.rpush(`${operator.keyPrefix}fenced-lock-refusals`, 'nonsense', '1 {}', '1 null', '1 {');
     const [{ out }, { json }] = [
       await operator.run('top', '--interval', '0.2'),
       await operator.run('top', '--interval', '0.2', '--json'),

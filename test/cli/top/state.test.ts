@@ -10,6 +10,7 @@ const row = (key: string, more: Partial<TopRow> = {}): TopRow => ({
   leaseLeft: 12_340,
   waiting: 0,
   waiters: [],
+  isInOrder: true,
   heat: 0,
   transaction: undefined,
   ...more,
@@ -120,6 +121,8 @@ test('those who wait for the selected key are named in their order, as far as th
       .filter((text) => !['', ...ASKED, ASKED.join('   ')].includes(text));
   expect(last(100)).toEqual(['Waiting for stock:2, in order: 1 web-1, 2 ?, 3 "worker 3", 4 web-4']);
   expect(last(100, ROWS, 'stock:1')).toEqual([]);
+  const unordered = [row('stock:2', { waiting: 2, waiters: ['web-1', 'web-2'], isInOrder: false })];
+  expect(last(100, unordered)).toEqual(['Waiting for stock:2, in no order: web-1, web-2']);
   const waiters = Array.from({ length: 100 }, (_, at) => `web-${at + 1}`);
   const crowd = last(40, [row('stock:2', { waiting: 120, waiters })]);
   expect(crowd).toHaveLength(3);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
+import { MOST_WAITERS } from '../../../src/lease/store.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { PREFIX, queueName, someKey } from '../actors.js';
@@ -21,7 +22,7 @@ describeWithGroup(
       await actor.clients[1]?.rpush(queueName(key), b, a);
       await actor.clients[2]?.rpush(queueName(key), a);
       const state = { holder: undefined, waiting: 2, waiters: ['b', 'a'] };
-      await vi.waitFor(async () => expect(await actor.store.inspect(key)).toMatchObject(state), PATIENT);
+      await vi.waitFor(async () => expect(await actor.store.inspect(key, MOST_WAITERS)).toMatchObject(state), PATIENT);
       await vi.waitFor(async () => {
         const [listed] = (await actor.store.list()).filter((each) => each.key === key);
         expect(listed).toMatchObject(state);
