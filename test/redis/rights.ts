@@ -31,7 +31,7 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   const watch = await contender.watch(claim.key, () => {}).catch(refusal);
   await contender.acquire(waiting, { enter: 60_000 }).catch(refusal);
   // While somebody waits.
-  await holder.inspect(claim.key).catch(refusal);
+  await holder.inspect(claim.key, 1).catch(refusal);
   await new Promise((resolve) => setTimeout(resolve, listening));
   await holder.extend([claim]);
   await holder.hint(claim).catch(refusal);

@@ -89,8 +89,8 @@ export class ObservedStore implements LeaseStore {
     return this.#store.transfer(claim, successor);
   }
 
-  inspect(key: string): Promise<KeyState> {
-    return this.#store.inspect(key);
+  inspect(key: string, names?: number): Promise<KeyState> {
+    return this.#store.inspect(key, names);
   }
 
   list(): Promise<readonly KeyState[]> {

@@ -186,9 +186,9 @@ describeWithGroup(
           return this.#inner.reach as Reach;
         }
 
-        override inspect(key: string): Promise<KeyState> {
+        override inspect(key: string, names?: number): Promise<KeyState> {
           inspected += 1;
-          return super.inspect(key);
+          return super.inspect(key, names);
         }
       }
       const actor = await connected({ wrap: (stores) => stores.map((store) => new Inspected(store)) });

@@ -44,7 +44,7 @@ describeWithGroup(
 
     test('does not wait for a frozen node, and a node that refuses to note is as good for locks as before', async () => {
       const actor = await connected();
-      for (const client of actor.clients) await client.del(`${PREFIX}refusals`);
+      for (const client of actor.clients) await client.del(`${PREFIX}fenced-lock-refusals`);
       const noted = refusal();
       await actor.store.noteRefusals([noted]);
       freeze(0);
@@ -53,10 +53,10 @@ describeWithGroup(
       // Shorter than a command may take.
       expect(performance.now() - since).toBeLessThan(1_500);
       thaw(0);
-      for (const client of actor.clients) await client.set(`${PREFIX}refusals`, 'of other software');
+      for (const client of actor.clients) await client.set(`${PREFIX}fenced-lock-refusals`, 'of other software');
       await actor.store.noteRefusals([refusal()]);
       await expect(actor.store.refusals()).rejects.toThrow('WRONGTYPE');
-      for (const client of actor.clients) await client.del(`${PREFIX}refusals`);
+      for (const client of actor.clients) await client.del(`${PREFIX}fenced-lock-refusals`);
       expect(actor.events).toEqual([]);
     });
   },
