@@ -281,4 +281,11 @@ export const ATTEMPT: readonly Mutant[] = [
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',
   },
+  {
+    name: 'attempt: a connection that is closed during the work rejects with the error of the driver',
+    file: 'src/transaction/attempt.ts',
+    change: [['this.#fail(this.#disconnected(named, failure))', 'this.#fail(named)']],
+    tests: ['test/transaction/closed-connection'],
+    why: 'The caller would not learn what became of the transaction.',
+  },
 ];

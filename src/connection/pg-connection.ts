@@ -72,6 +72,7 @@ export class PgConnection implements Connection {
   #pooled: BorrowedConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
   #passedOn: BorrowedConnection | undefined;
+  #closedBy: unknown;
   #answers: Answers = [];
 
   /**
@@ -100,7 +101,7 @@ export class PgConnection implements Connection {
   }
 
   get closedBy(): unknown {
-    return (this.#pooled ?? this.#passedOn)?.closedBy;
+    return (this.#pooled ?? this.#passedOn)?.closedBy ?? this.#closedBy;
   }
 
   get answers(): Answers {
@@ -189,6 +190,7 @@ export class PgConnection implements Connection {
   /** Drops all references: Prisma keeps its last hundred transactions and what they refer to. */
   #release(): void {
     const line = this.#pooled;
+    this.#closedBy = line?.closedBy;
     this.#pooled = undefined;
     this.conductor = undefined;
     this.#passedOn = undefined;

@@ -2,6 +2,7 @@ import type { AttemptTrace } from '../base/call-trace.js';
 import { Alarm, after, Deadline, now, OVERDUE, within } from '../base/clock.js';
 import {
   type ClosedError,
+  FencedLockError,
   inFlightAtReturn,
   LockTimeoutError,
   lateOperation,
@@ -19,7 +20,7 @@ import type { Call, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import { endOfLostCommit, isEndOfSession, isRefusal } from './lost-commit.js';
+import { connectionClosed, endOfLostCommit, isEndOfSession, isRefusal } from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
 
 /**
@@ -146,9 +147,18 @@ export class Attempt<Tx, R> implements Conductor {
     const why = this.#refused ? this.#refused.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;
-    const named = failure !== undefined && this.#call.database.isDisconnect(failure) && fromOvertaking(why, this.#call);
-    if (named) void named.then((error) => this.#fail(error));
-    else this.#fail(why);
+    if (failure === undefined || !this.#call.database.isDisconnect(failure)) return this.#fail(why);
+    void fromOvertaking(why, this.#call).then((named) => this.#fail(this.#disconnected(named, failure)));
+  }
+
+  /** The driver's error of a closed connection tells nothing. An error of the caller's function is left as it is. */
+  #disconnected(error: unknown, failure: unknown): unknown {
+    const { database, leases } = this.#call;
+    const closedBy = this.#entry.connection?.closedBy;
+    if (!this.admitted || closedBy === undefined || error instanceof FencedLockError) return error;
+    if (!database.isDisconnect(error)) return error;
+    const known = [closedBy, failure].map((each) => database.sqlState(each)).find(isEndOfSession);
+    return connectionClosed(leases.key, known, error);
   }
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */

@@ -61,6 +61,12 @@ export function isEndOfSession(code: string | undefined): boolean {
   return code !== undefined && CLOSED_BECAUSE.has(code);
 }
 
+/** The error of a transaction that did not commit because its connection failed. */
+export function connectionClosed(key: string, code: string | undefined, cause: unknown): TransactionAbortedError {
+  const why = CLOSED_BECAUSE.get(code ?? '') ?? 'its connection to Postgres failed before COMMIT took effect.';
+  return new TransactionAbortedError(key, why, cause);
+}
+
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
 export function isRefusal(code: string | undefined): boolean {
   return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !SESSION_ENDED.has(code);
@@ -83,12 +89,7 @@ export async function endOfLostCommit(
   if (outcome === 'unknown') {
     return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
   }
-  const why = CLOSED_BECAUSE.get(database.sqlState(error) ?? '');
-  const aborted = new TransactionAbortedError(
-    leases.key,
-    why ?? 'the connection failed at COMMIT, which did not take effect.',
-    error,
-  );
+  const aborted = connectionClosed(leases.key, database.sqlState(error), error);
   // If the key has passed to a successor, the lease tells about the successor, not about this call.
   return { error: hasSuccessor ? aborted : await fromOvertaking(aborted, { database, leases }) };
 }

@@ -105,7 +105,7 @@ describeWithShop('while Postgres is away', () => {
     await begun.opened;
     await server.restart();
     ends.open();
-    await expect(held).rejects.toThrow();
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key });
     expect(runs).toBe(1);
     expect((await shop.row(id))?.quantity).toBe(10);
   });

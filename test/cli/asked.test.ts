@@ -56,6 +56,8 @@ describeWithShop('the servers that a command asks', () => {
   test('unlock in another Redis than that of the application: it says so, and names that one', async () => {
     const operator = new Operator(shop);
     const { key } = await shop.product(1);
+    // The first transaction of a key is not seen before it has committed.
+    await operator.client().$withLock(key, () => {});
     const [inside, goOn] = [gate(), gate()];
     const end = operator
       .client()
@@ -66,8 +68,10 @@ describeWithShop('the servers that a command asks', () => {
       .catch((error: unknown) => error);
     await inside.opened;
     const elsewhere = Object.assign(new URL(inject('redis').url ?? ''), { pathname: '/15' }).href;
+    const rehearsed = await operator.run('unlock', key, '--redis-url', elsewhere, '--dry-run');
     const { out } = await operator.run('unlock', key, '--redis-url', elsewhere);
     goOn.open();
+    expect(rehearsed.out).toMatch(/this is not the Redis of the application.*\nNothing was changed\.\n$/s);
     expect(out).toContain(`redis      ${asked().redis}/15 (from --redis-url)\n`);
     expect(out).toMatch(/: backend \d+ was ended; /);
     expect(out).toContain(`  In Redis ${asked().redis}/15: there was no lease.\n`);
@@ -80,7 +84,10 @@ describeWithShop('the servers that a command asks', () => {
     await using database = await createDatabase();
     await applyMigrations(database.url);
     const handle = await operator.client().$lock('stock:1', { leaseTime: 60_000 });
-    const { json, out } = await operator.run('unlock', 'stock:1', '--json', '--database-url', database.url);
+    const elsewhere = ['stock:1', '--json', '--database-url', database.url];
+    const rehearsed = await operator.run('unlock', ...elsewhere, '--dry-run');
+    const { json, out } = await operator.run('unlock', ...elsewhere);
+    expect(rehearsed.json['warning']).toBe(json['warning']);
     expect(json).toMatchObject({
       leaseTaken: true,
       servers: { postgres: { address: expect.stringContaining(`/${database.name}`), from: '--database-url' } },

@@ -180,6 +180,7 @@ describeWithShop('unlock', () => {
     const { out, err, code } = await operator.run('unlock', key);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toContain(`transaction now  ${pid} since 2`);
+    expect(out).not.toContain('this is not the');
     expect(out).toMatch(
       new RegExp(
         `Unlocked ${key}:\n  .*: backend ${pid} was ended; the token was ${token} and is \\d+\\.\n  .*: the lease was taken\\.\n$`,

@@ -24,8 +24,16 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
     }
     if (options.dryRun) {
       if (before === undefined || wasNeverSeen(before)) context.say(neverSeen(key));
+      const doubt = before && doubtful(before);
+      if (doubt !== undefined) context.say(doubt);
       context.say('Nothing was changed.');
-      context.document({ command: 'unlock', ok: true, dryRun: true, before });
+      context.document({
+        command: 'unlock',
+        ok: true,
+        dryRun: true,
+        before,
+        ...(doubt !== undefined && { warning: doubt }),
+      });
       return;
     }
     const { token, leaseTaken, text, warning } = await takeAway(servers, key, before);
@@ -56,8 +64,9 @@ export async function takeAway(servers: Servers, key: string, before: LockRow | 
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
   const warning = mismatch(before, await locks.inspect(key), token, leaseTaken);
   const { postgres, redis } = servers.asked;
+  const tookNothing = before !== undefined && before.holder !== null && !leaseTaken && token.ended.length === 0;
   const lines = [
-    `Unlocked ${visible(key)}:`,
+    tookNothing ? `${visible(key)} was given back meanwhile:` : `Unlocked ${visible(key)}:`,
     `  In PostgreSQL ${postgres.address}: ${inPostgres(token)}.`,
     `  In Redis ${redis.address}: ${inRedis(before, leaseTaken)}.`,
   ];
@@ -101,7 +110,7 @@ function inPostgres({ before, after, ended }: Raised): string {
 function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
   const { holder = null, problem, waiting = 0 } = before ?? {};
   if (holder === null && problem === undefined) return 'there was no lease';
-  if (!leaseTaken) return 'the lease had ended before it could be taken';
+  if (!leaseTaken) return 'that holder had no lease any more, and nothing was taken from a later one';
   const taken = problem === undefined ? 'the lease was taken' : 'what stood in the place of its lease was deleted';
   if (waiting === 0) return taken;
   return `${taken}, and passed on: ${waiting} ${waiting === 1 ? 'process was' : 'processes were'} in the queue`;
@@ -118,17 +127,21 @@ function mismatch(
   leaseTaken: boolean,
 ): string | undefined {
   const isFree = found?.holder === null && found.problem === undefined && later.holder === undefined;
-  if (ended.length > 0 && isFree) {
-    return (
-      'A transaction had the key in Postgres, and no process had it in Redis. If Redis has neither lost the lease nor been ' +
-      'away, this is not the Redis of the application, or the application has another --key-prefix.'
-    );
-  }
-  if (before === null && ended.length === 0 && leaseTaken && found?.problem === undefined) {
-    return (
-      'A process had the key in Redis, and no transaction had ever committed under it in Postgres. If that process was ' +
-      'not about to begin its first one, this is not the database of the application.'
-    );
-  }
+  if (ended.length > 0 && isFree) return OTHER_REDIS;
+  if (before === null && ended.length === 0 && leaseTaken && found?.problem === undefined) return OTHER_DATABASE;
   return undefined;
+}
+
+const OTHER_REDIS =
+  'A transaction had the key in Postgres, and no process had it in Redis. If Redis has neither lost the lease nor been ' +
+  'away, this is not the Redis of the application, or the application has another --key-prefix.';
+const OTHER_DATABASE =
+  'A process had the key in Redis, and no transaction had ever committed under it in Postgres. If that process was ' +
+  'not about to begin its first one, this is not the database of the application.';
+
+/** The same of a key that is only looked at. */
+function doubtful({ holder, problem, token, transaction }: LockRow): string | undefined {
+  if (problem !== undefined) return undefined;
+  if (holder === null && transaction !== null) return OTHER_REDIS;
+  return holder !== null && token === null && transaction === null ? OTHER_DATABASE : undefined;
 }
