@@ -171,7 +171,7 @@ export const BOARD: readonly Mutant[] = [
     file: 'src/redis/store.ts',
     change: [
       [
-        'if (open === undefined || !open.sender.reach.ready) return;',
+        'if (open === undefined || !open.sender.isConnected) return;',
         'if (open === undefined) return void this.reach;',
       ],
     ],
