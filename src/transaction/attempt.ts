@@ -147,8 +147,8 @@ export class Attempt<Tx, R> implements Conductor {
     const why = this.#refused ? this.#refused.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;
-    if (failure === undefined || !this.#call.database.isDisconnect(failure)) return this.#fail(why);
-    void fromOvertaking(why, this.#call).then((named) => this.#fail(this.#disconnected(named, failure)));
+    if (failure === undefined || !this.#call.database.isDisconnect(failure)) this.#fail(why);
+    else void fromOvertaking(why, this.#call).then((named) => this.#fail(this.#disconnected(named, failure)));
   }
 
   /** The driver's error of a closed connection tells nothing. An error of the caller's function is left as it is. */

@@ -1,4 +1,3 @@
-import type { KeyState } from '../../lease/store.js';
 import type { Context } from '../context.js';
 import { type Raised, raiseToken, raiseTokenIfUsed } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
@@ -122,7 +121,7 @@ function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
  */
 function mismatch(
   found: LockRow | undefined,
-  later: KeyState,
+  later: { readonly holder: string | undefined },
   { before, ended }: Raised,
   leaseTaken: boolean,
 ): string | undefined {
