@@ -215,4 +215,20 @@ export const BOARD: readonly Mutant[] = [
     only: 'a release that was confirmed is done',
     why: 'The operator believes that the key was taken.',
   },
+  {
+    name: 'top: a restart of a server ends it',
+    file: 'src/cli/top/live.ts',
+    change: [['if (this.#sampledAt === undefined) throw cause;', 'throw cause;']],
+    tests: ['test/cli/top/leave'],
+    only: 'servers that cannot be asked do not end the view',
+    why: 'Nobody would look when it matters most.',
+  },
+  {
+    name: 'top: the time of its first line goes on over old rows',
+    file: 'src/cli/top/live.ts',
+    change: [['at: this.#sampledAt ?? now(),', 'at: now(),']],
+    tests: ['test/cli/top/leave'],
+    only: 'servers that cannot be asked do not end the view',
+    why: 'The operator would take old rows for the present ones.',
+  },
 ];

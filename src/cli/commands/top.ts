@@ -1,9 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { describe } from '../locks/state.js';
-import { type ServerOptions, type Servers, withServers } from '../servers/both.js';
+import { Problem } from '../problem.js';
+import { askedOf, type ServerOptions, type Servers, withServers } from '../servers/both.js';
+import { LastingServers } from '../servers/lasting.js';
+import { foundDatabaseUrl, foundRedisUrls } from '../servers/urls.js';
+import { askingAnew } from '../top/asking.js';
 import { LiveView } from '../top/live.js';
-import { Sampler } from '../top/sample.js';
+import { askingOver, Sampler } from '../top/sample.js';
 import { START, shown } from '../top/state.js';
 import { lastRefused, printed } from '../top/view.js';
 import { takeAway } from './unlock.js';
@@ -16,28 +21,53 @@ export interface TopOptions extends ServerOptions {
 
 /** Shows the keys that are in use, the hottest first: live in a terminal, else once. */
 export async function top(context: Context, options: TopOptions): Promise<void> {
-  const { filter = '' } = options;
-  const interval = options.interval * 1_000;
+  if (context.terminal !== undefined) return await live(context, options, context.terminal);
   await withServers(context, options, async (servers) => {
     context.asks(servers.asked);
-    const { postgres, redis } = servers.asked;
-    const asked = [`PostgreSQL ${postgres.address}`, `Redis ${redis.address}`];
-    const sampler = new Sampler(servers);
-    const terminal = context.terminal;
-    if (terminal === undefined) return await once(context, sampler, interval, filter);
-    const { input, output, colours } = terminal;
-    const release = releasing(servers);
-    const clean = (text: string) => context.clean(text);
-    const report = (text: string) => context.say(text);
-    const options = { input, output, colours, interval, filter, asked, now: context.now, clean, release, report };
-    await new LiveView(sampler, options).run();
+    await once(context, new Sampler(askingOver(servers)), options);
   });
 }
 
+/** Goes on, whatever becomes of the servers. */
+async function live(context: Context, options: TopOptions, terminal: NonNullable<Context['terminal']>): Promise<void> {
+  // Found once: the servers that the screen names are those that are asked, as long as it lasts.
+  const database = await foundDatabaseUrl(context, options);
+  const found = await foundRedisUrls(context, options);
+  const given = { ...options, databaseUrl: database.url, redisUrl: found.urls };
+  const servers = new LastingServers(context, given);
+  const left = new AbortController();
+  try {
+    const places = await servers.withRedis(async (redis) => redis.places);
+    const place = await servers.withDatabase(async (postgres) => postgres.place);
+    const asked = askedOf({ at: place, place: database.place }, { at: places, place: found.place });
+    context.asks(asked);
+    const names = { postgres: `PostgreSQL ${asked.postgres.address}`, redis: `Redis ${asked.redis.address}` };
+    const keyPrefix = options.keyPrefix ?? DEFAULTS.keyPrefix;
+    const from = (server: 'postgres' | 'redis') => (asked.saysFrom ? asked[server].from : undefined);
+    const view = new LiveView(new Sampler(askingAnew(servers, { ...names, keyPrefix })), {
+      ...terminal,
+      interval: options.interval * 1_000,
+      filter: options.filter ?? '',
+      asked: [
+        { address: names.postgres, from: from('postgres') },
+        { address: names.redis, from: from('redis') },
+      ],
+      now: context.now,
+      clean: (text) => context.clean(text),
+      release: releasing(context, given, left.signal),
+      report: (text) => context.say(text),
+    });
+    await view.run();
+  } finally {
+    left.abort(new Problem('The view was left.'));
+    servers.close();
+  }
+}
+
 /** Two samples: how hot a key is tells only the difference. */
-async function once(context: Context, sampler: Sampler, interval: number, filter: string): Promise<void> {
+async function once(context: Context, sampler: Sampler, { interval, filter = '' }: TopOptions): Promise<void> {
   await sampler.sample();
-  await pause(interval);
+  await pause(interval * 1_000);
   const { rows, missing, refused } = await sampler.sample();
   const state = { ...START, filter };
   for (const why of missing) context.complain(`fenced-lock: Not all keys are here. ${why}`);
@@ -58,15 +88,20 @@ async function once(context: Context, sampler: Sampler, interval: number, filter
   context.document({ command: 'top', ok: true, keys, refused: last ?? null, ...(missing.length > 0 && { missing }) });
 }
 
-/** As `unlock` does it. The second connection is made once. */
-function releasing(servers: Servers): (key: string) => Promise<string> {
-  let aside: ReturnType<Servers['aside']> | undefined;
-  return async (key) => {
+/** As `unlock` does it, on connections for this alone, which are closed when the view is left. */
+function releasing(context: Context, options: ServerOptions, left: AbortSignal): (key: string) => Promise<string> {
+  const leaving = new Promise<never>((_, reject) => {
+    left.addEventListener('abort', () => reject(left.reason), { once: true });
+  });
+  leaving.catch(() => {});
+  const release = async (servers: Servers, key: string) => {
     const [before] = await describe([await servers.locks.inspect(key)], servers.database);
-    aside ??= servers.aside();
-    const own = { ...servers, aside: () => aside as ReturnType<Servers['aside']> };
-    const { text, warning } = await takeAway(own, key, before);
-    // On one line, of which a narrow terminal shows the begin.
+    const { text, warning } = await takeAway(servers, key, before);
     return warning === undefined ? text : `${warning} ${text}`;
   };
+  return (key) =>
+    withServers(context, options, (servers) => {
+      left.throwIfAborted();
+      return Promise.race([leaving, release(servers, key)]);
+    });
 }

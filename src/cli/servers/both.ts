@@ -11,6 +11,7 @@ import {
   type DatabaseOptions,
   foundDatabaseUrl,
   foundRedisUrls,
+  type Place,
   REDIS_URL,
   type RedisOptions,
   shownPlace,
@@ -48,12 +49,7 @@ export async function withServers<T>(
   try {
     const database = await another();
     const locks = redis.locks(options.keyPrefix ?? DEFAULTS.keyPrefix);
-    const asked = {
-      postgres: { address: visible(database.place), from: shownPlace(place, DATABASE_URL) },
-      redis: { address: redis.places.map(visible).join(', '), from: shownPlace(found.place, REDIS_URL) },
-      // An address alone is enough where both are from one place.
-      saysFrom: place !== found.place,
-    };
+    const asked = askedOf({ at: database.place, place }, { at: redis.places, place: found.place });
     return await work({ database, locks, aside: another, asked }).catch((error: unknown) => {
       throw refused(error, database);
     });
@@ -80,6 +76,19 @@ export async function withDatabase<T>(
   } finally {
     await database.close();
   }
+}
+
+/** Which servers these are, and where their URLs were found. */
+export function askedOf(
+  postgres: { readonly at: string; readonly place: Place },
+  redis: { readonly at: readonly string[]; readonly place: Place },
+): Required<Asked> {
+  return {
+    postgres: { address: visible(postgres.at), from: shownPlace(postgres.place, DATABASE_URL) },
+    redis: { address: redis.at.map(visible).join(', '), from: shownPlace(redis.place, REDIS_URL) },
+    // An address alone is enough where both are from one place.
+    saysFrom: postgres.place !== redis.place,
+  };
 }
 
 /** @throws Problem */

@@ -1,10 +1,11 @@
 import type { TerminalInput, TerminalOutput } from '../context.js';
 import { advised, messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
+import { Unanswered } from './asking.js';
 import type { Sample, Sampler } from './sample.js';
 import { pressed, START, type TopState } from './state.js';
 import { Terminal } from './terminal.js';
-import { screen } from './view.js';
+import { type AskedPlace, screen, timeOf } from './view.js';
 
 export interface LiveOptions {
   readonly input: TerminalInput;
@@ -14,7 +15,7 @@ export interface LiveOptions {
   readonly interval: number;
   readonly filter: string;
   /** The servers, without users and passwords. */
-  readonly asked: readonly string[];
+  readonly asked: readonly AskedPlace[];
   now(): Date;
   /** Takes out what nobody is to see. */
   clean(text: string): string;
@@ -23,9 +24,6 @@ export interface LiveOptions {
   /** Prints a line after the view was left. */
   report(text: string): void;
 }
-
-/** A server that does not answer so often in a row has gone. */
-const MOST_FAILURES = 3;
 
 /** The live view: samples, draws, and does what the keyboard says, until it is left. */
 export class LiveView {
@@ -40,8 +38,10 @@ export class LiveView {
   /** What became of releases that ended after the view was left. */
   readonly #late: string[] = [];
   #failure: unknown;
-  /** What the last sample has complained of. */
-  #trouble = '';
+  /** When the last good sample ended. */
+  #sampledAt: Date | undefined;
+  /** Why the sample is not the present one, since when, and at which server. */
+  #failing: { readonly server: string; readonly since: Date; readonly reason: string } | undefined;
   #wake: () => void = () => {};
   #leave: () => void = () => {};
 
@@ -97,20 +97,20 @@ export class LiveView {
 
   /** One thing after the other: all of it goes over one connection. */
   async #loop(): Promise<void> {
-    let failures = 0;
     while (!this.#quit || this.#toRelease.length > 0) {
       const key = this.#toRelease.shift();
       if (key !== undefined) await this.#release(key);
       if (this.#quit) continue;
       try {
         this.#sample = await this.#sampler.sample();
-        const { missing } = this.#sample;
-        this.#complain(missing[0] === undefined ? '' : `Not all keys are here. ${missing[0]}`);
-        failures = 0;
+        this.#sampledAt = this.#options.now();
+        this.#failing = undefined;
       } catch (error) {
-        failures++;
-        if (failures === MOST_FAILURES) throw error;
-        this.#complain(`${messageOf(error)}.`);
+        const { server, cause } = error instanceof Unanswered ? error : { server: 'The servers', cause: error };
+        // What does not answer at the start is more likely a wrong URL or a missing right than a restart.
+        if (this.#sampledAt === undefined) throw cause;
+        const since = this.#failing?.server === server ? this.#failing.since : this.#options.now();
+        this.#failing = { server, since, reason: reasonOf(cause) };
       }
       this.#draw();
       if (this.#toRelease.length === 0 && !this.#quit) await this.#pause();
@@ -132,24 +132,37 @@ export class LiveView {
     }
   }
 
-  /** Shows what is wrong with a sample, until a sample is well again. */
-  #complain(message: string): void {
-    if (message !== '') this.#trouble = this.#say(message);
-    else if (this.#trouble !== '' && this.#state.message === this.#trouble) this.#trouble = this.#say('');
+  /** What is wrong with the sample that is shown. */
+  get #trouble(): string {
+    if (this.#failing !== undefined) {
+      const { server, since, reason } = this.#failing;
+      return `${server} cannot be asked since ${timeOf(since)}: ${reason}; trying again`;
+    }
+    const [why] = this.#sample.missing;
+    return why === undefined ? '' : `Not all keys are here. ${why}`;
   }
 
-  #say(message: string): string {
-    // On one line, and nothing that the terminal would obey.
-    const text = this.#options.clean(message).replaceAll(/[\p{C}\p{Z}]+/gu, ' ');
-    this.#state = { ...this.#state, message: text };
+  #say(message: string): void {
+    this.#state = { ...this.#state, message: this.#harmless(message) };
     this.#draw();
-    return text;
+  }
+
+  /** On one line, and nothing that the terminal would obey. */
+  #harmless(text: string): string {
+    return this.#options.clean(text).replaceAll(/[\p{C}\p{Z}]+/gu, ' ');
   }
 
   #draw(): void {
     if (this.#quit) return;
-    const { asked } = this.#options;
-    this.#terminal.draw(screen(this.#sample, this.#state, { ...this.#terminal.size, at: this.#options.now(), asked }));
+    const { asked, now } = this.#options;
+    const lines = screen(this.#sample, this.#state, {
+      ...this.#terminal.size,
+      at: this.#sampledAt ?? now(),
+      isOld: this.#failing !== undefined,
+      trouble: this.#harmless(this.#trouble),
+      asked,
+    });
+    this.#terminal.draw(lines);
   }
 
   #pause(): Promise<void> {
@@ -161,4 +174,9 @@ export class LiveView {
       };
     });
   }
+}
+
+/** The sentence already names the server. */
+function reasonOf(error: unknown): string {
+  return messageOf(error).replace(/^(?:Redis|PostgreSQL) at \S+?(?: cannot be reached)?: /, '');
 }

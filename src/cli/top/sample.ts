@@ -4,6 +4,8 @@ import { RefusalLog, type ShownRefusal } from '../../base/refusal-log.js';
 import type { KeyState } from '../../lease/store.js';
 import { describe, type LockRow } from '../locks/state.js';
 import type { Servers } from '../servers/both.js';
+import type { PostgresServer } from '../servers/postgres.js';
+import type { Locks } from '../servers/redis-server.js';
 
 /** A key, as `top` shows it. */
 export interface TopRow {
@@ -47,6 +49,17 @@ interface Transaction {
   readonly age: number;
 }
 
+/** How both servers are asked. */
+export interface Asking {
+  redis<T>(work: (locks: Locks) => Promise<T>): Promise<T>;
+  postgres<T>(work: (database: PostgresServer) => Promise<T>): Promise<T>;
+}
+
+/** Over connections that somebody else keeps. */
+export function askingOver({ locks, database }: Pick<Servers, 'locks' | 'database'>): Asking {
+  return { redis: (work) => work(locks), postgres: (work) => work(database) };
+}
+
 /** Keys that are free at the moment are shown for so long, because a hot key often is; ms. */
 const KEPT = 10_000;
 const MOST_KEPT = 1_000;
@@ -56,32 +69,28 @@ FROM pg_stat_activity WHERE pid = ANY($1::integer[]) AND xact_start IS NOT NULL`
 
 /** Looks at all keys, again and again, and at what has changed meanwhile. */
 export class Sampler {
-  readonly #servers: Servers;
+  readonly #ask: Asking;
   /** Keys that were in use lately, and when. */
   readonly #seen = new Map<string, number>();
   #before = new Map<string, bigint>();
   #beforeAt = 0;
   readonly #refusals = new RefusalLog();
 
-  constructor(servers: Servers) {
-    this.#servers = servers;
+  constructor(ask: Asking) {
+    this.#ask = ask;
   }
 
   async sample(): Promise<Sample> {
-    const { locks, database } = this.#servers;
-    // A user of Redis without the right to read them sees the keys all the same.
-    const reading = locks.refusals().catch(() => undefined);
-    const { keys, missing } = await locks.list();
+    const { keys, missing, refusals, isInOrder } = await this.#ask.redis(lookAt);
     const at = now();
-    const states = await describe([...keys, ...this.#free(keys, at)], database);
-    const pids = states.flatMap(({ transaction }) => transaction?.pid ?? []);
-    const found =
-      pids.length === 0 ? [] : await database.query<Transaction & { state: string | null }>(TRANSACTIONS, [pids]);
-    const transactions = new Map(found.map(({ pid, state, age }) => [pid, { pid, state: state ?? undefined, age }]));
+    const { states, transactions } = await this.#ask.postgres(async (database) => {
+      const states = await describe([...keys, ...this.#free(keys, at)], database);
+      return { states, transactions: await transactionsOf(states, database) };
+    });
     const seconds = (at - this.#beforeAt) / 1_000;
-    const rows = states.map((state) => this.#row(state, seconds, transactions));
+    const rows = states.map((state) => this.#row(state, seconds, transactions, isInOrder));
     this.#remember(states, at);
-    return { rows, missing, refused: this.#refused(await reading) };
+    return { rows, missing, refused: this.#refused(refusals) };
   }
 
   #refused(read: readonly NotedRefusal[] | undefined): RefusedWrites | undefined {
@@ -99,7 +108,7 @@ export class Sampler {
     return free.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
   }
 
-  #row(state: LockRow, seconds: number, transactions: ReadonlyMap<number, Transaction>): TopRow {
+  #row(state: LockRow, seconds: number, transactions: ReadonlyMap<number, Transaction>, isInOrder: boolean): TopRow {
     const { key, holder, expiresIn, waiting, waiters, turns, transaction } = state;
     const before = this.#before.get(key);
     // A key that was not there before had no row, or was not looked at.
@@ -111,7 +120,7 @@ export class Sampler {
       leaseLeft: expiresIn,
       waiting,
       waiters,
-      isInOrder: this.#servers.locks.isInOrder,
+      isInOrder,
       heat,
       transaction: transaction === null ? undefined : transactions.get(transaction.pid),
     };
@@ -127,4 +136,20 @@ export class Sampler {
     this.#before = new Map(states.map(({ key, turns }) => [key, BigInt(turns)]));
     this.#beforeAt = at;
   }
+}
+
+/** A user of Redis without the right to read refusals sees the keys all the same. */
+async function lookAt(locks: Locks) {
+  const reading = locks.refusals().catch(() => undefined);
+  return { ...(await locks.list()), refusals: await reading, isInOrder: locks.isInOrder };
+}
+
+async function transactionsOf(
+  states: readonly LockRow[],
+  database: PostgresServer,
+): Promise<ReadonlyMap<number, Transaction>> {
+  const pids = states.flatMap(({ transaction }) => transaction?.pid ?? []);
+  if (pids.length === 0) return new Map();
+  const found = await database.query<Transaction & { state: string | null }>(TRANSACTIONS, [pids]);
+  return new Map(found.map(({ pid, state, age }) => [pid, { pid, state: state ?? undefined, age }]));
 }

@@ -2,6 +2,7 @@ import { waiterName } from '../locks/text.js';
 import { escapeInvisible, visible } from '../visible.js';
 import type { RefusedWrites, Sample, TopRow } from './sample.js';
 import { shown, type TopState } from './state.js';
+import { wrapped } from './wrap.js';
 
 /** How a line is to stand out. */
 type Emphasis = 'plain' | 'bold' | 'inverse' | 'dim';
@@ -11,12 +12,35 @@ export interface Line {
   readonly emphasis: Emphasis;
 }
 
+/** A server, without users and passwords. */
+export interface AskedPlace {
+  readonly address: string;
+  /** Where its URL was found, if that is to be said. */
+  readonly from?: string | undefined;
+}
+
+/** What a screen shows besides its rows. */
+export interface Surroundings {
+  readonly width: number;
+  readonly height: number;
+  /** When the rows were read. */
+  readonly at: Date;
+  /** Whether the servers could not be asked since. */
+  readonly isOld: boolean;
+  /** What is wrong with the rows; empty if nothing is. */
+  readonly trouble: string;
+  readonly asked: readonly AskedPlace[];
+}
+
 const HEADINGS = ['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT'];
 const HELP = 'up/down select   s sort   / filter   x force release   q quit';
 /** The widest that a key is shown. */
 const WIDEST_KEY = 40;
-/** Lines that are no rows: what is shown, the headings, and the last. The servers come besides. */
-const OTHERS = 3;
+/** Lines that are no rows: what is shown, and the headings. The servers and the last lines come besides. */
+const OTHERS = 2;
+/** The part of the screen that a message may have, and that of what is wrong with the rows. */
+const MESSAGE_PART = 1 / 3;
+const TROUBLE_PART = 1 / 6;
 const BETWEEN = '   ';
 /** Lower screens have room for rows alone. */
 const LEAST_WITH_DETAILS = 12;
@@ -29,32 +53,36 @@ const MOST_REFUSED_LINES = 3;
 export function screen(
   { rows, refused }: Pick<Sample, 'rows' | 'refused'>,
   state: TopState,
-  size: { readonly width: number; readonly height: number; readonly at: Date; readonly asked: readonly string[] },
+  { width, height, at, isOld, trouble, asked }: Surroundings,
 ): readonly Line[] {
-  const { width, height, at, asked } = size;
   const list = shown(rows, state);
+  const last = bottom(list, state, width, height);
+  const troubles = trouble === '' ? [] : wrapped(trouble, width, Math.max(1, Math.floor(height * TROUBLE_PART)));
+  const places = asked.map((place) => placeText(place, state));
   // On one line, if that has room for them.
-  const joined = asked.join(BETWEEN);
-  const servers = (joined.length <= width ? [joined] : asked).map((text): Line => ({ text, emphasis: 'dim' }));
+  const joined = places.join(BETWEEN);
+  const servers = (joined.length <= width ? [joined] : places).map((text): Line => ({ text, emphasis: 'dim' }));
   const selected = list.findIndex(({ key }) => key === state.selected);
   const details = height < LEAST_WITH_DETAILS ? [] : [...whoWaits(list[selected], width), ...lastRefused(refused)];
-  const room = Math.max(1, height - OTHERS - servers.length - details.length);
+  const below = details.length + troubles.length + servers.length + last.length;
+  const room = Math.max(1, height - OTHERS - below);
   // Whatever is selected is on the screen.
   const first = Math.max(0, Math.min(selected - Math.floor(room / 2), list.length - room));
   const page = list.slice(first, first + room);
   const [headings = '', ...lines] = table([HEADINGS, ...page.map(cells)]);
   const body = lines.map(
-    (text, row): Line => ({ text, emphasis: page[row]?.key === state.selected ? 'inverse' : 'plain' }),
+    (text, row): Line => ({ text, emphasis: page[row]?.key === state.selected ? 'inverse' : isOld ? 'dim' : 'plain' }),
   );
   const all: Line[] = [
-    { text: summary({ rows, refused }, list, state, at), emphasis: 'bold' },
+    { text: `${isOld ? 'as of ' : ''}${summary({ rows, refused }, list, state, at)}`, emphasis: 'bold' },
     { text: headings, emphasis: 'dim' },
     ...body,
   ];
-  while (all.length < height - 1 - servers.length - details.length) all.push({ text: '', emphasis: 'plain' });
+  while (all.length < height - below) all.push({ text: '', emphasis: 'plain' });
   all.push(...details.map((text): Line => ({ text, emphasis: 'plain' })));
+  all.push(...troubles.map((text): Line => ({ text, emphasis: 'bold' })));
   // Directly above the question whether to take a key: it is taken in these servers.
-  all.push(...servers, bottom(list, state));
+  all.push(...servers, ...last);
   return all.slice(-height).map(({ text, emphasis }) => ({ text: text.slice(0, width), emphasis }));
 }
 
@@ -81,8 +109,7 @@ export function lastRefused(refused: RefusedWrites | undefined): readonly string
     .slice(-MOST_REFUSED_LINES)
     .toReversed()
     .map(({ at, key, text, process }) => {
-      const time = new Date(at).toISOString().slice(11, 19);
-      return `Refused ${time}Z ${cut(visible(key), WIDEST_KEY)} by ${waiterName(process)}: ${escapeInvisible(text).replaceAll('\n', ' ')}`;
+      return `Refused ${timeOf(new Date(at))} ${cut(visible(key), WIDEST_KEY)} by ${waiterName(process)}: ${escapeInvisible(text).replaceAll('\n', ' ')}`;
     });
 }
 
@@ -123,21 +150,38 @@ function summary(
   const held = rows.filter(({ holder }) => holder !== undefined).length;
   const waiting = rows.reduce((sum, row) => sum + row.waiting, 0);
   const filtered = filter === '' ? '' : `   filter ${visible(filter)} (${list.length} of ${rows.length})`;
-  const time = at.toISOString().slice(11, 19);
   const counts = `${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   ${refused?.count ?? '?'} refused`;
-  return `${time}Z   ${counts}   sort ${sort}${filtered}`;
+  return `${timeOf(at)}   ${counts}   sort ${sort}${filtered}`;
 }
 
-function bottom(list: readonly TopRow[], { mode, selected = '', filter, message }: TopState): Line {
+function bottom(
+  list: readonly TopRow[],
+  { mode, selected = '', filter, message }: TopState,
+  width: number,
+  height: number,
+): readonly Line[] {
   if (mode === 'filter')
-    return { text: `Filter: ${visible(filter)}_   Enter keeps it, Escape drops it`, emphasis: 'bold' };
-  if (mode === 'confirm') {
-    const holder = list.find(({ key }) => key === selected)?.holder;
-    const from = holder === undefined ? '' : ` from ${visible(holder)}`;
-    const text = `Take ${cut(visible(selected), WIDEST_KEY)}${from}? An open transaction is rolled back. [y/N]`;
-    return { text, emphasis: 'bold' };
-  }
-  return message === '' ? { text: HELP, emphasis: 'dim' } : { text: message, emphasis: 'bold' };
+    return [{ text: `Filter: ${visible(filter)}_   Enter keeps it, Escape drops it`, emphasis: 'bold' }];
+  if (mode === 'list' && message === '') return [{ text: HELP, emphasis: 'dim' }];
+  const text = mode === 'confirm' ? question(list, selected) : message;
+  const most = Math.max(1, Math.floor(height * MESSAGE_PART));
+  return wrapped(text, width, most).map((line) => ({ text: line, emphasis: 'bold' }));
+}
+
+function question(list: readonly TopRow[], selected: string): string {
+  const holder = list.find(({ key }) => key === selected)?.holder;
+  const from = holder === undefined ? '' : ` from ${visible(holder)}`;
+  return `Take ${cut(visible(selected), WIDEST_KEY)}${from}? An open transaction is rolled back. [y/N]`;
+}
+
+/** Where its URL was found matters to whoever is about to change something there. */
+function placeText({ address, from }: AskedPlace, { mode }: TopState): string {
+  return mode === 'confirm' && from !== undefined ? `${address} (from ${from})` : address;
+}
+
+/** To the second, in UTC. */
+export function timeOf(at: Date): string {
+  return `${at.toISOString().slice(11, 19)}Z`;
 }
 
 function seconds(ms: number): string {

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
 import { LockLostError } from '../../../src/index.js';
 import { eventually } from '../../support/eventually.js';
 import { refusedWrite } from '../../support/refused-write.js';
+import { applyMigrations, askServer, startPostgres, startRedis } from '../../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../../support/shop.js';
 import { asked, Operator } from '../operator.js';
 import { noTmux, TerminalPane } from './tmux.js';
@@ -15,8 +17,8 @@ describeWithShop('top in a terminal', () => {
   const shop = new Shop();
 
   /** A terminal in which it runs, and has drawn. */
-  async function started(operator: Operator) {
-    const env = { DATABASE_URL: inject('postgres').app, REDIS_URL: inject('redis').url as string };
+  async function started(operator: Operator, own: Readonly<Record<string, string>> = {}) {
+    const env = { DATABASE_URL: inject('postgres').app, REDIS_URL: inject('redis').url as string, ...own };
     const pane = new TerminalPane(env);
     pane.type('echo typed before');
     pane.press('Enter');
@@ -86,7 +88,7 @@ describeWithShop('top in a terminal', () => {
       const { id } = await shop.product(10);
       await refusedWrite(operator.client({ name: 'late' }), operator.client(), id, 'live-refused:1');
       const lines = await pane.screen('it was refused', (lines) => lines[0]?.includes('   1 refused   ') === true);
-      expect(lines[18]).toMatch(/^Refused \d\d:\d\d:\d\dZ live-refused:1 by late: A row of Stock carries/);
+      expect(lines[17]).toMatch(/^Refused \d\d:\d\d:\d\dZ live-refused:1 by late: A row of Stock carries/);
       gone.abort('enough');
       pane.press('q');
       await ended(pane);
@@ -107,15 +109,16 @@ describeWithShop('top in a terminal', () => {
     await using pane = await started(operator);
     await pane.screen('the key is there', (lines) => rows(lines).includes('live-taken:1'));
     pane.press('Down', 'x');
-    const asking = await pane.screen('it asks', (lines) => (lines[19] ?? '').startsWith('Take live-taken:1 from '));
-    expect(asking[18]).toBe(`PostgreSQL ${asked().postgres}   Redis ${asked().redis}`);
+    const asks = (line: string) => line.startsWith('Take live-taken:1 from ');
+    const asking = await pane.screen('it asks', (lines) => lines.some(asks));
+    expect(asking[asking.findIndex(asks) - 1]).toBe(`PostgreSQL ${asked().postgres}   Redis ${asked().redis}`);
     pane.press('Enter');
     await pane.screen('a no', (lines) => lines[19] === 'Nothing was changed.');
     const { turns } = await prisma.$locks.inspect('live-taken:1');
     pane.press('x');
-    await pane.screen('it asks again', (lines) => (lines[19] ?? '').startsWith('Take live-taken:1 from '));
+    await pane.screen('it asks again', (lines) => lines.some(asks));
     pane.press('y');
-    await pane.screen('it is taken', (lines) => (lines[19] ?? '').startsWith('Unlocked live-taken:1:'));
+    await pane.screen('it is taken', (lines) => lines.some((line) => line.startsWith('Unlocked live-taken:1:')));
     await eventually('its token is raised', async () => {
       const now = await prisma.$locks.inspect('live-taken:1');
       return now.turns > turns;
@@ -125,6 +128,37 @@ describeWithShop('top in a terminal', () => {
     pane.press('C-c');
     await ended(pane);
     expect(pane.modes).toEqual(AS_BEFORE);
+  });
+
+  test.skipIf(noTmux !== undefined)('outlives a restart of either server, and takes keys afterwards', async () => {
+    const operator = new Operator(shop);
+    const [postgres, redis] = [await startPostgres(), await startRedis()];
+    shop.closeLater(() => Promise.all([postgres.stop(), redis.stop()]));
+    await applyMigrations(postgres.url);
+    await using pane = await started(operator, { DATABASE_URL: postgres.url, REDIS_URL: redis.url });
+    const isWell = (lines: readonly string[]) =>
+      /^\d\d:/.test(lines[0] ?? '') && !lines.join(' ').includes('cannot be asked');
+    const lease = `${operator.keyPrefix}{live-again:1}:lease`;
+    for (const [name, server] of [
+      ['Redis', redis],
+      ['PostgreSQL', postgres],
+    ] as const) {
+      await server.killHard();
+      const says = new RegExp(` ${name} \\S+ cannot be asked since \\d\\d:\\d\\d:\\d\\dZ: .*ECONNREFUSED`);
+      const lines = await pane.screen(`${name} is missed`, (lines) => says.test(lines.join(' ')));
+      expect(lines[0]).toMatch(/^as of \d\d:\d\d:\d\dZ {3}/);
+      await server.start();
+      await pane.screen(`${name} is back`, isWell);
+      // Without a key there is nothing to ask Postgres about, and Redis comes back empty.
+      await askServer(redis.url, 'SET', lease, `${randomUUID()} 600000`, 'PX', '600000');
+      await pane.screen('a key is there', (lines) => rows(lines).includes('live-again:1'));
+    }
+    pane.press('Down', 'x');
+    await pane.screen('it asks', (lines) => lines.some((line) => line.startsWith('Take live-again:1 from ')));
+    pane.press('y');
+    await eventually('it is taken', async () => (await askServer(redis.url, 'EXISTS', lease)) === 0);
+    pane.press('q');
+    expect(await ended(pane)).toContain('ended with 0');
   });
 
   test.skipIf(noTmux !== undefined)('that is ended from outside gives the terminal back', async () => {

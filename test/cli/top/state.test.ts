@@ -21,6 +21,7 @@ const ROWS = [
   row('stock:2', { heat: undefined, waiting: 4, waiters: ['web-1', null, 'worker 3', 'web-4'] }),
 ];
 const ASKED = ['PostgreSQL db:5432/shop', 'Redis cache:6379'];
+const AROUND = { isOld: false, trouble: '', asked: ASKED.map((address) => ({ address })) };
 const named = (name: string): KeyPress => ({ name, sequence: name });
 const text = (sequence: string): KeyPress => ({ name: undefined, sequence });
 
@@ -92,7 +93,7 @@ test.each([
 ])('the screen has the size of the terminal: %i by %i', (width, height) => {
   const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
   const state = { ...START, sort: 'key' as const, selected: 'stock:77' };
-  const lines = screen({ rows: many, refused: undefined }, state, { width, height, at: new Date(0), asked: ASKED });
+  const lines = screen({ rows: many, refused: undefined }, state, { width, height, at: new Date(0), ...AROUND });
   expect(lines).toHaveLength(height);
   for (const { text } of lines) expect(text.length).toBeLessThanOrEqual(width);
   // What is selected is there, wherever it is in the list.
@@ -106,7 +107,7 @@ test('a row says how hot the key is, how many wait, the lease, the transaction, 
     width: 120,
     height: 8,
     at: new Date(0),
-    asked: ASKED,
+    ...AROUND,
   }).map(({ text }) => text.split(/ {2,}/));
   expect(lines[0]).toEqual(['00:00:00Z', '3 held', '5 waiting', '12.0 turns/s', '? refused', 'sort heat']);
   expect(lines[2]).toEqual(['stock:1', '9.0', '0', '12.3 s', '0.9 s idle in transaction', 'holder-of-stock:1', '-']);
@@ -115,7 +116,7 @@ test('a row says how hot the key is, how many wait, the lease, the transaction, 
 
 test('those who wait for the selected key are named in their order, as far as there is room, and all are counted', () => {
   const last = (width: number, rows = ROWS, selected = 'stock:2') =>
-    screen({ rows, refused: undefined }, { ...START, selected }, { width, height: 20, at: new Date(0), asked: ASKED })
+    screen({ rows, refused: undefined }, { ...START, selected }, { width, height: 20, at: new Date(0), ...AROUND })
       .map(({ text }) => text)
       .slice(3 + rows.length, -1)
       .filter((text) => !['', ...ASKED, ASKED.join('   ')].includes(text));
@@ -139,7 +140,7 @@ test('the last refused writes stand above the servers, the newest first, and are
     return { ...known, id: String(at), at, key: 'stock:1', process: at === 4 ? null : 'worker 7' };
   };
   const refused = { count: 2, last: [1, 2, 3, 4].map(refusal) };
-  const lines = screen({ rows: ROWS, refused }, START, { width: 120, height: 20, at: new Date(0), asked: ASKED });
+  const lines = screen({ rows: ROWS, refused }, START, { width: 120, height: 20, at: new Date(0), ...AROUND });
   expect(lines[0]?.text).toContain('   2 refused   ');
   expect(lines.slice(-5, -2).map(({ text }) => text)).toEqual([
     'Refused 00:00:00Z stock:1 by ?: It was refused at 4.',
@@ -147,7 +148,7 @@ test('the last refused writes stand above the servers, the newest first, and are
     'Refused 00:00:00Z stock:1 by "worker 7": It was refused at 2.',
   ]);
   // A low screen is for the keys.
-  const low = screen({ rows: ROWS, refused }, START, { width: 120, height: 8, at: new Date(0), asked: ASKED });
+  const low = screen({ rows: ROWS, refused }, START, { width: 120, height: 8, at: new Date(0), ...AROUND });
   expect(low.some(({ text }) => text.startsWith('Refused'))).toBe(false);
 });
 
@@ -161,17 +162,18 @@ test.each([
     width,
     height: 12,
     at: new Date(0),
-    asked: ASKED,
+    ...AROUND,
   }).map(({ text }) => text);
   expect(lines).toHaveLength(12);
-  expect(lines.at(-1)).toMatch(/^Take stock:77 from /);
-  expect(lines.slice(-1 - servers.length, -1)).toEqual(servers);
+  const question = lines.findIndex((text) => text.startsWith('Take stock:77 from'));
+  expect(lines.slice(question - servers.length, question)).toEqual(servers);
+  expect(lines.at(-1)).toMatch(/\[y\/N\]$/);
 });
 
 test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
   for (const mode of ['list', 'filter', 'confirm'] as const) {
     const state = { ...START, mode, selected: key, filter: key };
-    const size = { width: 900, height: 16, at: new Date(0), asked: ASKED };
+    const size = { width: 900, height: 16, at: new Date(0), ...AROUND };
     const rows = [row(key, { holder: key, waiting: 1, waiters: [key] })];
     const refusal = { id: 'a', at: 0, key, token: key, text: `A row of ${key}.`, process: key, own: false };
     const refused = { count: 1, last: [refusal] };
@@ -179,4 +181,39 @@ test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen',
       expect(isHarmless(text)).toBe(true);
     }
   }
+});
+
+test('the question whether to take a key says where the URLs were found, if that is known', () => {
+  const asked = [
+    { address: 'PostgreSQL db:5432/shop', from: 'the Prisma config' },
+    { address: 'Redis cache:6379', from: '--redis-url' },
+  ];
+  const text = (mode: 'list' | 'confirm') =>
+    screen(
+      { rows: ROWS, refused: undefined },
+      { ...START, mode, selected: 'stock:1' },
+      { width: 120, height: 20, at: new Date(0), ...AROUND, asked },
+    ).map(({ text }) => text);
+  expect(text('confirm')).toContain(
+    'PostgreSQL db:5432/shop (from the Prisma config)   Redis cache:6379 (from --redis-url)',
+  );
+  expect(text('list')).toContain('PostgreSQL db:5432/shop   Redis cache:6379');
+});
+
+test('a message has as many lines as it needs, and no more than a third of the screen', () => {
+  const lines = (message: string) =>
+    screen(
+      { rows: ROWS, refused: undefined },
+      { ...START, message },
+      { width: 40, height: 12, at: new Date(0), ...AROUND },
+    ).map(({ text }) => text);
+  const words = (count: number) => Array.from({ length: count }, (_, at) => `word-${at}`).join(' ');
+  const fits = lines(words(19));
+  expect(fits).toHaveLength(12);
+  expect(fits.slice(-4).join(' ')).toBe(words(19));
+  expect(fits.at(-5)).toBe(ASKED.at(-1));
+  const long = lines(words(100));
+  expect(long.slice(-4).join(' ')).toMatch(/^word-0 .* word-\d* ?\.\.\.$/);
+  expect(long.at(-5)).toBe(ASKED.at(-1));
+  expect(long[2]).toMatch(/^stock:/);
 });
