@@ -954,9 +954,12 @@ dialog h3 {
             <h2 id="happened-title">Events in this process</h2>
             <ol id="happened" class="feed" reversed></ol>
           </section>
-          <section class="card" aria-labelledby="redis-title">
-            <h2 id="redis-title">Redis</h2>
-            <ul id="redis" class="servers"></ul>
+          <section class="card" aria-labelledby="servers-title">
+            <h2 id="servers-title">Servers</h2>
+            <h3 id="postgres-title">Postgres</h3>
+            <ul id="postgres" class="servers" aria-labelledby="postgres-title"></ul>
+            <h3 id="redis-title">Redis</h3>
+            <ul id="redis" class="servers" aria-labelledby="redis-title"></ul>
           </section>
         </div>
       </div>
@@ -1783,6 +1786,8 @@ export function drawPanels(state) {
   if (status === undefined) return;
   drawTrouble(status);
   drawHealth(status);
+  const { postgres } = status;
+  once('postgres', postgres ?? null, () => [postgres === undefined ? quiet('Not known yet.') : serverItem(postgres)]);
   once('redis', status.redis, () =>
     status.redis.length === 0 ? [quiet('Not known yet.')] : status.redis.map(serverItem),
   );
@@ -1948,7 +1953,7 @@ function refusedItem({ at, key, token, text, process, own }) {
   );
 }
 
-/** @param {NonNullable<State['status']>['redis'][number]} server */
+/** @param {import('./state.js').Server} server */
 function serverItem({ address, role, status, healthy }) {
   return element(
     'li',
@@ -2005,6 +2010,7 @@ const REFUSED_FOR = 3_600_000;
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
  * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
+ * @typedef {{ address: string, role: string, status: string, healthy: boolean }} Server
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -2014,7 +2020,8 @@ const REFUSED_FOR = 3_600_000;
  * @property {string[]} missing
  * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
- * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
+ * @property {Server} [postgres] \`undefined\` as long as it is not known which one it is
+ * @property {Server[]} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
  */
 

@@ -213,8 +213,21 @@ export class Poller {
       missing: this.#missing,
       refusals: this.#areRefusalsRead,
       health: this.#health,
+      ...this.#postgres(),
       redis: this.#source.topology(),
       ...(this.#source.process && { waits: this.#waits }),
+    };
+  }
+
+  /** Its database, as far as it is known, with the result of the last health check. */
+  #postgres(): object {
+    const address = this.#source.database();
+    if (address === undefined) return {};
+    const found = this.#health.find(({ server, check }) => server === 'postgres' && check === 'connection');
+    const healthy = found?.status !== 'fault';
+    const status = healthy ? 'answers' : 'does not answer';
+    return {
+      postgres: { address, role: 'PostgreSQL', status: found === undefined ? 'not asked yet' : status, healthy },
     };
   }
 }

@@ -27,6 +27,7 @@ function started(
     forceRelease: async () => false,
     history: async () => [],
     health,
+    database: () => undefined,
     topology: () => [],
     process: {
       callers: () => new Map(),

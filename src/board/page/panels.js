@@ -44,6 +44,8 @@ export function drawPanels(state) {
   if (status === undefined) return;
   drawTrouble(status);
   drawHealth(status);
+  const { postgres } = status;
+  once('postgres', postgres ?? null, () => [postgres === undefined ? quiet('Not known yet.') : serverItem(postgres)]);
   once('redis', status.redis, () =>
     status.redis.length === 0 ? [quiet('Not known yet.')] : status.redis.map(serverItem),
   );
@@ -209,7 +211,7 @@ function refusedItem({ at, key, token, text, process, own }) {
   );
 }
 
-/** @param {NonNullable<State['status']>['redis'][number]} server */
+/** @param {import('./state.js').Server} server */
 function serverItem({ address, role, status, healthy }) {
   return element(
     'li',

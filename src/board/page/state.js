@@ -33,6 +33,7 @@ const REFUSED_FOR = 3_600_000;
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
  * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
+ * @typedef {{ address: string, role: string, status: string, healthy: boolean }} Server
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -42,7 +43,8 @@ const REFUSED_FOR = 3_600_000;
  * @property {string[]} missing
  * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
- * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
+ * @property {Server} [postgres] `undefined` as long as it is not known which one it is
+ * @property {Server[]} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
  */
 
