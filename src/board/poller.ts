@@ -227,7 +227,7 @@ export class Poller {
     const healthy = found?.status !== 'fault';
     const status = healthy ? 'answers' : 'does not answer';
     return {
-      postgres: { address, role: 'PostgreSQL', status: found === undefined ? 'not asked yet' : status, healthy },
+      postgres: { address, role: 'database', status: found === undefined ? 'not asked yet' : status, healthy },
     };
   }
 }

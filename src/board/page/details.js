@@ -3,6 +3,7 @@
 import { HeatChart } from './chart.js';
 import { highest } from './keys.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
+import { oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -27,6 +28,7 @@ export class Details {
   #key;
   /** @type {HeatChart | undefined} */
   #chart;
+  #old = element('p', { class: 'banner', role: 'status' });
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
   #waitersTitle = element('h3', { id: 'who-waits' });
@@ -68,6 +70,7 @@ export class Details {
     }
     this.#dialog.replaceChildren(
       element('div', { class: 'top' }, element('h2', { id: 'details-title' }, shown(key)), close),
+      this.#old,
       element('h3', {}, 'Turns in the last five minutes; the line: processes that waited'),
       this.#chart.svg,
       facts,
@@ -95,9 +98,13 @@ export class Details {
   draw() {
     if (this.#key === undefined) return;
     const key = this.#state.keys.get(this.#key);
+    const { isOld } = this.#state;
+    write(this.#old, oldFacts(this.#state));
+    this.#old.hidden = !isOld;
     this.#fact('Holder', key ? holderOf(key) : 'free');
     const left = key?.holder == null ? undefined : key.endsAt - performance.now();
-    this.#fact('Lease ends in', left === undefined ? '–' : `${duration(Math.max(0, left))}, unless it is renewed`);
+    const ends = isOld ? 'unknown' : `${duration(Math.max(0, left ?? 0))}, unless it is renewed`;
+    this.#fact('Lease ends in', left === undefined ? '–' : ends);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
     this.#drawWaiters(key);
     this.#fact('Token', tokenText(key));

@@ -66,10 +66,9 @@ export class KeyTable {
   }
 
   /**
-   * @param {Map<string, Key>} keys
-   * @param {boolean} known
+   * @param {import('./state.js').State} state
    */
-  draw(keys, known) {
+  draw({ keys, known, isOld }) {
     const found = this.#inOrder(keys);
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
@@ -81,7 +80,7 @@ export class KeyTable {
       this.#slots[at] ??= new KeyRow(this.#onOpen);
       const slot = this.#slots[at];
       if (!slot.row.isConnected) this.#rows.append(slot.row);
-      slot.draw(key, mostTurns, mostWaiting);
+      slot.draw(key, mostTurns, mostWaiting, isOld);
     });
     for (const slot of this.#slots.slice(here.length)) slot.row.remove();
     this.#table.hidden = here.length === 0;
@@ -191,16 +190,16 @@ class KeyRow {
    * @param {Key} key
    * @param {number} mostTurns
    * @param {number} mostWaiting
+   * @param {boolean} isOld
    */
-  draw(key, mostTurns, mostWaiting) {
+  draw(key, mostTurns, mostWaiting, isOld) {
     const another = key.key !== this.#key || this.#open.firstChild === null;
     if (another) this.#open.replaceChildren(shown(key.key));
     this.#key = key.key;
     this.#chart.draw(key, mostTurns, mostWaiting);
     write(this.#rate, rateOf(key));
     this.#drawHolder(key);
-    const left = key.endsAt - performance.now();
-    write(this.#lease, key.holder === null ? '–' : left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended');
+    write(this.#lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
     write(this.#waiting, number(key.waiting));
     this.#waiting.classList.toggle('warm', key.waiting > 0);
     write(this.#token, key.token ?? '–');
@@ -219,6 +218,12 @@ class KeyRow {
     else if (process !== null) this.#holder.replaceChildren(shown(process));
     else this.#holder.replaceChildren(element('span', { class: 'holder' }, shown(holder)));
   }
+}
+
+/** @param {Key} key */
+function leftOf({ endsAt }) {
+  const left = endsAt - performance.now();
+  return left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended';
 }
 
 /**

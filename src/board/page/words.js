@@ -1,0 +1,42 @@
+// What the page says of its own state and before a force release. No document is needed to try it.
+
+import { clock } from './text.js';
+
+/** @typedef {import('./state.js').Key} Key */
+/** @typedef {import('./state.js').State} State */
+
+/**
+ * Whether what is shown is up to date.
+ *
+ * @param {State} state
+ * @param {boolean} isPaused
+ * @returns {{ kind: 'connecting' | 'live' | 'paused' | 'old' | 'lost', text: string }}
+ */
+export function linkOf(state, isPaused) {
+  if (state.isConnected === undefined) return { kind: 'connecting', text: 'Connecting …' };
+  const shows = state.known ? ` What you see is ${asOf(state)}.` : '';
+  if (!state.isConnected) return { kind: 'lost', text: `The board’s server does not answer. Trying again …${shows}` };
+  if (isPaused) return { kind: 'paused', text: 'Paused' };
+  if (state.isOld) return { kind: 'old', text: `Connected, but the data is old: ${asOf(state)}` };
+  return state.status?.trouble === undefined
+    ? { kind: 'live', text: 'Live' }
+    : { kind: 'old', text: 'Connected, but the keys cannot be read' };
+}
+
+/**
+ * When the keys were seen last.
+ *
+ * @param {State} state
+ */
+export function asOf({ seenAt }) {
+  return seenAt === undefined ? 'of an unknown time' : `as of ${clock(seenAt)}`;
+}
+
+/**
+ * Above the facts of a key; empty if they are of the present.
+ *
+ * @param {State} state
+ */
+export function oldFacts(state) {
+  return state.isOld ? `The keys cannot be read now. All of this is ${asOf(state)}, and may be different by now.` : '';
+}

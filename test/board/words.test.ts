@@ -1,0 +1,60 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+// The page's own modules, which have no types for the project.
+const ofPage = (file: string) => import(new URL(`../../src/board/page/${file}`, import.meta.url).href);
+const { State } = await ofPage('state.js');
+const { linkOf, oldFacts } = await ofPage('words.js');
+
+const SEEN = new Date(2026, 0, 2, 2, 54, 56).getTime();
+const KEYS = { all: true, bar: 1, keys: [], gone: [] };
+const status = (more: object = {}) => ({ seenAt: SEEN, missing: [], health: [], redis: [], ...more });
+const TROUBLE = { trouble: { text: 'no answer for 3 s', since: SEEN + 4_000 } };
+
+describe('a page that shows keys', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  let state: any;
+  beforeEach(() => {
+    state = new State();
+    state.isConnected = true;
+    state.apply('keys', KEYS);
+    state.apply('status', status());
+  });
+
+  test('says that it is live, and nothing of a key is old', () => {
+    expect([linkOf(state, false), state.isOld, oldFacts(state)]).toEqual([{ kind: 'live', text: 'Live' }, false, '']);
+  });
+
+  test('does not say so while the keys cannot be read, but as of when they are', () => {
+    state.apply('status', status(TROUBLE));
+    expect(linkOf(state, false)).toEqual({ kind: 'old', text: 'Connected, but the data is old: as of 02:54:56' });
+    expect([state.isOld, oldFacts(state)]).toEqual([true, expect.stringContaining('as of 02:54:56')]);
+    state.apply('keys', KEYS);
+    state.apply('status', status({ seenAt: SEEN + 9_000 }));
+    expect([linkOf(state, false).text, state.isOld]).toEqual(['Live', false]);
+  });
+
+  test('has old keys while the server of the board does not answer', () => {
+    state.isConnected = false;
+    expect(linkOf(state, true)).toEqual({
+      kind: 'lost',
+      text: expect.stringMatching(/not answer.* as of 02:54:56\.$/),
+    });
+    expect(state.isOld).toBe(true);
+  });
+
+  test('has old keys when the server is back and has not looked yet', () => {
+    state.apply('hello', {});
+    state.apply('status', status({ seenAt: undefined }));
+    expect(linkOf(state, false).text).toBe('Connected, but the data is old: as of 02:54:56');
+    state.apply('keys', KEYS);
+    expect([linkOf(state, false).text, state.isOld]).toEqual(['Live', false]);
+  });
+});
+
+test('a page without keys says that it connects, and then that they cannot be read', () => {
+  const state = new State();
+  expect(linkOf(state, false).text).toBe('Connecting …');
+  state.isConnected = true;
+  state.apply('status', status({ seenAt: undefined, ...TROUBLE }));
+  expect([linkOf(state, false).text, state.isOld]).toEqual(['Connected, but the keys cannot be read', false]);
+});
