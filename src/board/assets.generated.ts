@@ -1231,7 +1231,7 @@ function medianOf(bounds, counts, total) {
 import { HeatChart } from './chart.js';
 import { highest } from './keys.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
-import { oldFacts } from './words.js';
+import { consequences, oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -1270,6 +1270,7 @@ export class Details {
   #askedAt = 0;
   #force = element('div', { class: 'force' });
   #said = element('p', { role: 'status' });
+  #consequences = element('span');
 
   /** @param {State} state */
   constructor(state) {
@@ -1335,6 +1336,7 @@ export class Details {
     this.#fact('Lease ends in', left === undefined ? '–' : ends);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
     this.#drawWaiters(key);
+    this.#drawConsequences(key);
     this.#fact('Token', tokenText(key));
     this.#fact('Turns', key ? number(Number(key.turns)) : '–');
     this.#fact('Transaction', transactionText(key));
@@ -1406,28 +1408,38 @@ export class Details {
   /** The second: it says what will be done, to whom. */
   #confirm() {
     const name = /** @type {string} */ (this.#key);
-    const holder = this.#state.keys.get(name)?.holder ?? null;
+    const key = this.#state.keys.get(name);
+    const holder = key?.holder ?? null;
     write(this.#said, '');
     const yes = element('button', { type: 'button', class: 'danger' }, 'Release the key');
     const no = element('button', { type: 'button' }, 'Cancel');
     yes.addEventListener('click', () => this.#take(name, holder));
     no.addEventListener('click', () => this.#offer());
-    const who = holder === null ? 'its next holder' : element('span', { class: 'holder' }, shown(holder));
+    this.#drawConsequences(key);
     this.#force.replaceChildren(
       element(
         'p',
         {},
         element('strong', {}, 'Take this key from '),
-        who,
+        ...whoHas(holder, key?.process ?? null),
         element('strong', {}, '?'),
-        ' Its open transaction is ended and rolled back. Later writes of that holder are refused as stale. The next ' +
-          'process that waits gets the key. Nothing that was committed is lost.',
+        ' ',
+        this.#consequences,
       ),
       element('div', { class: 'buttons' }, yes, no),
       this.#said,
     );
     // Not the one that does it.
     no.focus();
+  }
+
+  /**
+   * Also while somebody thinks about it: a transaction may begin meanwhile.
+   *
+   * @param {Key | undefined} key
+   */
+  #drawConsequences(key) {
+    write(this.#consequences, consequences(this.#state, key));
   }
 
   /**
@@ -1512,6 +1524,18 @@ function holderOf({ holder, process }) {
   if (holder === null) return 'free';
   const id = element('span', { class: 'holder' }, shown(holder));
   return process === null ? id : element('span', {}, shown(process), ' ', id);
+}
+
+/**
+ * The name of its process, if it is known, with its id in brackets.
+ *
+ * @param {string | null} holder
+ * @param {string | null} process
+ */
+function whoHas(holder, process) {
+  if (holder === null) return ['its next holder'];
+  const id = element('span', { class: 'holder' }, shown(holder));
+  return process === null ? [id] : [shown(process), ' (', id, ')'];
 }
 
 /**
@@ -2378,6 +2402,25 @@ export function asOf({ seenAt }) {
  */
 export function oldFacts(state) {
   return state.isOld ? \`The keys cannot be read now. All of this is \${asOf(state)}, and may be different by now.\` : '';
+}
+
+/**
+ * What a force release does with what is known of the key now.
+ *
+ * @param {State} state
+ * @param {Key | undefined} key
+ */
+export function consequences(state, key) {
+  const isHeld = key?.holder != null;
+  const known =
+    key?.transaction == null
+      ? \`No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.\${
+          isHeld ? ' If it works in another one, it goes on there.' : ''
+        }\`
+      : \`Its open transaction (Postgres backend \${key.transaction.pid}) is ended and rolled back.\`;
+  const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
+  const old = state.isOld ? \`This is \${asOf(state)}, and may be different by now. \` : '';
+  return \`\${old}\${known} \${later}The next process that waits gets the key. Nothing that was committed is lost.\`;
 }
 `,
   },

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 // The page's own modules, which have no types for the project.
 const ofPage = (file: string) => import(new URL(`../../src/board/page/${file}`, import.meta.url).href);
 const { State } = await ofPage('state.js');
-const { linkOf, oldFacts } = await ofPage('words.js');
+const { consequences, linkOf, oldFacts } = await ofPage('words.js');
 
 const SEEN = new Date(2026, 0, 2, 2, 54, 56).getTime();
 const KEYS = { all: true, bar: 1, keys: [], gone: [] };
@@ -48,6 +48,42 @@ describe('a page that shows keys', () => {
     expect(linkOf(state, false).text).toBe('Connected, but the data is old: as of 02:54:56');
     state.apply('keys', KEYS);
     expect([linkOf(state, false).text, state.isOld]).toEqual(['Live', false]);
+  });
+});
+
+describe('before a force release', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  let state: any;
+  beforeEach(() => {
+    state = new State();
+    state.isConnected = true;
+    state.apply('keys', KEYS);
+    state.apply('status', status());
+  });
+  const held = { holder: 'h', transaction: null };
+
+  test('the page says what happens to the transaction that it shows', () => {
+    const text = consequences(state, { ...held, transaction: { pid: 4711, since: '' } });
+    expect(text).toMatch(/^Its open transaction \(Postgres backend 4711\) is ended and rolled back\./);
+    expect(text).not.toContain('No transaction');
+  });
+
+  test('it claims no transaction where it shows none, and says that one elsewhere goes on', () => {
+    const text = consequences(state, held);
+    expect(text).toMatch(/^No transaction of it is open in this database; /);
+    expect(text).toContain('If it works in another one, it goes on there.');
+    expect(text).not.toContain('Its open transaction');
+  });
+
+  test('of a key that nobody holds it says nothing of a holder', () => {
+    for (const key of [undefined, { ...held, holder: null }]) {
+      expect(consequences(state, key)).not.toMatch(/that holder|goes on there/);
+    }
+  });
+
+  test('while the keys cannot be read it says as of when this is', () => {
+    state.apply('status', status(TROUBLE));
+    expect(consequences(state, held)).toMatch(/^This is as of 02:54:56, and may be different by now\. /);
   });
 });
 

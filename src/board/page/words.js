@@ -40,3 +40,22 @@ export function asOf({ seenAt }) {
 export function oldFacts(state) {
   return state.isOld ? `The keys cannot be read now. All of this is ${asOf(state)}, and may be different by now.` : '';
 }
+
+/**
+ * What a force release does with what is known of the key now.
+ *
+ * @param {State} state
+ * @param {Key | undefined} key
+ */
+export function consequences(state, key) {
+  const isHeld = key?.holder != null;
+  const known =
+    key?.transaction == null
+      ? `No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.${
+          isHeld ? ' If it works in another one, it goes on there.' : ''
+        }`
+      : `Its open transaction (Postgres backend ${key.transaction.pid}) is ended and rolled back.`;
+  const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
+  const old = state.isOld ? `This is ${asOf(state)}, and may be different by now. ` : '';
+  return `${old}${known} ${later}The next process that waits gets the key. Nothing that was committed is lost.`;
+}
