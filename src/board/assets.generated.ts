@@ -1572,8 +1572,8 @@ function transactionText(key) {
     text: `// The table of keys. One page of it is in the document, whatever there is behind it.
 
 import { HeatChart } from './chart.js';
-import { BAR, BARS } from './state.js';
 import { duration, element, number, shown, shownText, write } from './text.js';
+import { rateText } from './words.js';
 
 /** @typedef {import('./state.js').Key} Key */
 
@@ -1639,7 +1639,7 @@ export class KeyTable {
   /**
    * @param {import('./state.js').State} state
    */
-  draw({ keys, known, isOld }) {
+  draw({ keys, known, isOld, status }) {
     const found = this.#inOrder(keys);
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
@@ -1651,7 +1651,7 @@ export class KeyTable {
       this.#slots[at] ??= new KeyRow(this.#onOpen);
       const slot = this.#slots[at];
       if (!slot.row.isConnected) this.#rows.append(slot.row);
-      slot.draw(key, mostTurns, mostWaiting, isOld);
+      slot.draw(key, mostTurns, mostWaiting, isOld, status?.minute);
     });
     for (const slot of this.#slots.slice(here.length)) slot.row.remove();
     this.#table.hidden = here.length === 0;
@@ -1762,13 +1762,14 @@ class KeyRow {
    * @param {number} mostTurns
    * @param {number} mostWaiting
    * @param {boolean} isOld
+   * @param {{ ms: number, bars: number }} [minute]
    */
-  draw(key, mostTurns, mostWaiting, isOld) {
+  draw(key, mostTurns, mostWaiting, isOld, minute) {
     const another = key.key !== this.#key || this.#open.firstChild === null;
     if (another) this.#open.replaceChildren(shown(key.key));
     this.#key = key.key;
     this.#chart.draw(key, mostTurns, mostWaiting);
-    write(this.#rate, rateOf(key));
+    write(this.#rate, rateText(key.turnBars, minute));
     this.#drawHolder(key);
     write(this.#lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
     write(this.#waiting, number(key.waiting));
@@ -1795,16 +1796,6 @@ class KeyRow {
 function leftOf({ endsAt }) {
   const left = endsAt - performance.now();
   return left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended';
-}
-
-/**
- * In the last minute.
- *
- * @param {Key} key
- */
-function rateOf({ turnBars }) {
-  const turns = turnBars.slice(BARS - 60_000 / BAR).reduce((sum, count) => sum + count, 0);
-  return turns === 0 ? '–' : \`\${number(turns)} /min\`;
 }
 
 /** @param {Element} place */
@@ -1893,7 +1884,7 @@ function drawFigures(state) {
   // Without a process of its own and without the others there is nothing to count.
   const canRead = state.status?.refusals !== false;
   const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
-  figures.push([\`stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  figures.push([\`refused stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
   if (isInProcess) {
     const { timeouts, lost } = state.counted;
     figures.push(['timeouts\\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
@@ -2102,6 +2093,7 @@ const REFUSED_FOR = 3_600_000;
  * @property {string[]} missing
  * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
+ * @property {{ ms: number, bars: number }} minute what of the last minute was watched, and how many of the last bars it is in
  * @property {Server} [postgres] \`undefined\` as long as it is not known which one it is
  * @property {Server[]} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
@@ -2363,7 +2355,7 @@ export function clock(moment) {
     type: 'text/javascript; charset=utf-8',
     text: `// What the page says of its own state and before a force release. No document is needed to try it.
 
-import { clock } from './text.js';
+import { clock, number } from './text.js';
 
 /** @typedef {import('./state.js').Key} Key */
 /** @typedef {import('./state.js').State} State */
@@ -2421,6 +2413,23 @@ export function consequences(state, key) {
   const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
   const old = state.isOld ? \`This is \${asOf(state)}, and may be different by now. \` : '';
   return \`\${old}\${known} \${later}The next process that waits gets the key. Nothing that was committed is lost.\`;
+}
+
+/** A rate is not told of less; milliseconds. */
+const LEAST_WATCHED = 5_000;
+
+/**
+ * Turns a minute, by the part of the last minute that was watched.
+ *
+ * @param {number[]} turnBars
+ * @param {{ ms: number, bars: number } | undefined} minute
+ */
+export function rateText(turnBars, minute) {
+  if (minute === undefined || minute.bars === 0) return '–';
+  const turns = turnBars.slice(-minute.bars).reduce((sum, count) => sum + count, 0);
+  if (turns === 0) return '–';
+  if (minute.ms < LEAST_WATCHED) return '…';
+  return \`\${number(Math.max(1, Math.round((turns * 60_000) / minute.ms)))} /min\`;
 }
 `,
   },

@@ -60,6 +60,25 @@ test('turns are counted with the longest interval, too', async () => {
   poller.stop();
 });
 
+test('viewers are told how much of the last minute was watched, which begins anew after a pause', async () => {
+  const { poller, welcome } = started(1_000);
+  const watched = () => welcome('status')[0].minute;
+  expect(watched()).toEqual({ ms: 0, bars: 0 });
+  await vi.advanceTimersByTimeAsync(10_500);
+  expect(watched().ms).toBe(10_000);
+  expect(watched().bars).toBeGreaterThanOrEqual(3);
+  await vi.advanceTimersByTimeAsync(120_000);
+  // The first of twelve bars is full, and the last one is not.
+  expect(watched().bars).toBe(12);
+  expect(watched().ms).toBeGreaterThan(55_000 - 1);
+  expect(watched().ms).toBeLessThanOrEqual(60_000);
+  poller.stop();
+  poller.start();
+  await vi.advanceTimersByTimeAsync(2_500);
+  expect(watched().ms).toBe(2_000);
+  poller.stop();
+});
+
 test('an event between two looks reaches a viewer that comes then once, and the total is of all', async () => {
   const { poller, note, sent, welcome } = started(1_000);
   await vi.advanceTimersByTimeAsync(100);

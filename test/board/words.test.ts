@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 // The page's own modules, which have no types for the project.
 const ofPage = (file: string) => import(new URL(`../../src/board/page/${file}`, import.meta.url).href);
 const { State } = await ofPage('state.js');
-const { consequences, linkOf, oldFacts } = await ofPage('words.js');
+const { consequences, linkOf, oldFacts, rateText } = await ofPage('words.js');
 
 const SEEN = new Date(2026, 0, 2, 2, 54, 56).getTime();
 const KEYS = { all: true, bar: 1, keys: [], gone: [] };
@@ -93,4 +93,15 @@ test('a page without keys says that it connects, and then that they cannot be re
   state.isConnected = true;
   state.apply('status', status({ seenAt: undefined, ...TROUBLE }));
   expect([linkOf(state, false).text, state.isOld]).toEqual(['Connected, but the keys cannot be read', false]);
+});
+
+test.each([
+  ['a whole minute', { ms: 60_000, bars: 12 }, '36 /min'],
+  ['ten seconds, in three bars', { ms: 10_000, bars: 3 }, '54 /min'],
+  ['a moment', { ms: 500, bars: 1 }, '…'],
+  ['nothing yet', { ms: 0, bars: 0 }, '–'],
+])('the rate of a key is of the time that was watched: %s', (_, minute, shown) => {
+  // Three turns in each of the last twelve bars, and more before.
+  const bars = [...Array(48).fill(100), ...Array(12).fill(3)];
+  expect(rateText(bars, minute)).toBe(shown);
 });

@@ -1,8 +1,8 @@
 // The table of keys. One page of it is in the document, whatever there is behind it.
 
 import { HeatChart } from './chart.js';
-import { BAR, BARS } from './state.js';
 import { duration, element, number, shown, shownText, write } from './text.js';
+import { rateText } from './words.js';
 
 /** @typedef {import('./state.js').Key} Key */
 
@@ -68,7 +68,7 @@ export class KeyTable {
   /**
    * @param {import('./state.js').State} state
    */
-  draw({ keys, known, isOld }) {
+  draw({ keys, known, isOld, status }) {
     const found = this.#inOrder(keys);
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
@@ -80,7 +80,7 @@ export class KeyTable {
       this.#slots[at] ??= new KeyRow(this.#onOpen);
       const slot = this.#slots[at];
       if (!slot.row.isConnected) this.#rows.append(slot.row);
-      slot.draw(key, mostTurns, mostWaiting, isOld);
+      slot.draw(key, mostTurns, mostWaiting, isOld, status?.minute);
     });
     for (const slot of this.#slots.slice(here.length)) slot.row.remove();
     this.#table.hidden = here.length === 0;
@@ -191,13 +191,14 @@ class KeyRow {
    * @param {number} mostTurns
    * @param {number} mostWaiting
    * @param {boolean} isOld
+   * @param {{ ms: number, bars: number }} [minute]
    */
-  draw(key, mostTurns, mostWaiting, isOld) {
+  draw(key, mostTurns, mostWaiting, isOld, minute) {
     const another = key.key !== this.#key || this.#open.firstChild === null;
     if (another) this.#open.replaceChildren(shown(key.key));
     this.#key = key.key;
     this.#chart.draw(key, mostTurns, mostWaiting);
-    write(this.#rate, rateOf(key));
+    write(this.#rate, rateText(key.turnBars, minute));
     this.#drawHolder(key);
     write(this.#lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
     write(this.#waiting, number(key.waiting));
@@ -224,16 +225,6 @@ class KeyRow {
 function leftOf({ endsAt }) {
   const left = endsAt - performance.now();
   return left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended';
-}
-
-/**
- * In the last minute.
- *
- * @param {Key} key
- */
-function rateOf({ turnBars }) {
-  const turns = turnBars.slice(BARS - 60_000 / BAR).reduce((sum, count) => sum + count, 0);
-  return turns === 0 ? '–' : `${number(turns)} /min`;
 }
 
 /** @param {Element} place */

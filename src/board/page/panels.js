@@ -74,7 +74,7 @@ function drawFigures(state) {
   // Without a process of its own and without the others there is nothing to count.
   const canRead = state.status?.refusals !== false;
   const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
-  figures.push([`stale writes\u00A0${canRead ? '*' : '†'}`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  figures.push([`refused stale writes\u00A0${canRead ? '*' : '†'}`, refused, state.refusedCount > 0 ? 'bad' : '']);
   if (isInProcess) {
     const { timeouts, lost } = state.counted;
     figures.push(['timeouts\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);

@@ -43,6 +43,7 @@ const REFUSED_FOR = 3_600_000;
  * @property {string[]} missing
  * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
+ * @property {{ ms: number, bars: number }} minute what of the last minute was watched, and how many of the last bars it is in
  * @property {Server} [postgres] `undefined` as long as it is not known which one it is
  * @property {Server[]} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]

@@ -1,6 +1,6 @@
 // What the page says of its own state and before a force release. No document is needed to try it.
 
-import { clock } from './text.js';
+import { clock, number } from './text.js';
 
 /** @typedef {import('./state.js').Key} Key */
 /** @typedef {import('./state.js').State} State */
@@ -58,4 +58,21 @@ export function consequences(state, key) {
   const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
   const old = state.isOld ? `This is ${asOf(state)}, and may be different by now. ` : '';
   return `${old}${known} ${later}The next process that waits gets the key. Nothing that was committed is lost.`;
+}
+
+/** A rate is not told of less; milliseconds. */
+const LEAST_WATCHED = 5_000;
+
+/**
+ * Turns a minute, by the part of the last minute that was watched.
+ *
+ * @param {number[]} turnBars
+ * @param {{ ms: number, bars: number } | undefined} minute
+ */
+export function rateText(turnBars, minute) {
+  if (minute === undefined || minute.bars === 0) return '–';
+  const turns = turnBars.slice(-minute.bars).reduce((sum, count) => sum + count, 0);
+  if (turns === 0) return '–';
+  if (minute.ms < LEAST_WATCHED) return '…';
+  return `${number(Math.max(1, Math.round((turns * 60_000) / minute.ms)))} /min`;
 }
