@@ -189,6 +189,16 @@ header {
   background: var(--good);
 }
 
+.link.old::before {
+  background: var(--warm-line);
+  border-radius: 0;
+  rotate: 45deg;
+}
+
+.link.old {
+  color: var(--warm);
+}
+
 .link.lost::before,
 .dot.bad::before {
   background: var(--bad);
@@ -716,9 +726,36 @@ dialog h3 {
   gap: 10px;
 }
 
-.stale .columns,
-.stale .figures {
+/* Old data: without colour, and in the weaker colour of text, which has enough contrast still. The servers keep theirs. */
+.stale .keys,
+.stale .figures,
+.stale .of-keys,
+.stale dialog dl,
+.lost .rail {
   filter: grayscale(1);
+}
+
+.stale .figures div,
+.stale .keys,
+.stale .of-keys,
+.lost .card {
+  background: var(--raised);
+  border-style: dashed;
+}
+
+.stale .figures dd,
+.stale .of-keys li,
+.stale tbody,
+.stale tbody button,
+.stale tbody .warm,
+.stale dialog dd,
+.lost .card li {
+  color: var(--muted);
+}
+
+.stale .heat svg,
+.stale dialog .spark {
+  opacity: 0.5;
 }
 
 @media (width < 1240px) {
@@ -938,7 +975,7 @@ dialog h3 {
           </nav>
         </section>
         <div class="rail">
-          <section class="card" aria-labelledby="tokens-title">
+          <section class="card of-keys" aria-labelledby="tokens-title">
             <h2 id="tokens-title">Tokens as they pass</h2>
             <ol id="tokens" class="feed" reversed></ol>
           </section>
@@ -954,9 +991,12 @@ dialog h3 {
             <h2 id="happened-title">Events in this process</h2>
             <ol id="happened" class="feed" reversed></ol>
           </section>
-          <section class="card" aria-labelledby="redis-title">
-            <h2 id="redis-title">Redis</h2>
-            <ul id="redis" class="servers"></ul>
+          <section class="card" aria-labelledby="servers-title">
+            <h2 id="servers-title">Servers</h2>
+            <h3 id="postgres-title">Postgres</h3>
+            <ul id="postgres" class="servers" aria-labelledby="postgres-title"></ul>
+            <h3 id="redis-title">Redis</h3>
+            <ul id="redis" class="servers" aria-labelledby="redis-title"></ul>
           </section>
         </div>
       </div>
@@ -976,6 +1016,7 @@ import { KeyTable } from './keys.js';
 import { drawPanels } from './panels.js';
 import { State } from './state.js';
 import { write } from './text.js';
+import { linkOf } from './words.js';
 
 /** So often leases count down where nothing else happens; milliseconds. */
 const TICK = 500;
@@ -992,7 +1033,8 @@ let paused = false;
 let scheduled = false;
 
 function draw() {
-  table.draw(state.keys, state.known);
+  link();
+  table.draw(state);
   drawPanels(state);
   details.draw();
 }
@@ -1008,9 +1050,9 @@ function schedule() {
 
 /** Says whether what is shown is up to date. */
 function link() {
-  const isOpen = events.readyState === EventSource.OPEN;
-  byId('link').className = \`link \${isOpen ? (paused ? 'paused' : 'live') : 'lost'}\`;
-  write(byId('link'), isOpen ? (paused ? 'Paused' : 'Live') : 'The board’s server does not answer. Trying again …');
+  const { kind, text } = linkOf(state, paused);
+  byId('link').className = \`link \${kind}\`;
+  write(byId('link'), text);
 }
 
 const pause = byId('pause');
@@ -1024,21 +1066,23 @@ pause.addEventListener('click', () => {
 function connect() {
   const source = new EventSource(new URL('events', import.meta.url));
   source.addEventListener('error', () => {
+    state.isConnected = false;
     link();
+    schedule();
     // The browser tries again after a lost connection, but not after an answer such as 502.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = connect()), RETRY);
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY);
   });
   for (const name of ['hello', 'keys', 'status', 'happened', 'refused']) {
     source.addEventListener(name, ({ data }) => {
+      state.isConnected = true;
       state.apply(name, JSON.parse(data));
       if (name === 'hello') link();
       schedule();
     });
   }
-  return source;
 }
 
-let events = connect();
+connect();
 setInterval(schedule, TICK);
 `,
   },
@@ -1187,6 +1231,7 @@ function medianOf(bounds, counts, total) {
 import { HeatChart } from './chart.js';
 import { highest } from './keys.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
+import { consequences, oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -1211,6 +1256,7 @@ export class Details {
   #key;
   /** @type {HeatChart | undefined} */
   #chart;
+  #old = element('p', { class: 'banner', role: 'status' });
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
   #waitersTitle = element('h3', { id: 'who-waits' });
@@ -1224,6 +1270,7 @@ export class Details {
   #askedAt = 0;
   #force = element('div', { class: 'force' });
   #said = element('p', { role: 'status' });
+  #consequences = element('span');
 
   /** @param {State} state */
   constructor(state) {
@@ -1252,6 +1299,7 @@ export class Details {
     }
     this.#dialog.replaceChildren(
       element('div', { class: 'top' }, element('h2', { id: 'details-title' }, shown(key)), close),
+      this.#old,
       element('h3', {}, 'Turns in the last five minutes; the line: processes that waited'),
       this.#chart.svg,
       facts,
@@ -1279,11 +1327,16 @@ export class Details {
   draw() {
     if (this.#key === undefined) return;
     const key = this.#state.keys.get(this.#key);
+    const { isOld } = this.#state;
+    write(this.#old, oldFacts(this.#state));
+    this.#old.hidden = !isOld;
     this.#fact('Holder', key ? holderOf(key) : 'free');
     const left = key?.holder == null ? undefined : key.endsAt - performance.now();
-    this.#fact('Lease ends in', left === undefined ? '–' : \`\${duration(Math.max(0, left))}, unless it is renewed\`);
+    const ends = isOld ? 'unknown' : \`\${duration(Math.max(0, left ?? 0))}, unless it is renewed\`;
+    this.#fact('Lease ends in', left === undefined ? '–' : ends);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
     this.#drawWaiters(key);
+    this.#drawConsequences(key);
     this.#fact('Token', tokenText(key));
     this.#fact('Turns', key ? number(Number(key.turns)) : '–');
     this.#fact('Transaction', transactionText(key));
@@ -1355,28 +1408,38 @@ export class Details {
   /** The second: it says what will be done, to whom. */
   #confirm() {
     const name = /** @type {string} */ (this.#key);
-    const holder = this.#state.keys.get(name)?.holder ?? null;
+    const key = this.#state.keys.get(name);
+    const holder = key?.holder ?? null;
     write(this.#said, '');
     const yes = element('button', { type: 'button', class: 'danger' }, 'Release the key');
     const no = element('button', { type: 'button' }, 'Cancel');
     yes.addEventListener('click', () => this.#take(name, holder));
     no.addEventListener('click', () => this.#offer());
-    const who = holder === null ? 'its next holder' : element('span', { class: 'holder' }, shown(holder));
+    this.#drawConsequences(key);
     this.#force.replaceChildren(
       element(
         'p',
         {},
         element('strong', {}, 'Take this key from '),
-        who,
+        ...whoHas(holder, key?.process ?? null),
         element('strong', {}, '?'),
-        ' Its open transaction is ended and rolled back. Later writes of that holder are refused as stale. The next ' +
-          'process that waits gets the key. Nothing that was committed is lost.',
+        ' ',
+        this.#consequences,
       ),
       element('div', { class: 'buttons' }, yes, no),
       this.#said,
     );
     // Not the one that does it.
     no.focus();
+  }
+
+  /**
+   * Also while somebody thinks about it: a transaction may begin meanwhile.
+   *
+   * @param {Key | undefined} key
+   */
+  #drawConsequences(key) {
+    write(this.#consequences, consequences(this.#state, key));
   }
 
   /**
@@ -1464,6 +1527,18 @@ function holderOf({ holder, process }) {
 }
 
 /**
+ * The name of its process, if it is known, with its id in brackets.
+ *
+ * @param {string | null} holder
+ * @param {string | null} process
+ */
+function whoHas(holder, process) {
+  if (holder === null) return ['its next holder'];
+  const id = element('span', { class: 'holder' }, shown(holder));
+  return process === null ? [id] : [shown(process), ' (', id, ')'];
+}
+
+/**
  * @param {Key | undefined} key
  * @param {boolean} inProcess
  */
@@ -1497,8 +1572,8 @@ function transactionText(key) {
     text: `// The table of keys. One page of it is in the document, whatever there is behind it.
 
 import { HeatChart } from './chart.js';
-import { BAR, BARS } from './state.js';
 import { duration, element, number, shown, shownText, write } from './text.js';
+import { rateText } from './words.js';
 
 /** @typedef {import('./state.js').Key} Key */
 
@@ -1562,10 +1637,9 @@ export class KeyTable {
   }
 
   /**
-   * @param {Map<string, Key>} keys
-   * @param {boolean} known
+   * @param {import('./state.js').State} state
    */
-  draw(keys, known) {
+  draw({ keys, known, isOld, status }) {
     const found = this.#inOrder(keys);
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
@@ -1577,7 +1651,7 @@ export class KeyTable {
       this.#slots[at] ??= new KeyRow(this.#onOpen);
       const slot = this.#slots[at];
       if (!slot.row.isConnected) this.#rows.append(slot.row);
-      slot.draw(key, mostTurns, mostWaiting);
+      slot.draw(key, mostTurns, mostWaiting, isOld, status?.minute);
     });
     for (const slot of this.#slots.slice(here.length)) slot.row.remove();
     this.#table.hidden = here.length === 0;
@@ -1687,16 +1761,17 @@ class KeyRow {
    * @param {Key} key
    * @param {number} mostTurns
    * @param {number} mostWaiting
+   * @param {boolean} isOld
+   * @param {{ ms: number, bars: number }} [minute]
    */
-  draw(key, mostTurns, mostWaiting) {
+  draw(key, mostTurns, mostWaiting, isOld, minute) {
     const another = key.key !== this.#key || this.#open.firstChild === null;
     if (another) this.#open.replaceChildren(shown(key.key));
     this.#key = key.key;
     this.#chart.draw(key, mostTurns, mostWaiting);
-    write(this.#rate, rateOf(key));
+    write(this.#rate, rateText(key.turnBars, minute));
     this.#drawHolder(key);
-    const left = key.endsAt - performance.now();
-    write(this.#lease, key.holder === null ? '–' : left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended');
+    write(this.#lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
     write(this.#waiting, number(key.waiting));
     this.#waiting.classList.toggle('warm', key.waiting > 0);
     write(this.#token, key.token ?? '–');
@@ -1717,14 +1792,10 @@ class KeyRow {
   }
 }
 
-/**
- * In the last minute.
- *
- * @param {Key} key
- */
-function rateOf({ turnBars }) {
-  const turns = turnBars.slice(BARS - 60_000 / BAR).reduce((sum, count) => sum + count, 0);
-  return turns === 0 ? '–' : \`\${number(turns)} /min\`;
+/** @param {Key} key */
+function leftOf({ endsAt }) {
+  const left = endsAt - performance.now();
+  return left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended';
 }
 
 /** @param {Element} place */
@@ -1768,6 +1839,8 @@ function once(id, shows, draw) {
 /** @param {State} state */
 export function drawPanels(state) {
   const { status, hello, tokens, happened } = state;
+  document.body.classList.toggle('stale', state.isOld);
+  document.body.classList.toggle('lost', state.isConnected === false);
   drawFigures(state);
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
@@ -1783,6 +1856,8 @@ export function drawPanels(state) {
   if (status === undefined) return;
   drawTrouble(status);
   drawHealth(status);
+  const { postgres } = status;
+  once('postgres', postgres ?? null, () => [postgres === undefined ? quiet('Not known yet.') : serverItem(postgres)]);
   once('redis', status.redis, () =>
     status.redis.length === 0 ? [quiet('Not known yet.')] : status.redis.map(serverItem),
   );
@@ -1809,7 +1884,7 @@ function drawFigures(state) {
   // Without a process of its own and without the others there is nothing to count.
   const canRead = state.status?.refusals !== false;
   const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
-  figures.push([\`stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  figures.push([\`refused stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
   if (isInProcess) {
     const { timeouts, lost } = state.counted;
     figures.push(['timeouts\\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
@@ -1840,7 +1915,6 @@ function noteOf(isInProcess, canRead) {
 
 /** @param {NonNullable<State['status']>} status */
 function drawTrouble({ trouble, missing, seenAt }) {
-  document.body.classList.toggle('stale', trouble !== undefined);
   // Without trouble each status has another time.
   once('trouble', [trouble, missing, trouble && seenAt], () => {
     const banners = missing.map((text) => banner('Not all keys are here.', text));
@@ -1861,12 +1935,15 @@ function banner(title, text) {
 }
 
 /** @param {NonNullable<State['status']>} status */
-function drawHealth({ health }) {
-  once('health', health, () => {
+function drawHealth({ health, trouble }) {
+  const isTroubled = trouble !== undefined;
+  once('health', [health, isTroubled], () => {
     if (health.length === 0) return ['Checking the servers …'];
     const ill = health.filter(({ status }) => status !== 'ok');
     const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
-    const sentence = ill.length === 0 ? 'All is well. ' : well.length > 0 ? 'The rest is well. ' : '';
+    // In trouble the next check, which tells where it is, has not ended yet.
+    const all = isTroubled ? 'At the last check: ' : 'All is well. ';
+    const sentence = ill.length === 0 ? all : well.length > 0 ? 'The rest is well. ' : '';
     const list = element('ul', {});
     for (const { status, message, remedy } of ill) {
       const text = remedy === undefined ? message : \`\${message} What to do: \${remedy}\`;
@@ -1881,7 +1958,8 @@ function drawHealth({ health }) {
       );
     }
     if (sentence !== '') {
-      list.append(element('li', { class: 'dot good' }, element('strong', {}, sentence), well.join(' ')));
+      const kind = isTroubled && ill.length === 0 ? 'dot' : 'dot good';
+      list.append(element('li', { class: kind }, element('strong', {}, sentence), well.join(' ')));
     }
     return [list];
   });
@@ -1948,7 +2026,7 @@ function refusedItem({ at, key, token, text, process, own }) {
   );
 }
 
-/** @param {NonNullable<State['status']>['redis'][number]} server */
+/** @param {import('./state.js').Server} server */
 function serverItem({ address, role, status, healthy }) {
   return element(
     'li',
@@ -2005,6 +2083,7 @@ const REFUSED_FOR = 3_600_000;
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
  * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
+ * @typedef {{ address: string, role: string, status: string, healthy: boolean }} Server
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -2014,7 +2093,9 @@ const REFUSED_FOR = 3_600_000;
  * @property {string[]} missing
  * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
- * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
+ * @property {{ ms: number, bars: number }} minute what of the last minute was watched, and how many of the last bars it is in
+ * @property {Server} [postgres] \`undefined\` as long as it is not known which one it is
+ * @property {Server[]} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
  */
 
@@ -2025,6 +2106,12 @@ export class State {
   known = false;
   /** @type {Status | undefined} */
   status;
+  /** Whether the server of the board sends events. \`undefined\` before its first one. @type {boolean | undefined} */
+  isConnected;
+  /** When the keys were seen last. @type {number | undefined} */
+  seenAt;
+  /** Whether the server has seen keys since it began to look: after a pause its first look is not done yet. */
+  #isSeen = false;
   /** @type {{ title: string, interval: number, token?: string, process: boolean, inMemory: boolean } | undefined} */
   hello;
   /** @type {Happening[]} the newest first */
@@ -2045,10 +2132,15 @@ export class State {
    */
   apply(event, data) {
     if (event === 'hello') this.hello = data;
-    else if (event === 'status') this.status = data;
+    else if (event === 'status') this.#told(data);
     else if (event === 'keys') this.#keys(data);
     else if (event === 'happened') this.#happened(data);
     else if (event === 'refused') this.#refusedWrites(data);
+  }
+
+  /** Whether what is known of the keys is of the last good look, and not of the present. */
+  get isOld() {
+    return this.known && (this.isConnected === false || !this.#isSeen || this.status?.trouble !== undefined);
   }
 
   /** The refused writes of the last hour, the newest first. */
@@ -2064,12 +2156,20 @@ export class State {
     return turns / (BAR / 1_000);
   }
 
+  /** @param {Status} status */
+  #told(status) {
+    this.status = status;
+    this.#isSeen = status.seenAt !== undefined;
+    this.seenAt = status.seenAt ?? this.seenAt;
+  }
+
   /** @param {{ all?: boolean, bar: number, keys: any[], gone: string[] }} data */
   #keys({ all = false, bar, keys, gone }) {
     if (all) this.keys.clear();
     else this.#shift(bar - this.#bar);
     this.#bar = bar;
     this.known = true;
+    this.#isSeen = true;
     for (const key of gone) this.keys.delete(key);
     for (const sent of keys) this.#key(sent, all);
   }
@@ -2248,6 +2348,88 @@ export function duration(ms) {
 export function clock(moment) {
   const date = new Date(moment);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
+}
+`,
+  },
+  'words.js': {
+    type: 'text/javascript; charset=utf-8',
+    text: `// What the page says of its own state and before a force release. No document is needed to try it.
+
+import { clock, number } from './text.js';
+
+/** @typedef {import('./state.js').Key} Key */
+/** @typedef {import('./state.js').State} State */
+
+/**
+ * Whether what is shown is up to date.
+ *
+ * @param {State} state
+ * @param {boolean} isPaused
+ * @returns {{ kind: 'connecting' | 'live' | 'paused' | 'old' | 'lost', text: string }}
+ */
+export function linkOf(state, isPaused) {
+  if (state.isConnected === undefined) return { kind: 'connecting', text: 'Connecting …' };
+  const shows = state.known ? \` What you see is \${asOf(state)}.\` : '';
+  if (!state.isConnected) return { kind: 'lost', text: \`The board’s server does not answer. Trying again …\${shows}\` };
+  if (isPaused) return { kind: 'paused', text: 'Paused' };
+  if (state.isOld) return { kind: 'old', text: \`Connected, but the data is old: \${asOf(state)}\` };
+  return state.status?.trouble === undefined
+    ? { kind: 'live', text: 'Live' }
+    : { kind: 'old', text: 'Connected, but the keys cannot be read' };
+}
+
+/**
+ * When the keys were seen last.
+ *
+ * @param {State} state
+ */
+export function asOf({ seenAt }) {
+  return seenAt === undefined ? 'of an unknown time' : \`as of \${clock(seenAt)}\`;
+}
+
+/**
+ * Above the facts of a key; empty if they are of the present.
+ *
+ * @param {State} state
+ */
+export function oldFacts(state) {
+  return state.isOld ? \`The keys cannot be read now. All of this is \${asOf(state)}, and may be different by now.\` : '';
+}
+
+/**
+ * What a force release does with what is known of the key now.
+ *
+ * @param {State} state
+ * @param {Key | undefined} key
+ */
+export function consequences(state, key) {
+  const isHeld = key?.holder != null;
+  const known =
+    key?.transaction == null
+      ? \`No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.\${
+          isHeld ? ' If it works in another one, it goes on there.' : ''
+        }\`
+      : \`Its open transaction (Postgres backend \${key.transaction.pid}) is ended and rolled back.\`;
+  const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
+  const old = state.isOld ? \`This is \${asOf(state)}, and may be different by now. \` : '';
+  return \`\${old}\${known} \${later}The next process that waits gets the key. Nothing that was committed is lost.\`;
+}
+
+/** A rate is not told of less; milliseconds. */
+const LEAST_WATCHED = 5_000;
+
+/**
+ * Turns a minute, by the part of the last minute that was watched.
+ *
+ * @param {number[]} turnBars
+ * @param {{ ms: number, bars: number } | undefined} minute
+ */
+export function rateText(turnBars, minute) {
+  if (minute === undefined || minute.bars === 0) return '–';
+  const turns = turnBars.slice(-minute.bars).reduce((sum, count) => sum + count, 0);
+  if (turns === 0) return '–';
+  if (minute.ms < LEAST_WATCHED) return '…';
+  return \`\${number(Math.max(1, Math.round((turns * 60_000) / minute.ms)))} /min\`;
 }
 `,
   },

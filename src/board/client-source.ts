@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '../base/errors.js';
 import { type Observed, observedOf } from '../call/observed.js';
 import { postgresHealth, type RedisToAsk, redisHealth } from './health.js';
+import { DatabasePlace } from './place.js';
 import { watchProcess } from './process.js';
 import type { BoardSource, BoardTurn, Finding, RedisServerState } from './source.js';
 
@@ -63,6 +64,7 @@ export function sourceOf(prisma: LockingClient): BoardSource {
   }
   const clients = observed.redis as unknown as readonly Client[];
   const inMemory = clients.length === 0;
+  const place = new DatabasePlace(observed.query);
   return {
     async look(recent) {
       // A user of Redis without the right to read them sees the keys all the same.
@@ -72,7 +74,8 @@ export function sourceOf(prisma: LockingClient): BoardSource {
     holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
     forceRelease: (key) => locks.forceRelease(key),
     history: async (key) => (await locks.history(key)).last.map(shownTurn),
-    health: () => health(observed, clients),
+    health: () => health(observed, clients, place),
+    database: () => place.shown,
     topology: () =>
       inMemory ? [IN_MEMORY] : clients.flatMap((client, index) => statesOf(client, index, clients.length)),
     inMemory,
@@ -92,12 +95,14 @@ function shownTurn({ turn, token, admittedAt, duration, outcome, process, error 
   };
 }
 
-async function health(observed: Observed, clients: readonly Client[]) {
+async function health(observed: Observed, clients: readonly Client[], place: DatabasePlace) {
   const servers = clients.map(
     (client): RedisToAsk => ({ address: addressOf(client), status: client.status, ping: () => client.ping() }),
   );
   const redis = servers.length === 0 ? [MEMORY_IS_WELL] : redisHealth(servers);
-  return (await Promise.all([postgresHealth(observed.query), redis])).flat();
+  const [ofPostgres, ofRedis] = await Promise.all([postgresHealth(observed.query), redis]);
+  await place.follow(ofPostgres);
+  return [...ofPostgres, ...ofRedis];
 }
 
 function statesOf(client: Client, index: number, count: number): RedisServerState[] {

@@ -15,6 +15,9 @@ const KEPT = 100;
 /** How many events one message has at most. The others are only counted. */
 const MOST_AT_ONCE = 50;
 
+/** Bars of a minute. */
+const MINUTE = 60_000 / BAR;
+
 const NOTHING_COUNTED = { timeouts: 0, lost: 0 };
 /** The number that an event of this type belongs to. */
 const COUNTED: Readonly<Record<string, keyof typeof NOTHING_COUNTED>> = {
@@ -53,6 +56,8 @@ export class Poller {
   #took = 0;
   #bar = 0;
   #lastLook = Number.NEGATIVE_INFINITY;
+  /** The turns of each look since then are in the charts. */
+  #watchedSince = 0;
   /** By the clock of this machine; `undefined` before the first look of this round. */
   #seenAt: number | undefined;
   #timer: Timer | undefined;
@@ -140,11 +145,13 @@ export class Poller {
       if (round !== this.#round) return;
       this.#areRefusalsRead = refusals !== undefined;
       if (refusals !== undefined) this.#refusals.read(refusals);
-      const bar = barNow();
+      const bar = barOf(now());
       this.#bar = bar;
       const continuous = now() - this.#lastLook < 2 * Math.max(BAR, this.#interval, 2 * this.#took);
       this.#lastLook = now();
       const isFirst = this.#seenAt === undefined;
+      // Turns from before the first look of a round may be in the charts, but with a gap behind them.
+      if (isFirst || !continuous) this.#watchedSince = this.#lastLook;
       this.#seenAt = Date.now();
       const callers = this.#source.process?.callers();
       const changes = this.#rows.update(keys, { bar, continuous, callers, histories: this.#histories });
@@ -213,12 +220,36 @@ export class Poller {
       missing: this.#missing,
       refusals: this.#areRefusalsRead,
       health: this.#health,
+      minute: this.#minute(),
+      ...this.#postgres(),
       redis: this.#source.topology(),
       ...(this.#source.process && { waits: this.#waits }),
     };
   }
+
+  /** How much of the last minute was watched without a gap, and how many bars, the last ones, it is in. */
+  #minute(): object {
+    const since = Math.max(this.#watchedSince, (barOf(this.#lastLook) - MINUTE + 1) * BAR);
+    const ms = Math.max(0, this.#lastLook - since);
+    return this.#seenAt === undefined
+      ? { ms: 0, bars: 0 }
+      : { ms: Math.round(ms), bars: barOf(this.#lastLook) - barOf(since) + 1 };
+  }
+
+  /** Its database, as far as it is known, with the result of the last health check. */
+  #postgres(): object {
+    const address = this.#source.database();
+    if (address === undefined) return {};
+    const found = this.#health.find(({ server, check }) => server === 'postgres' && check === 'connection');
+    const healthy = found?.status !== 'fault';
+    const status = healthy ? 'answers' : 'does not answer';
+    return {
+      postgres: { address, role: 'database', status: found === undefined ? 'not asked yet' : status, healthy },
+    };
+  }
 }
 
-function barNow(): number {
-  return Math.floor(now() / BAR);
+/** Of a moment by the monotonic clock. */
+function barOf(moment: number): number {
+  return Math.floor(moment / BAR);
 }

@@ -97,6 +97,8 @@ export interface BoardSource {
   history(key: string): Promise<readonly BoardTurn[]>;
   /** Never rejects: a server that gives no answer is a finding. */
   health(): Promise<readonly Finding[]>;
+  /** The database, `host:port/database`, without user and password; `undefined` as long as it is not known. */
+  database(): string | undefined;
   /** The servers of Redis, as the client knows them without asking. */
   topology(): readonly RedisServerState[];
   /** Called when the last viewer has left: connections may be closed. */

@@ -99,6 +99,10 @@ export const HEALTH = `SELECT pg_catalog.current_setting('server_version_num') A
   (SELECT pg_catalog.obj_description(n.oid, 'pg_namespace') FROM pg_catalog.pg_namespace AS n
     WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment`;
 
+/** Which database this is, and at which address of the server the session came in: none with a Unix socket. */
+export const PLACE = `SELECT pg_catalog.current_database()::pg_catalog.text AS database,
+  pg_catalog.host(pg_catalog.inet_server_addr()) AS host, pg_catalog.inet_server_port() AS port`;
+
 /**
  * What Postgres keeps of the last turns of the key $1. Each function has a snapshot of its own: where `seen` differs from
  * `turns`, a turn has committed in between.

@@ -322,7 +322,7 @@ describe('the page, in a real browser', () => {
   }, 300_000);
 
   test('is used by keyboard: a key is opened, taken after a confirmation, and the focus comes back', async () => {
-    const { prisma } = client();
+    const { prisma } = client({ name: 'web-1' });
     const handle = await prisma.$lock('stock:1');
     const { page } = await open(prisma, { allowForceRelease: true, hosts: ['127.0.0.1', 'localhost'] });
     await page.waitForSelector('.open');
@@ -339,6 +339,10 @@ describe('the page, in a real browser', () => {
     await page.waitForSelector('dialog[open]');
     await tabTo('Force release …');
     await page.keyboard.press('Enter');
+    const question = await page.$eval('.force p', ({ textContent }) => textContent);
+    expect(question).toContain(
+      `Take this key from web-1 (${handle.toJSON().holders[0]})? No transaction of it is open`,
+    );
     // What does nothing has the focus first.
     expect(await focused()).toBe('Cancel');
     expect((await prisma.$locks.inspect('stock:1')).holder).toBe(handle.toJSON().holders[0]);

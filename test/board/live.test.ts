@@ -116,6 +116,17 @@ describeWithShop('who looks at the board', () => {
     viewer.leave();
   });
 
+  test('reads which database it is, and no user of it', async () => {
+    const viewer = await Viewer.look(createBoard(shop.client().prisma, { refreshInterval: 100 }));
+    const { port, pathname, username } = new URL(inject('postgres').app);
+    const seen = await viewer.until('the database', () => viewer.status?.postgres);
+    expect(seen).toMatchObject({ status: 'answers', healthy: true });
+    // The server says its address, whatever name the URL has for it.
+    expect(seen.address).toMatch(new RegExp(`^(127\\.0\\.0\\.1|\\[::1\\]):${port}${pathname}$`));
+    expect(seen.address).not.toContain(`${username}@`);
+    viewer.leave();
+  });
+
   test('compares the objects of the database with those of this package', async () => {
     expect(OBJECTS_VERSION).toBe((await packagedScript()).version);
   });

@@ -27,6 +27,7 @@ function started(
     forceRelease: async () => false,
     history: async () => [],
     health,
+    database: () => undefined,
     topology: () => [],
     process: {
       callers: () => new Map(),
@@ -56,6 +57,25 @@ test('turns are counted with the longest interval, too', async () => {
   const { poller, sent } = started(60_000);
   await vi.advanceTimersByTimeAsync(60_500);
   expect(sent('keys').map(({ keys }) => keys[0].bar[0])).toEqual([0, 1]);
+  poller.stop();
+});
+
+test('viewers are told how much of the last minute was watched, which begins anew after a pause', async () => {
+  const { poller, welcome } = started(1_000);
+  const watched = () => welcome('status')[0].minute;
+  expect(watched()).toEqual({ ms: 0, bars: 0 });
+  await vi.advanceTimersByTimeAsync(10_500);
+  expect(watched().ms).toBe(10_000);
+  expect(watched().bars).toBeGreaterThanOrEqual(3);
+  await vi.advanceTimersByTimeAsync(120_000);
+  // The first of twelve bars is full, and the last one is not.
+  expect(watched().bars).toBe(12);
+  expect(watched().ms).toBeGreaterThan(55_000 - 1);
+  expect(watched().ms).toBeLessThanOrEqual(60_000);
+  poller.stop();
+  poller.start();
+  await vi.advanceTimersByTimeAsync(2_500);
+  expect(watched().ms).toBe(2_000);
   poller.stop();
 });
 

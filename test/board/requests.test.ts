@@ -8,6 +8,7 @@ const FILES = [
   'board.css',
   'board.js',
   'text.js',
+  'words.js',
   'state.js',
   'chart.js',
   'keys.js',

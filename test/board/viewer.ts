@@ -21,6 +21,7 @@ export interface SentStatus {
   readonly seenAt?: number;
   readonly refusals: boolean;
   readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
+  readonly postgres?: { readonly address: string; readonly status: string; readonly healthy: boolean };
   readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
   readonly waits?: { readonly counts: readonly number[] };
 }

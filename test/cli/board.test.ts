@@ -6,6 +6,7 @@ import { run } from '../../src/cli/program.js';
 import { forceRequest, Viewer } from '../board/viewer.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { asked, askedLines } from './operator.js';
 
 /** A board that the command serves, until it is stopped. */
 async function serve(keyPrefix: string, ...args: string[]) {
@@ -67,6 +68,9 @@ describeWithShop('fenced-lock board', () => {
       'redis ok',
     ]);
     expect(viewer.status?.redis).toMatchObject([{ role: 'server', status: 'connected', healthy: true }]);
+    // Both are named before anybody looks, and on the page.
+    expect(written.out.startsWith(askedLines())).toBe(true);
+    expect(viewer.status?.postgres).toMatchObject({ address: asked().postgres, status: 'answers', healthy: true });
     await prisma.$withLock(OTHER, () => {});
     await handle.$transaction(async () => {
       await viewer.until('the transaction', () => viewer.keys.get(KEY)?.transaction);

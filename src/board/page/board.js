@@ -5,6 +5,7 @@ import { KeyTable } from './keys.js';
 import { drawPanels } from './panels.js';
 import { State } from './state.js';
 import { write } from './text.js';
+import { linkOf } from './words.js';
 
 /** So often leases count down where nothing else happens; milliseconds. */
 const TICK = 500;
@@ -21,7 +22,8 @@ let paused = false;
 let scheduled = false;
 
 function draw() {
-  table.draw(state.keys, state.known);
+  link();
+  table.draw(state);
   drawPanels(state);
   details.draw();
 }
@@ -37,9 +39,9 @@ function schedule() {
 
 /** Says whether what is shown is up to date. */
 function link() {
-  const isOpen = events.readyState === EventSource.OPEN;
-  byId('link').className = `link ${isOpen ? (paused ? 'paused' : 'live') : 'lost'}`;
-  write(byId('link'), isOpen ? (paused ? 'Paused' : 'Live') : 'The board’s server does not answer. Trying again …');
+  const { kind, text } = linkOf(state, paused);
+  byId('link').className = `link ${kind}`;
+  write(byId('link'), text);
 }
 
 const pause = byId('pause');
@@ -53,19 +55,21 @@ pause.addEventListener('click', () => {
 function connect() {
   const source = new EventSource(new URL('events', import.meta.url));
   source.addEventListener('error', () => {
+    state.isConnected = false;
     link();
+    schedule();
     // The browser tries again after a lost connection, but not after an answer such as 502.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = connect()), RETRY);
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY);
   });
   for (const name of ['hello', 'keys', 'status', 'happened', 'refused']) {
     source.addEventListener(name, ({ data }) => {
+      state.isConnected = true;
       state.apply(name, JSON.parse(data));
       if (name === 'hello') link();
       schedule();
     });
   }
-  return source;
 }
 
-let events = connect();
+connect();
 setInterval(schedule, TICK);

@@ -3,6 +3,7 @@
 import { HeatChart } from './chart.js';
 import { highest } from './keys.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
+import { consequences, oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -27,6 +28,7 @@ export class Details {
   #key;
   /** @type {HeatChart | undefined} */
   #chart;
+  #old = element('p', { class: 'banner', role: 'status' });
   /** @type {Map<string, HTMLElement>} */
   #facts = new Map();
   #waitersTitle = element('h3', { id: 'who-waits' });
@@ -40,6 +42,7 @@ export class Details {
   #askedAt = 0;
   #force = element('div', { class: 'force' });
   #said = element('p', { role: 'status' });
+  #consequences = element('span');
 
   /** @param {State} state */
   constructor(state) {
@@ -68,6 +71,7 @@ export class Details {
     }
     this.#dialog.replaceChildren(
       element('div', { class: 'top' }, element('h2', { id: 'details-title' }, shown(key)), close),
+      this.#old,
       element('h3', {}, 'Turns in the last five minutes; the line: processes that waited'),
       this.#chart.svg,
       facts,
@@ -95,11 +99,16 @@ export class Details {
   draw() {
     if (this.#key === undefined) return;
     const key = this.#state.keys.get(this.#key);
+    const { isOld } = this.#state;
+    write(this.#old, oldFacts(this.#state));
+    this.#old.hidden = !isOld;
     this.#fact('Holder', key ? holderOf(key) : 'free');
     const left = key?.holder == null ? undefined : key.endsAt - performance.now();
-    this.#fact('Lease ends in', left === undefined ? '–' : `${duration(Math.max(0, left))}, unless it is renewed`);
+    const ends = isOld ? 'unknown' : `${duration(Math.max(0, left ?? 0))}, unless it is renewed`;
+    this.#fact('Lease ends in', left === undefined ? '–' : ends);
     this.#fact('Waiting', waitingText(key, this.#state.hello?.process === true));
     this.#drawWaiters(key);
+    this.#drawConsequences(key);
     this.#fact('Token', tokenText(key));
     this.#fact('Turns', key ? number(Number(key.turns)) : '–');
     this.#fact('Transaction', transactionText(key));
@@ -171,28 +180,38 @@ export class Details {
   /** The second: it says what will be done, to whom. */
   #confirm() {
     const name = /** @type {string} */ (this.#key);
-    const holder = this.#state.keys.get(name)?.holder ?? null;
+    const key = this.#state.keys.get(name);
+    const holder = key?.holder ?? null;
     write(this.#said, '');
     const yes = element('button', { type: 'button', class: 'danger' }, 'Release the key');
     const no = element('button', { type: 'button' }, 'Cancel');
     yes.addEventListener('click', () => this.#take(name, holder));
     no.addEventListener('click', () => this.#offer());
-    const who = holder === null ? 'its next holder' : element('span', { class: 'holder' }, shown(holder));
+    this.#drawConsequences(key);
     this.#force.replaceChildren(
       element(
         'p',
         {},
         element('strong', {}, 'Take this key from '),
-        who,
+        ...whoHas(holder, key?.process ?? null),
         element('strong', {}, '?'),
-        ' Its open transaction is ended and rolled back. Later writes of that holder are refused as stale. The next ' +
-          'process that waits gets the key. Nothing that was committed is lost.',
+        ' ',
+        this.#consequences,
       ),
       element('div', { class: 'buttons' }, yes, no),
       this.#said,
     );
     // Not the one that does it.
     no.focus();
+  }
+
+  /**
+   * Also while somebody thinks about it: a transaction may begin meanwhile.
+   *
+   * @param {Key | undefined} key
+   */
+  #drawConsequences(key) {
+    write(this.#consequences, consequences(this.#state, key));
   }
 
   /**
@@ -277,6 +296,18 @@ function holderOf({ holder, process }) {
   if (holder === null) return 'free';
   const id = element('span', { class: 'holder' }, shown(holder));
   return process === null ? id : element('span', {}, shown(process), ' ', id);
+}
+
+/**
+ * The name of its process, if it is known, with its id in brackets.
+ *
+ * @param {string | null} holder
+ * @param {string | null} process
+ */
+function whoHas(holder, process) {
+  if (holder === null) return ['its next holder'];
+  const id = element('span', { class: 'holder' }, shown(holder));
+  return process === null ? [id] : [shown(process), ' (', id, ')'];
 }
 
 /**

@@ -1,8 +1,8 @@
 // The table of keys. One page of it is in the document, whatever there is behind it.
 
 import { HeatChart } from './chart.js';
-import { BAR, BARS } from './state.js';
 import { duration, element, number, shown, shownText, write } from './text.js';
+import { rateText } from './words.js';
 
 /** @typedef {import('./state.js').Key} Key */
 
@@ -66,10 +66,9 @@ export class KeyTable {
   }
 
   /**
-   * @param {Map<string, Key>} keys
-   * @param {boolean} known
+   * @param {import('./state.js').State} state
    */
-  draw(keys, known) {
+  draw({ keys, known, isOld, status }) {
     const found = this.#inOrder(keys);
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
@@ -81,7 +80,7 @@ export class KeyTable {
       this.#slots[at] ??= new KeyRow(this.#onOpen);
       const slot = this.#slots[at];
       if (!slot.row.isConnected) this.#rows.append(slot.row);
-      slot.draw(key, mostTurns, mostWaiting);
+      slot.draw(key, mostTurns, mostWaiting, isOld, status?.minute);
     });
     for (const slot of this.#slots.slice(here.length)) slot.row.remove();
     this.#table.hidden = here.length === 0;
@@ -191,16 +190,17 @@ class KeyRow {
    * @param {Key} key
    * @param {number} mostTurns
    * @param {number} mostWaiting
+   * @param {boolean} isOld
+   * @param {{ ms: number, bars: number }} [minute]
    */
-  draw(key, mostTurns, mostWaiting) {
+  draw(key, mostTurns, mostWaiting, isOld, minute) {
     const another = key.key !== this.#key || this.#open.firstChild === null;
     if (another) this.#open.replaceChildren(shown(key.key));
     this.#key = key.key;
     this.#chart.draw(key, mostTurns, mostWaiting);
-    write(this.#rate, rateOf(key));
+    write(this.#rate, rateText(key.turnBars, minute));
     this.#drawHolder(key);
-    const left = key.endsAt - performance.now();
-    write(this.#lease, key.holder === null ? '–' : left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended');
+    write(this.#lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
     write(this.#waiting, number(key.waiting));
     this.#waiting.classList.toggle('warm', key.waiting > 0);
     write(this.#token, key.token ?? '–');
@@ -221,14 +221,10 @@ class KeyRow {
   }
 }
 
-/**
- * In the last minute.
- *
- * @param {Key} key
- */
-function rateOf({ turnBars }) {
-  const turns = turnBars.slice(BARS - 60_000 / BAR).reduce((sum, count) => sum + count, 0);
-  return turns === 0 ? '–' : `${number(turns)} /min`;
+/** @param {Key} key */
+function leftOf({ endsAt }) {
+  const left = endsAt - performance.now();
+  return left > 0 ? duration(Math.ceil(left / 100) * 100) : 'ended';
 }
 
 /** @param {Element} place */

@@ -29,6 +29,8 @@ function once(id, shows, draw) {
 /** @param {State} state */
 export function drawPanels(state) {
   const { status, hello, tokens, happened } = state;
+  document.body.classList.toggle('stale', state.isOld);
+  document.body.classList.toggle('lost', state.isConnected === false);
   drawFigures(state);
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
@@ -44,6 +46,8 @@ export function drawPanels(state) {
   if (status === undefined) return;
   drawTrouble(status);
   drawHealth(status);
+  const { postgres } = status;
+  once('postgres', postgres ?? null, () => [postgres === undefined ? quiet('Not known yet.') : serverItem(postgres)]);
   once('redis', status.redis, () =>
     status.redis.length === 0 ? [quiet('Not known yet.')] : status.redis.map(serverItem),
   );
@@ -70,7 +74,7 @@ function drawFigures(state) {
   // Without a process of its own and without the others there is nothing to count.
   const canRead = state.status?.refusals !== false;
   const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
-  figures.push([`stale writes\u00A0${canRead ? '*' : '†'}`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  figures.push([`refused stale writes\u00A0${canRead ? '*' : '†'}`, refused, state.refusedCount > 0 ? 'bad' : '']);
   if (isInProcess) {
     const { timeouts, lost } = state.counted;
     figures.push(['timeouts\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
@@ -101,7 +105,6 @@ function noteOf(isInProcess, canRead) {
 
 /** @param {NonNullable<State['status']>} status */
 function drawTrouble({ trouble, missing, seenAt }) {
-  document.body.classList.toggle('stale', trouble !== undefined);
   // Without trouble each status has another time.
   once('trouble', [trouble, missing, trouble && seenAt], () => {
     const banners = missing.map((text) => banner('Not all keys are here.', text));
@@ -122,12 +125,15 @@ function banner(title, text) {
 }
 
 /** @param {NonNullable<State['status']>} status */
-function drawHealth({ health }) {
-  once('health', health, () => {
+function drawHealth({ health, trouble }) {
+  const isTroubled = trouble !== undefined;
+  once('health', [health, isTroubled], () => {
     if (health.length === 0) return ['Checking the servers …'];
     const ill = health.filter(({ status }) => status !== 'ok');
     const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
-    const sentence = ill.length === 0 ? 'All is well. ' : well.length > 0 ? 'The rest is well. ' : '';
+    // In trouble the next check, which tells where it is, has not ended yet.
+    const all = isTroubled ? 'At the last check: ' : 'All is well. ';
+    const sentence = ill.length === 0 ? all : well.length > 0 ? 'The rest is well. ' : '';
     const list = element('ul', {});
     for (const { status, message, remedy } of ill) {
       const text = remedy === undefined ? message : `${message} What to do: ${remedy}`;
@@ -142,7 +148,8 @@ function drawHealth({ health }) {
       );
     }
     if (sentence !== '') {
-      list.append(element('li', { class: 'dot good' }, element('strong', {}, sentence), well.join(' ')));
+      const kind = isTroubled && ill.length === 0 ? 'dot' : 'dot good';
+      list.append(element('li', { class: kind }, element('strong', {}, sentence), well.join(' ')));
     }
     return [list];
   });
@@ -209,7 +216,7 @@ function refusedItem({ at, key, token, text, process, own }) {
   );
 }
 
-/** @param {NonNullable<State['status']>['redis'][number]} server */
+/** @param {import('./state.js').Server} server */
 function serverItem({ address, role, status, healthy }) {
   return element(
     'li',

@@ -33,6 +33,7 @@ const REFUSED_FOR = 3_600_000;
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
  * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
+ * @typedef {{ address: string, role: string, status: string, healthy: boolean }} Server
  * @typedef {object} Status
  * @property {number} now
  * @property {number} took
@@ -42,7 +43,9 @@ const REFUSED_FOR = 3_600_000;
  * @property {string[]} missing
  * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
- * @property {Array<{ address: string, role: string, status: string, healthy: boolean }>} redis
+ * @property {{ ms: number, bars: number }} minute what of the last minute was watched, and how many of the last bars it is in
+ * @property {Server} [postgres] `undefined` as long as it is not known which one it is
+ * @property {Server[]} redis
  * @property {{ bounds: number[], counts: number[], longest: number }} [waits]
  */
 
@@ -53,6 +56,12 @@ export class State {
   known = false;
   /** @type {Status | undefined} */
   status;
+  /** Whether the server of the board sends events. `undefined` before its first one. @type {boolean | undefined} */
+  isConnected;
+  /** When the keys were seen last. @type {number | undefined} */
+  seenAt;
+  /** Whether the server has seen keys since it began to look: after a pause its first look is not done yet. */
+  #isSeen = false;
   /** @type {{ title: string, interval: number, token?: string, process: boolean, inMemory: boolean } | undefined} */
   hello;
   /** @type {Happening[]} the newest first */
@@ -73,10 +82,15 @@ export class State {
    */
   apply(event, data) {
     if (event === 'hello') this.hello = data;
-    else if (event === 'status') this.status = data;
+    else if (event === 'status') this.#told(data);
     else if (event === 'keys') this.#keys(data);
     else if (event === 'happened') this.#happened(data);
     else if (event === 'refused') this.#refusedWrites(data);
+  }
+
+  /** Whether what is known of the keys is of the last good look, and not of the present. */
+  get isOld() {
+    return this.known && (this.isConnected === false || !this.#isSeen || this.status?.trouble !== undefined);
   }
 
   /** The refused writes of the last hour, the newest first. */
@@ -92,12 +106,20 @@ export class State {
     return turns / (BAR / 1_000);
   }
 
+  /** @param {Status} status */
+  #told(status) {
+    this.status = status;
+    this.#isSeen = status.seenAt !== undefined;
+    this.seenAt = status.seenAt ?? this.seenAt;
+  }
+
   /** @param {{ all?: boolean, bar: number, keys: any[], gone: string[] }} data */
   #keys({ all = false, bar, keys, gone }) {
     if (all) this.keys.clear();
     else this.#shift(bar - this.#bar);
     this.#bar = bar;
     this.known = true;
+    this.#isSeen = true;
     for (const key of gone) this.keys.delete(key);
     for (const sent of keys) this.#key(sent, all);
   }

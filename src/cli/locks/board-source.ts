@@ -6,7 +6,9 @@ import type { Context } from '../context.js';
 import { advised } from '../problem.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
+import { postgresPlace } from '../servers/postgres.js';
 import type { Locks, RedisServers } from '../servers/redis-server.js';
+import { databaseUrl } from '../servers/urls.js';
 import { type CommittedTurn, lastTurns } from './last-turns.js';
 import { raiseToken } from './raise-token.js';
 import { describe } from './state.js';
@@ -22,6 +24,7 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
   let redis: RedisServers | undefined;
   let answered = false;
   let renewedAt = Number.NEGATIVE_INFINITY;
+  let database: string | undefined;
   const inspect = (key: string) => servers.withRedis((redis) => redis.locks(keyPrefix).inspect(key));
   return {
     async look(recent) {
@@ -43,7 +46,7 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       const inUse = new Set(keys.map(({ key }) => key));
       const idle = recent.filter((key) => !inUse.has(key));
       const free = idle.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
-      const described = await servers.withDatabase((database) => describe([...keys, ...free], database), round);
+      const described = await servers.withDatabase((opened) => describe([...keys, ...free], opened), round);
       return { keys: described, missing, refusals };
     },
     holderOf: async (key) => (await inspect(key)).holder ?? null,
@@ -57,15 +60,18 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       }).catch((cause: unknown) => {
         throw new Error(advised(cause), { cause });
       }),
-    history: async (key) => (await servers.withDatabase((database) => lastTurns(key, database))).last.map(shownTurn),
+    history: async (key) => (await servers.withDatabase((opened) => lastTurns(key, opened))).last.map(shownTurn),
     async health() {
       // Both begin now: after `rest` the second one would open a connection that nobody closes.
-      const postgres = postgresHealth((text, values) =>
-        servers.withDatabase((database) => database.query(text, values)),
-      );
+      const postgres = postgresHealth((text, values) => servers.withDatabase((opened) => opened.query(text, values)));
       const redis = redisHealth(() => inspect('fenced-lock board'));
+      // From the URL, without connecting: it is known also where the server cannot be reached.
+      database ??= await databaseUrl(context, options)
+        .then((url) => postgresPlace(context, url))
+        .catch(() => undefined);
       return (await Promise.all([postgres, redis])).flat();
     },
+    database: () => database,
     topology: () => (redis?.servers ?? []).map((server) => stateOf(server, answered)),
     rest() {
       redis = undefined;

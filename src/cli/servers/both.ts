@@ -3,8 +3,8 @@ import type { Asked, Context } from '../context.js';
 import { codeOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
 import { connectNodes } from './independent.js';
-import { connectPostgres, notInstalled, type PostgresServer } from './postgres.js';
-import { checkKeepsLocks, connectRedis, lossOf } from './redis.js';
+import { connectPostgres, notInstalled, type PostgresServer, postgresPlace } from './postgres.js';
+import { checkKeepsLocks, connectRedis, lossOf, redisPlace } from './redis.js';
 import type { Locks, RedisServers } from './redis-server.js';
 import {
   DATABASE_URL,
@@ -59,7 +59,19 @@ export async function withServers<T>(
   }
 }
 
-/** The same with Postgres alone, which is reported. */
+/** Which servers these are, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
+export async function askedOf(context: Context, options: ServerOptions): Promise<Required<Asked>> {
+  const { url, place } = await foundDatabaseUrl(context, options);
+  const found = await foundRedisUrls(context, options);
+  const nodes = await Promise.all(found.urls.map((each) => redisPlace(context, each)));
+  return {
+    postgres: { address: visible(await postgresPlace(context, url)), from: shownPlace(place, DATABASE_URL) },
+    redis: { address: nodes.map(visible).join(', '), from: shownPlace(found.place, REDIS_URL) },
+    saysFrom: place !== found.place,
+  };
+}
+
+/** As `withServers`, with Postgres alone, which is reported. */
 export async function withDatabase<T>(
   context: Context,
   options: DatabaseOptions,

@@ -31,8 +31,13 @@ const CONNECT_WITHIN = 10_000;
  */
 const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`;
 
-/** @throws Problem if the database cannot be reached. */
-export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
+/** Where this URL leads, without connecting. @throws Problem if it cannot be read. */
+export async function postgresPlace(context: Context, url: string): Promise<string> {
+  return placeOf(await clientFor(context, url));
+}
+
+/** A client that has not connected. */
+async function clientFor(context: Context, url: string): Promise<pg.Client> {
   context.hide(url);
   refuseMalformed(url, 'database');
   if (!/^postgres(ql)?:\/\//.test(url)) {
@@ -40,9 +45,8 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
     throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`);
   }
   const { Client } = await driver();
-  let client: pg.Client;
   try {
-    client = new Client({
+    return new Client({
       connectionString: url,
       connectionTimeoutMillis: CONNECT_WITHIN,
       application_name: 'fenced-lock',
@@ -51,7 +55,16 @@ export async function connectPostgres(context: Context, url: string): Promise<Po
     // The message of pg contains the URL.
     throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
   }
-  const place = `${client.host}:${client.port}/${client.database}`;
+}
+
+function placeOf({ host, port, database }: pg.Client): string {
+  return `${host}:${port}/${database}`;
+}
+
+/** @throws Problem if the database cannot be reached. */
+export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
+  const client = await clientFor(context, url);
+  const place = placeOf(client);
   const shown = `${client.user}@${place}`;
   // The next query reports a broken connection.
   client.on('error', () => {});

@@ -14,6 +14,13 @@ export interface RedisServerClient extends RedisServer {
   readonly failure: Problem | undefined;
 }
 
+/** Where this URL leads, without connecting. @throws Problem if it is invalid. */
+export async function redisPlace(context: Context, url: string): Promise<string> {
+  context.hide(url);
+  const { Redis } = await loadClient();
+  return placeOf(clientFor(Redis, url));
+}
+
 /** @throws Problem if the server cannot be reached. */
 export async function connectRedis(context: Context, url: string): Promise<RedisServer> {
   const server = await openRedis(context, url);
