@@ -6,7 +6,7 @@ import { resolveBoardOptions } from '../../board/options.js';
 import type { Context } from '../context.js';
 import { serversSource } from '../locks/board-source.js';
 import { codeOf, Misuse, messageOf, Problem } from '../problem.js';
-import { askedOf, type ServerOptions } from '../servers/both.js';
+import { type ServerOptions, toBeAsked } from '../servers/both.js';
 
 export interface BoardCommandOptions extends ServerOptions {
   readonly port: number;
@@ -31,7 +31,7 @@ export async function board(context: Context, options: BoardCommandOptions, stop
     );
   }
   // What is not given is told now, and not to the first who looks.
-  context.asks(await askedOf(context, options));
+  context.asks(await toBeAsked(context, options));
   // A foreign page may have a name of its own resolve to this machine; it is not answered.
   const isAny = ANY.includes(host);
   const hosts = isAny ? undefined : [...LOOPBACK, bracketed(host)];

@@ -59,16 +59,12 @@ export async function withServers<T>(
   }
 }
 
-/** Which servers these are, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
-export async function askedOf(context: Context, options: ServerOptions): Promise<Required<Asked>> {
+/** Which servers will be asked, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
+export async function toBeAsked(context: Context, options: ServerOptions): Promise<Required<Asked>> {
   const { url, place } = await foundDatabaseUrl(context, options);
   const found = await foundRedisUrls(context, options);
   const nodes = await Promise.all(found.urls.map((each) => redisPlace(context, each)));
-  return {
-    postgres: { address: visible(await postgresPlace(context, url)), from: shownPlace(place, DATABASE_URL) },
-    redis: { address: nodes.map(visible).join(', '), from: shownPlace(found.place, REDIS_URL) },
-    saysFrom: place !== found.place,
-  };
+  return askedOf({ at: await postgresPlace(context, url), place }, { at: nodes, place: found.place });
 }
 
 /** As `withServers`, with Postgres alone, which is reported. */
