@@ -38,10 +38,7 @@ export const COMMAND: readonly Mutant[] = [
     name: 'command: a server is named with its user',
     file: 'src/cli/servers/both.ts',
     change: [
-      [
-        'address: visible(database.place), from: shownPlace(place, DATABASE_URL) },\n',
-        'address: visible(database.shown), from: shownPlace(place, DATABASE_URL) },\n',
-      ],
+      ['askedOf({ at: database.place, place }, { at: redis', 'askedOf({ at: database.shown, place }, { at: redis'],
     ],
     tests: ['test/cli/asked'],
     only: 'are named first',
