@@ -2051,8 +2051,8 @@ function quiet(text, tag = 'li') {
     text: `// What the server has told, and nothing about how it is shown.
 
 /** Bars of a chart, and how long each is; milliseconds. As in src/board/history.ts. */
-export const BARS = 60;
-export const BAR = 5_000;
+const BARS = 60;
+const BAR = 5_000;
 /** Of each key so many tokens are kept, and of all together. */
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
@@ -2383,7 +2383,7 @@ export function linkOf(state, isPaused) {
  *
  * @param {State} state
  */
-export function asOf({ seenAt }) {
+function asOf({ seenAt }) {
   return seenAt === undefined ? 'of an unknown time' : \`as of \${clock(seenAt)}\`;
 }
 

@@ -28,7 +28,7 @@ export function linkOf(state, isPaused) {
  *
  * @param {State} state
  */
-export function asOf({ seenAt }) {
+function asOf({ seenAt }) {
   return seenAt === undefined ? 'of an unknown time' : `as of ${clock(seenAt)}`;
 }
 
