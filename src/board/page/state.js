@@ -1,7 +1,7 @@
 // What the server has told, and nothing about how it is shown.
 
 /** Bars of a chart, and how long each is; milliseconds. As in src/board/history.ts. */
-const BARS = 60;
+export const BARS = 60;
 const BAR = 5_000;
 /** Of each key so many tokens are kept, and of all together. */
 const TOKENS_OF_KEY = 12;
