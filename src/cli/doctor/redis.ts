@@ -146,11 +146,13 @@ const views: Check<RedisSubject> = {
   look: ({ silent }) =>
     silent.refusals().then(
       () => ok('Who waits, and the writes that were refused, can be shown.'),
-      (error: unknown) =>
-        warning(
+      (error: unknown) => {
+        if (/\bMOVED\b/.test(messageOf(error))) return ok('Another master of the Cluster keeps the refused writes.');
+        return warning(
           `Who waits, or the writes that were refused, cannot be shown: ${messageOf(error)}. Locks work without.`,
           `Grant +lrange and +time to this user, as ${DOCS}rights.md says.`,
-        ),
+        );
+      },
     ),
 };
 
