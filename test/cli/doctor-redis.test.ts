@@ -120,6 +120,8 @@ describeWithShop('doctor, of Redis', () => {
     ['wake-ups', '-publish', 'warning'],
     ['wake-ups', '-subscribe', 'warning'],
     ['wake-ups', '-pubsub', 'warning'],
+    ['views', '-time', 'warning'],
+    ['views', '-lrange', 'warning'],
   ])('a user who lacks a right for %s (%s) is a %s', async (check, right, status) => {
     const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
     const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~*', '&*', right];
