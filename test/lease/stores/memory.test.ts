@@ -184,6 +184,30 @@ describe('a memory store', () => {
       expect(watching.tell).not.toHaveBeenCalled();
     });
 
+    test('is whose process it is as long as the lease, and no longer', () => {
+      const leases = new MemoryLeases();
+      expect(leases.nameOf('key')).toBeUndefined();
+      leases.put('key', 'holder', 60_000, 'web-1');
+      expect(leases.nameOf('key')).toBe('web-1');
+      leases.put('key', 'holder', 0, 'web-1');
+      expect(leases.nameOf('key')).toBeUndefined();
+    });
+
+    test('are the refused writes that were noted, with the name of the process if it has one, until it is emptied', () => {
+      const leases = new MemoryLeases();
+      const refusal = { id: 'one', key: 'key', token: '5', reason: 'other-key' };
+      expect(leases.refusals()).toEqual([]);
+      leases.noteRefusals([refusal], undefined);
+      leases.noteRefusals([{ ...refusal, id: 'two' }], 'web-1');
+      const ago = expect.any(Number);
+      expect(leases.refusals()).toStrictEqual([
+        { ...refusal, ago },
+        { ...refusal, id: 'two', process: 'web-1', ago },
+      ]);
+      leases.flush();
+      expect(leases.refusals()).toEqual([]);
+    });
+
     test('is not kept after its lease, also beside many that are held', () => {
       const leases = new MemoryLeases();
       for (let index = 0; index < 2_000; index++) leases.put(`held ${index}`, 'holder', 60_000);
