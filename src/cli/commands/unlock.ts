@@ -53,15 +53,17 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
 
 /** Takes a key from whoever has it, and says what was done. `before`: how the key was found; no `token`: nobody had it. */
 export async function takeAway(servers: Servers, key: string, before: LockRow | undefined) {
-  // From the holder that it was: who has the key since was admitted after us, and is well.
   const { locks } = servers;
+  // From the holder that it was: who has the key since was admitted after us, and is well.
   const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
   const token = await raise(servers.database, await servers.aside(), key);
   if (token === undefined) return { token, leaseTaken: false, text: notHeld(key), warning: undefined };
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
-  const warning = mismatch(before, await locks.inspect(key), token, leaseTaken);
+  // What was done is told in any case.
+  const later = await locks.inspect(key).catch(() => undefined);
+  const warning = mismatch(before, later, token, leaseTaken);
   const { postgres, redis } = servers.asked;
   const tookNothing = before !== undefined && before.holder !== null && !leaseTaken && token.ended.length === 0;
   const lines = [
@@ -116,16 +118,17 @@ function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
 }
 
 /**
- * What suggests that one of the servers is not the application's; `undefined` if nothing does. `later`: how the key is now.
+ * What suggests that one of the servers is not the application's; `undefined` if nothing does. `later`: how the key is now, if that is known.
  * A process may have taken it since it was found.
  */
 function mismatch(
   found: LockRow | undefined,
-  later: { readonly holder: string | undefined },
+  later: { readonly holder: string | undefined } | undefined,
   { before, ended }: Raised,
   leaseTaken: boolean,
 ): string | undefined {
-  const isFree = found?.holder === null && found.problem === undefined && later.holder === undefined;
+  const isFree =
+    found?.holder === null && found.problem === undefined && later !== undefined && later.holder === undefined;
   if (ended.length > 0 && isFree) return OTHER_REDIS;
   if (before === null && ended.length === 0 && leaseTaken && found?.problem === undefined) return OTHER_DATABASE;
   return undefined;
