@@ -14,6 +14,7 @@ const TESTED = 'examples/testing/**';
  * of: functions of other files may go on for ever after an abort, with sockets and listeners of their own.
  */
 const AT_REST = [
+  'test/base/channels.test.ts',
   'test/base/events.test.ts',
   'test/base/scope.test.ts',
   'test/call/context-at-rest.test.ts',

@@ -85,8 +85,13 @@ describeWithShop('the command', () => {
           { check: 'scripts', status: 'fault', node },
         ]);
         expect((await new Operator(shop).runWith(env, 'doctor')).out).toContain(`Redis ${node}\n`);
-        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '+@all');
         await askServer(url, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '+@all', '-lrange');
+        const seen = findings(await new Operator(shop).runWith(env, 'doctor', '--json'));
+        expect(seen.filter(({ server, status }) => server === 'redis' && status !== 'ok')).toMatchObject([
+          { check: 'views', status: 'warning', node },
+        ]);
+        await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '+@all');
       }
       await Promise.all(nodes.map(({ url }) => askServer(url, 'ACL', 'DELUSER', 'cli-doctor')));
     });

@@ -109,7 +109,10 @@ async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOpti
     const found: Reported[] = [];
     for (const node of await server.nodes(keyPrefix)) {
       if (found.length > 0) context.say();
-      found.push(...(await oneNode(context, node, stores)));
+      // Its name has the hash tag of the node's key.
+      const views = server.store(`${keyPrefix}{${node.key}}:`, { wakeUps: false });
+      found.push(...(await oneNode(context, node, { ...stores, views })));
+      await views.close();
     }
     return found;
   } finally {
@@ -121,7 +124,7 @@ async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOpti
 async function oneNode(
   context: Context,
   { shown: node, key, info }: RedisNode,
-  stores: Pick<RedisSubject, 'store' | 'silent'>,
+  stores: Pick<RedisSubject, 'store' | 'silent' | 'views'>,
 ): Promise<Reported[]> {
   context.say(context.paint('bold', `Redis ${node}`));
   const look = async () => run('redis', redisChecks, { info: await info(), key, ...stores });
