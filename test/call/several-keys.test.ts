@@ -159,7 +159,10 @@ describeWithShop('several keys', () => {
     const products = await Promise.all(Array.from({ length: 5 }, () => shop.product(10)));
     let admissions = 0;
     proxy.onData('toServer', (data) => {
-      admissions += data.toString('latin1').split('fenced_lock.admit(').length - 1;
+      const text = data.toString('latin1');
+      // One that began ahead of its leases is rolled back if they take long, as on a busy machine.
+      if (text.includes('BEGIN')) admissions = 0;
+      admissions += text.split('fenced_lock.admit(').length - 1;
       return 'forward';
     });
     const { token, keys } = await client.prisma.$withLock(
