@@ -81,6 +81,14 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'Half of what nobody awaited would be committed.',
   },
   {
+    name: 'attempt: a helper between two operations is not waited for',
+    file: 'src/call/lock.ts',
+    change: [['    await reactionsDone();\n', '']],
+    tests: ['test/call/forgotten-await'],
+    only: 'a helper that is not awaited',
+    why: 'Half of what nobody awaited would be committed.',
+  },
+  {
     name: 'the statement of a renewal counts as one of the work',
     file: 'src/transaction/gate.ts',
     change: [

@@ -3,6 +3,7 @@ import { offAbort, onAbort } from './abort-listeners.js';
 // Captured at import, because a user's tests may replace the globals with fake timers. Deadlines are monotonic, because
 // a wall clock can be set back, and are never compared with another machine's clock.
 const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
+const { nextTick } = process;
 const monotonic = performance.now.bind(performance);
 
 /** The longest delay of a Node timer (2^31 - 1 ms, 24.8 days). Node fires a longer one at once. */
@@ -92,6 +93,11 @@ export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => {
     after(ms, resolve);
   });
+}
+
+/** Resolves when every promise reaction that is due has run, with those that became due meanwhile: Node's ticks come after them. */
+export function reactionsDone(): Promise<void> {
+  return new Promise((resolve) => nextTick(resolve));
 }
 
 /** Resolves when everything has run that this turn of the event loop still has to do. */

@@ -1,3 +1,4 @@
+import { reactionsDone } from '../base/clock.js';
 import {
   ClosedError,
   type FencedLockError,
@@ -246,8 +247,10 @@ export async function runFunction<Tx, R>(
   const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
   try {
     const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
-    own.joined?.check();
-    refuseUnawaited(database, tx, lock.key);
+    refuseUnawaited(database, own);
+    // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
+    await reactionsDone();
+    refuseUnawaited(database, own);
     return value;
   } catch (error) {
     own.joined?.end(error);
@@ -258,19 +261,20 @@ export async function runFunction<Tx, R>(
 }
 
 /**
- * Called when the function has returned. An operation that was not sent by then is never sent. One that is in flight was
- * not awaited, nor is what its caller sends next: a commit would keep a part of that work. @throws
- * TransactionAbortedError
+ * Called when the function has returned. A call that has joined the transaction and failed, or still runs, dooms it. An
+ * operation that was not sent by then is never sent. One that is in flight was not awaited, nor is what its caller sends
+ * next: a commit would keep a part of that work. @throws TransactionAbortedError
  */
-function refuseUnawaited<Tx>(database: Database<Tx>, tx: Tx, key: string): void {
-  const unsent = database.unsent?.(tx);
+function refuseUnawaited<Tx>(database: Database<Tx>, { tx, lock, joined }: JoinableTransaction): void {
+  joined?.check();
+  const unsent = database.unsent?.(tx as Tx);
   if (unsent !== undefined) {
     throw new TransactionAbortedError(
-      key,
+      lock.key,
       `\`${unsent}\` was called in its function and never awaited, so it was not sent. Await every operation, and remove ` +
         'those that are not needed.',
     );
   }
-  const inFlight = database.inFlight?.(tx);
-  if (inFlight !== undefined) throw inFlightAtReturn(key, `\`${inFlight}\``);
+  const inFlight = database.inFlight?.(tx as Tx);
+  if (inFlight !== undefined) throw inFlightAtReturn(lock.key, `\`${inFlight}\``);
 }

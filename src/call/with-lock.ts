@@ -40,18 +40,32 @@ export type TryResult<R> = { readonly acquired: true; readonly value: R } | { re
  * Runs one call: acquires the lease, runs the transaction that Postgres admits, releases the lease, runs the hooks. The
  * lease keeps other callers waiting in Redis. Only the admission ensures that no update is lost.
  */
-export async function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
+export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
-  if (joinable) return await join(joinable, work, call.given);
-  if (call.trace === undefined && isTraced()) return await withLockTraced(parts, call, work);
-  const lockRequest = new LockRequest(parts, call);
-  // Calls spend their waiting time here, so keep few objects alive: they exist once for every waiting caller.
+  if (joinable) return join(joinable, work, call.given);
+  if (call.trace === undefined && isTraced()) return withLockTraced(parts, call, work);
+  const request = new LockRequest(parts, call);
+  // Calls spend their waiting time here, and the frame of an async function takes three times the memory of a closure.
+  return enter(parts, call, request).then((first) => takeTurn(parts, call, work, request, first), toCaller);
+}
+
+function toCaller(error: unknown): never {
+  throw withCaller(error);
+}
+
+/** Runs the call when it has the lease of its first key. */
+async function takeTurn<Tx, R>(
+  parts: Parts,
+  call: LockCall<Tx>,
+  work: Work<Tx, R>,
+  request: LockRequest<Tx>,
+  first: Turn,
+): Promise<R> {
   try {
-    const first = await enter(parts, call, lockRequest);
-    const leases = withOthers(first, parts.room, call.keys, lockRequest);
+    const leases = withOthers(first, parts.room, call.keys, request);
     const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
     return await hooks.follow(
-      hold(parts, call, work, lockRequest, leases instanceof LeaseSet ? leases : await leases, hooks),
+      hold(parts, call, work, request, leases instanceof LeaseSet ? leases : await leases, hooks),
     );
   } catch (error) {
     throw withCaller(error);
