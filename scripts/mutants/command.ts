@@ -2,6 +2,14 @@ import type { Mutant } from './mutant.js';
 
 export const COMMAND: readonly Mutant[] = [
   {
+    name: 'command: ls without keys asks Postgres nothing',
+    file: 'src/cli/commands/ls.ts',
+    change: [['sorted.length === 0 ? await hindrance(database) : undefined', 'undefined']],
+    tests: ['test/cli/ls'],
+    only: 'without keys says what keeps the database',
+    why: 'Before the first migration it would say no more than that no key is held.',
+  },
+  {
     name: 'command: the config is not asked for Redis',
     file: 'src/cli/servers/urls.ts',
     change: [["(await configuredVariable(context, 'REDIS_URL', options)) ?? ''", "''"]],

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
+import { hindrance, NO_KEY, NO_MATCH } from '../locks/no-keys.js';
 import { describe } from '../locks/state.js';
 import { Problem } from '../problem.js';
 import { askedOf, type ServerOptions, type Servers, withServers } from '../servers/both.js';
@@ -24,7 +25,7 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
   if (context.terminal !== undefined) return await live(context, options, context.terminal);
   await withServers(context, options, async (servers) => {
     context.asks(servers.asked);
-    await once(context, new Sampler(askingOver(servers)), options);
+    await once(context, servers, options);
   });
 }
 
@@ -65,14 +66,17 @@ async function live(context: Context, options: TopOptions, terminal: NonNullable
 }
 
 /** Two samples: how hot a key is tells only the difference. */
-async function once(context: Context, sampler: Sampler, { interval, filter = '' }: TopOptions): Promise<void> {
+async function once(context: Context, servers: Servers, { interval, filter = '' }: TopOptions): Promise<void> {
+  const sampler = new Sampler(askingOver(servers));
   await sampler.sample();
   await pause(interval * 1_000);
   const { rows, missing, refused } = await sampler.sample();
   const state = { ...START, filter };
+  const warning = rows.length === 0 ? await hindrance(servers.database) : undefined;
   for (const why of missing) context.complain(`fenced-lock: Not all keys are here. ${why}`);
+  if (warning !== undefined) context.complain(`fenced-lock: No lock can be taken. ${warning}`);
   const [headings = '', ...lines] = printed(rows, state);
-  if (lines.length === 0) context.say('Nobody has a key, or waits for one.');
+  if (lines.length === 0) context.say(rows.length === 0 ? NO_KEY : NO_MATCH);
   else context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
   for (const line of lastRefused(refused)) context.say(line);
@@ -85,7 +89,14 @@ async function once(context: Context, sampler: Sampler, { interval, filter = '' 
   const last = refused?.last.map(({ at, key, token, text, process }) => {
     return { at: new Date(at).toISOString(), key, token, process, text };
   });
-  context.document({ command: 'top', ok: true, keys, refused: last ?? null, ...(missing.length > 0 && { missing }) });
+  context.document({
+    command: 'top',
+    ok: true,
+    keys,
+    refused: last ?? null,
+    ...(missing.length > 0 && { missing }),
+    ...(warning !== undefined && { warning }),
+  });
 }
 
 /** As `unlock` does it, on connections for this alone, which are closed when the view is left. */

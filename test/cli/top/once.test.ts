@@ -83,7 +83,7 @@ describeWithShop('top, where stdout is no terminal', () => {
     const operator = new Operator(shop);
     expect(await operator.run('top', '--interval', '0.2')).toMatchObject({
       code: 0,
-      out: `${askedLines()}Nobody has a key, or waits for one.\n`,
+      out: `${askedLines()}No key is held or waited for.\n`,
     });
     for (const interval of ['0', '', 'soon', '61']) {
       expect(await operator.run('top', '--interval', interval)).toMatchObject({ code: 2 });
@@ -99,5 +99,7 @@ describeWithShop('top, where stdout is no terminal', () => {
     const [, , head = '', ...lines] = out.trimEnd().split('\n');
     expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT']);
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['top-stock:1']);
+    const none = await operator.run('top', '--interval', '0.2', '--filter', 'seat:');
+    expect(none.out).toBe(`${askedLines()}No key matches.\n`);
   });
 });
