@@ -2,6 +2,13 @@ import type { Mutant } from './mutant.js';
 
 export const CALLS: readonly Mutant[] = [
   {
+    name: 'keys: one whose last value is empty is accepted',
+    file: 'src/options/validate-call.ts',
+    change: [["return key.endsWith(':') ? 'ends with \":\"' : undefined;", 'return undefined;']],
+    tests: ['test/options/keys'],
+    why: 'All callers with an empty value would share one key.',
+  },
+  {
     name: 'hint: a snapshot from before the COMMIT',
     file: 'src/call/with-lock.ts',
     change: [["if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;", '']],
