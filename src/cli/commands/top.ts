@@ -10,7 +10,7 @@ import { foundDatabaseUrl, foundRedisUrls } from '../servers/urls.js';
 import { askingAnew } from '../top/asking.js';
 import { LiveView } from '../top/live.js';
 import { askingOver, Sampler } from '../top/sample.js';
-import { START, shown } from '../top/state.js';
+import { START, shown, shownRefused } from '../top/state.js';
 import { lastRefused, printed } from '../top/view.js';
 import { takeAway } from './unlock.js';
 
@@ -70,8 +70,9 @@ async function once(context: Context, servers: Servers, { interval, filter = '' 
   const sampler = new Sampler(askingOver(servers));
   await sampler.sample();
   await pause(interval * 1_000);
-  const { rows, missing, refused } = await sampler.sample();
+  const { rows, missing, refused: all } = await sampler.sample();
   const state = { ...START, filter };
+  const refused = shownRefused(all, state);
   const warning = rows.length === 0 ? await hindrance(servers.database) : undefined;
   for (const why of missing) context.complain(`fenced-lock: Not all keys are here. ${why}`);
   if (warning !== undefined) context.complain(`fenced-lock: No lock can be taken. ${warning}`);
@@ -80,7 +81,7 @@ async function once(context: Context, servers: Servers, { interval, filter = '' 
   else context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
   for (const line of lastRefused(refused)) context.say(line);
-  const keys = shown(rows, state).map(({ holder, heat, transaction, ...row }) => ({
+  const keys = shown(rows, state).map(({ holder, isOffered: _, heat, transaction, ...row }) => ({
     ...row,
     holder: holder ?? null,
     turnsPerSecond: heat ?? null,
