@@ -2,6 +2,46 @@ import type { Mutant } from './mutant.js';
 
 export const COMMAND: readonly Mutant[] = [
   {
+    name: 'command: doctor does not count what it skips',
+    file: 'src/cli/commands/doctor.ts',
+    change: [['${notChecked(skipped)}.`', '.`']],
+    tests: ['test/cli/doctor'],
+    only: 'counts what it has not checked',
+    why: 'Without REDIS_URL it would say that all is well.',
+  },
+  {
+    name: 'command: the filter of top leaves all refused writes',
+    file: 'src/cli/top/state.ts',
+    change: [['refused.last.filter(({ key }) => key.includes(filter))', 'refused.last']],
+    tests: ['test/cli/top/state'],
+    only: 'a filter is for the refused writes',
+    why: 'Refused writes of other keys would look like those of the filtered ones.',
+  },
+  {
+    name: 'command: top calls whoever a key is offered to its holder',
+    file: 'src/cli/top/sample.ts',
+    change: [['holder !== null && process === null && expiresIn <= OFFER_TIME', 'false']],
+    tests: ['test/cli/top/once'],
+    only: 'offered to its holder',
+    why: 'A bare id says nothing to anybody.',
+  },
+  {
+    name: 'command: unlock ends whoever has the key by then',
+    file: 'src/cli/locks/raise-token.ts',
+    change: [['Math.min(now() - foundAt, LATER_MAY_LAST)', '0']],
+    tests: ['test/cli/raise-token'],
+    only: 'a later holder has it, whose transaction commits',
+    why: 'On a busy key it would be a healthy one, and not the one that was found.',
+  },
+  {
+    name: 'command: unlock waits for a later holder that stays',
+    file: 'src/cli/locks/raise-token.ts',
+    change: [['Math.min(now() - foundAt, LATER_MAY_LAST)', 'now() - foundAt']],
+    tests: ['test/cli/raise-token'],
+    only: 'that stays',
+    why: 'The key would not be taken.',
+  },
+  {
     name: 'command: ls without keys asks Postgres nothing',
     file: 'src/cli/commands/ls.ts',
     change: [['sorted.length === 0 ? await hindrance(database) : undefined', 'undefined']],

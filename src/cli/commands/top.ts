@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { now } from '../../base/clock.js';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { hindrance, NO_KEY, NO_MATCH } from '../locks/no-keys.js';
@@ -107,8 +108,9 @@ function releasing(context: Context, options: ServerOptions, left: AbortSignal):
   });
   leaving.catch(() => {});
   const release = async (servers: Servers, key: string) => {
+    const foundAt = now();
     const [before] = await describe([await servers.locks.inspect(key)], servers.database);
-    const { text, warning } = await takeAway(servers, key, before);
+    const { text, warning } = await takeAway(servers, key, before, foundAt);
     return warning === undefined ? text : `${warning} ${text}`;
   };
   return (key) =>

@@ -53,8 +53,9 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
     // As `unlock` does, on connections for this alone: it ends what is in its way from a second one.
     forceRelease: (key) =>
       withServers(context, options, async ({ database, locks, aside }) => {
+        const foundAt = now();
         const { holder, problem } = await locks.inspect(key);
-        const { ended } = await raiseToken(database, await aside(), key);
+        const { ended } = await raiseToken(database, await aside(), key, foundAt);
         const held = holder !== undefined || problem !== undefined;
         return (held && (await locks.force(key, holder ?? ''))) || ended.length > 0;
       }).catch((cause: unknown) => {
