@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { now } from '../../src/base/clock.js';
 import { Context } from '../../src/cli/context.js';
-import { raiseToken } from '../../src/cli/locks/raise-token.js';
+import { raiseToken, serverTime } from '../../src/cli/locks/raise-token.js';
 import { connectPostgres, type PostgresServer } from '../../src/cli/servers/postgres.js';
 import { END_BLOCKERS } from '../../src/database/sql.js';
 import { admitByHand } from '../support/admit-by-hand.js';
@@ -46,7 +45,7 @@ describeWithShop('a key that is taken from the holder that was found', () => {
     const key = `raise:${randomUUID()}`;
     const [database, aside] = [await connect(), await connect()];
     const found = await holder(key);
-    const foundAt = now();
+    const foundAt = await serverTime(database);
     expect(await found.commit()).toBe('COMMIT');
     const later = await holder(key);
     const asked = gate();
@@ -59,7 +58,7 @@ describeWithShop('a key that is taken from the holder that was found', () => {
   test('is taken from a later holder, too, that stays', async () => {
     const key = `raise:${randomUUID()}`;
     const [database, aside] = [await connect(), await connect()];
-    const foundAt = now();
+    const foundAt = await serverTime(database);
     const later = await holder(key);
     expect((await raiseToken(database, aside, key, foundAt)).ended).toEqual([later.pid]);
     await expect(later.commit()).rejects.toThrow();
@@ -70,7 +69,7 @@ describeWithShop('a key that is taken from the holder that was found', () => {
     const [database, aside] = [await connect(), await connect()];
     const found = await holder(key);
     const asked = gate();
-    const raised = raiseToken(database, telling(aside, asked.open), key, now());
+    const raised = raiseToken(database, telling(aside, asked.open), key, await serverTime(database));
     await asked.opened;
     await expect(found.commit()).rejects.toThrow();
     expect((await raised).ended).toEqual([found.pid]);

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { now } from '../../base/clock.js';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { hindrance, NO_KEY, NO_MATCH } from '../locks/no-keys.js';
+import { serverTime } from '../locks/raise-token.js';
 import { describe } from '../locks/state.js';
 import { Problem } from '../problem.js';
 import { askedOf, type ServerOptions, type Servers, withServers } from '../servers/both.js';
@@ -108,7 +108,7 @@ function releasing(context: Context, options: ServerOptions, left: AbortSignal):
   });
   leaving.catch(() => {});
   const release = async (servers: Servers, key: string) => {
-    const foundAt = now();
+    const foundAt = await serverTime(servers.database);
     const [before] = await describe([await servers.locks.inspect(key)], servers.database);
     const { text, warning } = await takeAway(servers, key, before, foundAt);
     return warning === undefined ? text : `${warning} ${text}`;

@@ -1,6 +1,5 @@
-import { now } from '../../base/clock.js';
 import type { Context } from '../context.js';
-import { type Raised, raiseToken, raiseTokenIfUsed } from '../locks/raise-token.js';
+import { type Raised, raiseToken, raiseTokenIfUsed, serverTime } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { messageOf, Problem } from '../problem.js';
@@ -18,7 +17,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
   await withServers(context, options, async (servers) => {
     const { locks, database } = servers;
     context.asks(servers.asked);
-    const foundAt = now();
+    const foundAt = await serverTime(database);
     const [before] = await describe([await locks.inspect(key)], database);
     for (const [at, cell] of (before === undefined ? [] : cells(before)).entries()) {
       context.say(`${(HEADINGS[at] ?? '').toLowerCase().padEnd(16)} ${cell}`);

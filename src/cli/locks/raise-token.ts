@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline, now, OVERDUE, within } from '../../base/clock.js';
+import { Deadline, OVERDUE, within } from '../../base/clock.js';
 import { END_BLOCKERS, OWN_TRANSACTION } from '../../database/sql.js';
 import { admit } from '../../transaction/admission.js';
 import { codeOf, Problem } from '../problem.js';
@@ -47,13 +47,19 @@ const WRITERS = `SELECT EXISTS (
     AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
 ) AS some`;
 
+/** Seconds since the epoch, by the clock of the server: that of this machine may differ, and the way there takes time. */
+export async function serverTime(database: PostgresServer): Promise<number> {
+  const [row] = await database.query<{ time: number }>('SELECT extract(epoch FROM clock_timestamp())::float8 AS time');
+  return row?.time ?? 0;
+}
+
 /** Rolls the admission back. */
 class NeverLocked extends Error {}
 
 /**
  * Commits a new token for the key, so that its holder's later writes are stale. Transactions that lock the key's row
- * are ended over `aside`, a second connection. `foundAt`: a moment before its holder was looked for, by `now()`. Transactions
- * that began after it get some time to end by themselves.
+ * are ended over `aside`, a second connection. `foundAt`: a moment before its holder was looked for, by `serverTime`.
+ * Transactions that began after it get some time to end by themselves.
  *
  * @throws Problem if they may not be ended, or do not end.
  */
@@ -152,8 +158,8 @@ async function endBlockers(
   ended: Set<number>,
 ): Promise<void> {
   try {
-    const age = Math.min(now() - foundAt, LATER_MAY_LAST);
-    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, age, own?.began, null]);
+    const values = [own?.pid, LATER_MAY_LAST, own?.began, null, foundAt];
+    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, values);
     for (const row of rows) if (row.ended) ended.add(row.pid);
     if (rows.length > 0) return;
   } catch (error) {
