@@ -2,6 +2,22 @@ import type { Mutant } from './mutant.js';
 
 export const BOARD: readonly Mutant[] = [
   {
+    name: 'board: a frozen server of Redis is well while its connection stands',
+    file: 'src/board/redis-servers.ts',
+    change: [["if (status === 'ready' && this.#silent.has(client))", 'if (false)']],
+    tests: ['test/board/live'],
+    only: 'says that Redis is away',
+    why: 'A green dot beside keys that nobody can read.',
+  },
+  {
+    name: 'board: a server that refuses is called silent',
+    file: 'src/board/client-source.ts',
+    change: [[' && !isReply(error.cause)', '']],
+    tests: ['test/board/live'],
+    only: 'does not call a server silent',
+    why: 'The network would be looked at, and not the rights.',
+  },
+  {
     name: 'board: a force release from another origin',
     file: 'src/board/force-release.ts',
     change: [['if (sent === null) return false;', 'return true;']],

@@ -2,6 +2,27 @@ import type { Mutant } from './mutant.js';
 
 export const CALLS: readonly Mutant[] = [
   {
+    name: 'errors: a write outside of the transaction is refused without the frame of its caller',
+    file: 'src/prisma/outside.ts',
+    change: [['refusal === undefined ? error : withCaller(refusal)', 'refusal ?? error']],
+    tests: ['test/base/caller'],
+    why: 'Nobody would know which line to change.',
+  },
+  {
+    name: 'errors: a COMMIT in raw SQL is refused without the frame of its caller',
+    file: 'src/prisma/tx.ts',
+    change: [['        withCaller(toFencedLockError(error));\n', '']],
+    tests: ['test/base/caller'],
+    why: 'Nobody would know which line to change.',
+  },
+  {
+    name: 'keys: one whose last value is empty is accepted',
+    file: 'src/options/validate-call.ts',
+    change: [["return key.endsWith(':') ? 'ends with \":\"' : undefined;", 'return undefined;']],
+    tests: ['test/options/keys'],
+    why: 'All callers with an empty value would share one key.',
+  },
+  {
     name: 'hint: a snapshot from before the COMMIT',
     file: 'src/call/with-lock.ts',
     change: [["if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;", '']],

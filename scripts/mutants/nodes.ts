@@ -5,6 +5,32 @@ const refusal = 'src/redis/topology/refused-connection.ts';
 
 export const NODES: readonly Mutant[] = [
   {
+    name: 'client: one that was closed is asked until the wait time is over',
+    file: 'src/redis/command-sender.ts',
+    change: [['this.#nodes.ended ? turnOfLoop() : this.#connection.awaited', 'this.#connection.awaited']],
+    tests: ['test/call/closed-clients'],
+    only: 'a call fails at once, says so, and does nothing',
+    why: 'Nobody connects it again while the call waits.',
+  },
+  {
+    name: 'client: one that connects again counts as closed',
+    file: 'src/redis/command-sender.ts',
+    change: [['if (!this.#nodes.ended) throw', 'if (READY.includes(this.#redis.status)) throw']],
+    tests: ['test/call/closed-clients'],
+    only: 'is waited for',
+    why: 'A restart of Redis would refuse calls that have the time to wait.',
+  },
+  {
+    name: 'client: a pool that was ended rejects with its own error',
+    file: 'src/transaction/transaction.ts',
+    change: [
+      ["      if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');\n", ''],
+    ],
+    tests: ['test/call/closed-clients'],
+    only: 'gives its key back',
+    why: 'The error would have no code.',
+  },
+  {
     name: 'store: an answer that comes late opens again what was closed',
     file: 'src/redis/store.ts',
     change: [['if (nodes.resends &&', 'if (this.#nodes.resends &&']],

@@ -209,7 +209,17 @@ export interface Tried {
 /** The reason, as `reason` gives it, of a server that refused the user or the password. */
 const REFUSED_LOGIN = /^: (WRONGPASS|NOAUTH)\b/;
 
-/** A server did not answer within the wait time, so it is unknown whether the key is free. */
+/** What to do about a client that was closed. */
+const REOPEN = {
+  Redis:
+    'close it (`disconnect`, `quit`) after the last lock, let its `retryStrategy` not give up, or call its `connect()`',
+  Postgres: 'end the pool after the last lock',
+};
+
+/** The reason of a client that does not connect any more, and why it could not, if that is known. */
+const CLOSED_CLIENT = /^: (?:the client is closed(?<failure>: .*)?|Cannot use a pool after calling end.*)$/s;
+
+/** A server did not answer within the wait time, or cannot be asked, so it is unknown whether the key is free. */
 export class LockUnavailableError extends FencedLockError {
   constructor(
     key: string | undefined,
@@ -221,11 +231,14 @@ export class LockUnavailableError extends FencedLockError {
     const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
     const about = `about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`}`;
     const why = reason(cause);
+    const closed = CLOSED_CLIENT.exec(why);
     super(
       'LOCK_UNAVAILABLE',
-      REFUSED_LOGIN.test(why)
-        ? `${server} refused the login of the ${whose}, and so gave no answer ${about}${why}. ${done}.`
-        : `${server} gave no usable answer ${about}${inTime(tried)}${why}. ${done}: check the server, and the connection ` +
+      closed !== null
+        ? `The ${whose} was closed, so ${server} was not asked ${about}${closed.groups?.['failure'] ?? ''}. ${done}: ${REOPEN[server]}.`
+        : REFUSED_LOGIN.test(why)
+          ? `${server} refused the login of the ${whose}, and so gave no answer ${about}${why}. ${done}.`
+          : `${server} gave no usable answer ${about}${inTime(tried)}${why}. ${done}: check the server, and the connection ` +
             `of the ${whose}.`,
       { key, cause },
     );

@@ -55,13 +55,13 @@ export interface Finding {
   readonly remedy?: string;
 }
 
-/** A server of Redis, as its client knows it. */
+/** A server of Redis, as its client knows it, and as it has answered. */
 export interface RedisServerState {
   /** `host:port`. */
   readonly address: string;
   /** Such as `server`, `node 2 of 3`, `master`, `replica`. */
   readonly role: string;
-  /** In the client's own word, such as `ready` or `reconnecting`. */
+  /** In the client's own word, such as `ready` or `reconnecting`; `no answer` if it is ready, and the server silent. */
   readonly status: string;
   readonly healthy: boolean;
 }
@@ -99,7 +99,7 @@ export interface BoardSource {
   health(): Promise<readonly Finding[]>;
   /** The database, `host:port/database`, without user and password; `undefined` as long as it is not known. */
   database(): string | undefined;
-  /** The servers of Redis, as the client knows them without asking. */
+  /** The servers of Redis, as the client knows them and as they have answered, without asking now. */
   topology(): readonly RedisServerState[];
   /** Called when the last viewer has left: connections may be closed. */
   rest?(): void;

@@ -21,6 +21,10 @@ import { advised, Misuse } from './problem.js';
 /** Exit codes of the process. */
 const EXIT = { done: 0, failed: 1, misuse: 2 } as const;
 
+/** Where a URL comes from that is not given, as `servers/urls.ts` looks for it. */
+const DATABASE_DEFAULT = 'DATABASE_URL, else that of the Prisma config';
+const REDIS_DEFAULT = 'REDIS_URL, also from the .env that the Prisma config loads';
+
 /** Runs one command line (without the program's name). Returns the exit code. */
 export async function run(args: readonly string[], world: World): Promise<number> {
   // After `--`, an argument is not an option. It may be a key with that name.
@@ -72,7 +76,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   const keyPrefix = () =>
     new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix').default(DEFAULTS.keyPrefix);
   const redisUrl = () =>
-    new Option('--redis-url <url>', 'default: REDIS_URL; once for each of independent nodes').argParser(
+    new Option('--redis-url <url>', `default: ${REDIS_DEFAULT}; once for each of independent nodes`).argParser(
       (url: string, before: readonly string[] = []) => [...before, url],
     );
 
@@ -112,7 +116,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   command('gc', 'delete the rows of keys that nobody has locked for a while')
     .option('--older-than <time>', 'how long a key must have been idle, at least 1d', '1d')
     .option('--dry-run', 'only count')
-    .option('--database-url <url>', 'the database, as its owner; default: DATABASE_URL')
+    .option('--database-url <url>', `the database, as its owner; default: ${DATABASE_DEFAULT}`)
     .action((options) => gc(context, options));
   command('doctor', 'check both servers, and report what is wrong and what to do')
     .addOption(knownField())
@@ -125,13 +129,13 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     )
     .option('--role <name>', "the application's role, if another than the connected one")
     .addOption(keyPrefix())
-    .option('--database-url <url>', 'default: DATABASE_URL')
+    .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
     .addOption(redisUrl())
     .action(async (options) => report(await doctor(context, options)));
   const looking = (usage: string, description: string) =>
     command(usage, description)
       .addOption(keyPrefix())
-      .option('--database-url <url>', 'default: DATABASE_URL')
+      .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
       .addOption(redisUrl());
   looking('ls', 'list the keys that are held or waited for').action((options) => ls(context, options));
   looking('top', 'show the keys that are in use, the hottest first: live in a terminal, else once')
@@ -139,7 +143,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .option('--filter <text>', 'only keys that have this in their names')
     .action((options) => top(context, options));
   command('history <key>', 'show the last turns of a key, as Postgres remembers them')
-    .option('--database-url <url>', 'default: DATABASE_URL')
+    .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
     .action((key: string, options) => history(context, key, options));
   looking('unlock <key>', 'take a key from its holder')
     .option('--dry-run', 'only show the holder')

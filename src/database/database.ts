@@ -165,6 +165,8 @@ export interface Database<Tx> {
   isDisconnect(error: unknown): boolean;
   /** Whether the error says that no connection could be made: the server is down, starting or stopping. */
   isUnavailable(error: unknown): boolean;
+  /** Whether the error says that the pool of this client was ended: it gives no connection any more. */
+  isEnded?(error: unknown): boolean;
   /**
    * The name of an operation that was called on `tx` and never sent, for a client that sends operations only when they
    * are awaited.

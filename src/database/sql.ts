@@ -23,7 +23,8 @@ export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_c
 /**
  * Ends the backends that block backend $1, if their transactions are older than $2 milliseconds: they began before this
  * call's lease, so their holders have lost theirs. A transaction that seems to begin in the future counts as older: the
- * server's clock was set back since, so its time limits come late.
+ * server's clock was set back since, so its time limits come late. With $5, seconds since the epoch by the clock of the
+ * server, also those that began before that moment; NULL: none.
  *
  * Only while $1 is still in its admission, in the transaction that began at $3. This statement may arrive late, when $1
  * waits for something else, or when another process uses the backend behind a pooler.
@@ -36,7 +37,8 @@ FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) b.pid
 WHERE (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xact_start OPERATOR(pg_catalog.<)
     (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
-      $2::double precision OPERATOR(pg_catalog./) 1000::double precision)))
+      $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
+    OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision))
   AND coalesce(a.wait_event, '') OPERATOR(pg_catalog.<>) 'SyncRep'
   AND ($4::integer IS NULL OR EXISTS (
     SELECT FROM pg_catalog.pg_locks AS l

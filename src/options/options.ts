@@ -58,7 +58,8 @@ export interface FencedLockOptions {
   readonly onRedisUnavailable?: 'throw' | 'postgres' | undefined;
   /**
    * What to do with a key in which a value is missing, such as `stock:undefined`, `stock:null:1`, `stock:NaN` or
-   * `[object Object]`. `throw` refuses it, `allow` accepts it. Default: `throw`.
+   * `[object Object]`, or in which one seems to be empty: `stock:`, or white space at the beginning or the end. `throw`
+   * refuses it, `allow` accepts it. Default: `throw`.
    */
   readonly unsetKeyParts?: 'throw' | 'allow' | undefined;
   /** Defaults for the options of each call. */

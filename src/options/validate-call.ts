@@ -82,9 +82,15 @@ export function checkKey(key: unknown): string {
 const UNSET =
   /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\])/u;
 
+/** What an empty value leaves of a key; `undefined` if nothing looks like one. `a::b` is a key that people mean. */
+function emptyPart(key: string): string | undefined {
+  if (key !== key.trim()) return 'begins or ends with white space';
+  return key.endsWith(':') ? 'ends with ":"' : undefined;
+}
+
 /**
- * Refuses a key such as `stock:undefined`: callers with the same mistake would wait for each other, and not for the
- * callers of the intended key.
+ * Refuses a key such as `stock:undefined` or `stock:`: callers with the same mistake would wait for each other, and not
+ * for the callers of the intended key.
  *
  * @throws InvalidOptionError
  */
@@ -92,10 +98,12 @@ export function checkParts(keys: readonly string[]): void {
   for (const key of keys) {
     const [, part = undefined, suffix = undefined, object = undefined] = UNSET.exec(key) ?? [];
     const unset = part ?? suffix ?? object;
-    if (unset === undefined) continue;
+    const empty = emptyPart(key);
+    if (unset === undefined && empty === undefined) continue;
+    const what = unset === undefined ? `${empty}, as if a value were empty` : `"${unset}" stands where a value should`;
     throw new InvalidOptionError(
       'key',
-      `is ${quoted(key)}, and "${unset}" stands where a value should: look at what the key is made of. If it is meant, set ` +
+      `is ${quoted(key)}, and ${what}: look at what the key is made of. If it is meant, set ` +
         "`unsetKeyParts: 'allow'` in the options of fencedLock.",
     );
   }

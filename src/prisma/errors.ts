@@ -56,6 +56,9 @@ export function isUnavailable(error: unknown): boolean {
   return NOT_THERE.has(code) || kind === 'DatabaseNotReachable' || ['57P02', '57P03'].includes(sqlState(error) ?? '');
 }
 
+/** What `pool.connect()` says after `pool.end()`. */
+const AFTER_END = /Cannot use a pool after calling end/;
+
 /** By an operator, or by a timeout: idle in a transaction, the transaction itself (PostgreSQL 17), idle outside of one. */
 const SESSION_ENDED: ReadonlySet<string> = new Set(['57P01', '25P03', '25P04', '57P05']);
 
@@ -66,4 +69,10 @@ export function isDisconnect(error: unknown): boolean {
   if (code === 'P1017' || kind === 'ConnectionClosed' || SESSION_ENDED.has(sqlState(error) ?? '')) return true;
   if (code === 'ECONNRESET' || code === 'EPIPE') return true;
   return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
+}
+
+/** Whether the error is that of a pool of pg after its `end()`. It has only a message. */
+export function isEnded(error: unknown): boolean {
+  const { message, cause } = (error ?? {}) as Wrapped & { readonly cause?: { readonly message?: unknown } };
+  return [message, cause?.message].some((text) => typeof text === 'string' && AFTER_END.test(text));
 }

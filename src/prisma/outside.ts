@@ -1,3 +1,4 @@
+import { withCaller } from '../base/caller.js';
 import { InsideTransactionError } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
 import { writing } from '../connection/refused-writes.js';
@@ -45,7 +46,7 @@ async function notice({ model, operation, args, query }: HookParams): Promise<un
   try {
     return await writing({ refuse }, async () => await query(args));
   } catch (error) {
-    // Prisma replaces the error on its way here.
-    throw refusal ?? error;
+    // Prisma replaces the error on its way here. It was made where the stack does not lead to the write.
+    throw refusal === undefined ? error : withCaller(refusal);
   }
 }

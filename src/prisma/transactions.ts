@@ -14,7 +14,7 @@ import {
 } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
-import { isDisconnect, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
+import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { fencedTx, IN_FLIGHT, type OperationNames, UNSENT, Unsent } from './tx.js';
 
@@ -44,6 +44,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: reado
     isNoMatch,
     isDisconnect,
     isUnavailable,
+    isEnded,
     unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
     inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
     open: (options) => begin(client, options, concerned, operations),

@@ -1,4 +1,5 @@
-import { cutShort, InsideTransactionError, lateOperation } from '../base/errors.js';
+import { withCaller } from '../base/caller.js';
+import { cutShort, InsideTransactionError, lateOperation, toFencedLockError } from '../base/errors.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -180,6 +181,8 @@ export class Unsent {
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
         // Or our gate has refused a statement of it, whose error does not name the operation.
         const { code } = (error ?? {}) as { readonly code?: unknown };
+        // Made below Prisma, where the stack does not lead to the operation.
+        withCaller(toFencedLockError(error));
         throw this.#isClosed && (code === 'P2028' || code === 'CLOSED') ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;

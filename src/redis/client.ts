@@ -45,8 +45,14 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node for the slot map. `refresh` is emitted after the answer. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
-  off(event: 'refresh' | 'ready' | 'connect' | 'end' | 'error', listener: (error?: Error) => void): unknown;
+  on(
+    event: 'refresh' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
+    listener: (error?: Error) => void,
+  ): unknown;
+  off(
+    event: 'refresh' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
+    listener: (error?: Error) => void,
+  ): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

@@ -1,5 +1,5 @@
-import { after, now, OVERDUE, within } from '../base/clock.js';
-import { isDenial, NotAsked, type Reach } from '../lease/store.js';
+import { after, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
+import { Denied, isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable } from './errors.js';
 import { isUnknownScript, type Script } from './script.js';
@@ -42,22 +42,27 @@ export class CommandSender {
 
   /** While the client has no connection: resolves when it has one, or never will. */
   get connection(): Promise<void> | undefined {
-    return this.#connection.awaited;
+    // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be revived.
+    return this.#nodes.ended ? turnOfLoop() : this.#connection.awaited;
   }
 
   /**
    * Waits for the connection and resolves to what is left of the time. Without this wait, ioredis would queue the look
    * and the command that undoes it, and send both after nobody waits any more. Rejects at once if the server has just
-   * refused the login.
+   * refused the login, and if the client was closed: only its owner can connect it again.
    */
   async connected(connection: Promise<void>, atMost = this.#longest): Promise<number> {
     const time = Math.min(atMost, this.#longest);
     const { failure } = this.#nodes;
     if (isDenial(failure)) throw new NotAsked(failure?.message, { cause: failure });
     const since = now();
-    if ((await within(connection, time)) !== OVERDUE) return Math.max(0, time - (now() - since));
+    const isOverdue = (await within(connection, time)) === OVERDUE;
+    if (!isOverdue && !this.#nodes.ended) return Math.max(0, time - (now() - since));
+    // Revives a client that ioredis itself has ended.
     this.#nodes.refreshTopology();
-    throw new NotAsked(`there is no connection; ${this.reach.says}`);
+    if (!this.#nodes.ended) throw new NotAsked(`there is no connection; ${this.reach.says}`);
+    const closed = new Denied(`the client is closed${this.#nodes.suspicion}`);
+    throw new NotAsked(closed.message, { cause: closed });
   }
 
   /**

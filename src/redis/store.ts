@@ -179,7 +179,10 @@ export class RedisStore implements LeaseStore {
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
+    const { sender } = this.#opened;
     const { lease, wake } = this.#names(key);
+    const { connection } = sender;
+    if (connection) await sender.connected(connection);
     const args = [holder, successor, String(leaseTime), wake, this.#pubsub, this.#name] as const;
     return (await this.#number(scripts.transfer, [lease], [...args])) === 1;
   }

@@ -35,7 +35,7 @@ export async function endBlockers(call: Ending, own: TextRow | undefined): Promi
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
   if (!Number.isFinite(age)) return;
-  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.[0], age, own?.[1], roomOf(call) ?? null]));
+  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.[0], age, own?.[1], roomOf(call) ?? null, null]));
 }
 
 /** Waits for statements in flight. `statement_timeout` bounds them. After an abort, their backend is ended. */

@@ -123,6 +123,7 @@ async function admittedTransaction<Tx, R>(
         await call.parts.outage.wait(database, call.abort, deadline);
         continue;
       }
+      if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');
       const code = database.sqlState(error);
       if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
       if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw error;

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { LockTx } from '../../src/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('the stack of an error', () => {
@@ -41,6 +42,29 @@ describeWithShop('the stack of an error', () => {
     await expect(late).rejects.toMatchObject({ stack: expect.stringContaining('theCallersFunction') });
     await handle.release();
   });
+
+  const MISTAKES: Record<string, (tx: LockTx<ShopClient>, prisma: ShopClient, id: number) => Promise<unknown>> = {
+    'a write on the client': (_, prisma, id) => prisma.stock.update({ where: { id }, data: { quantity: 9 } }),
+    'a raw write on the client': (_, prisma) => prisma.$executeRaw`DELETE FROM "Stock" WHERE false`,
+    'COMMIT in raw SQL': (tx) => tx.$executeRawUnsafe('COMMIT'),
+    'a lock on tx': (tx, _, id) => (tx as unknown as ShopClient).$withLock(`stock:${id}`, () => {}),
+    'a transaction on tx': async (tx) => (tx as unknown as ShopClient).$transaction([]),
+  };
+
+  test.each(Object.entries(MISTAKES))(
+    'of what must not be called inside names who called it: %s',
+    async (_, mistake) => {
+      const { id, key } = await shop.product(1);
+      const { prisma } = shop.client();
+      const failed = (await prisma
+        .$withLock(key, async (tx) => {
+          await theCallersFunction(() => mistake(tx, prisma, id));
+        })
+        .catch((error: unknown) => error)) as Error;
+      expect(failed).toMatchObject({ code: 'INSIDE_TRANSACTION' });
+      expect(failed.stack?.match(/theCallersFunction/g)).toHaveLength(1);
+    },
+  );
 
   test("of the function's own error stays what it was", async () => {
     const { key } = await shop.product(1);

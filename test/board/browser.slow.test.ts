@@ -78,7 +78,7 @@ describe('the page, in a real browser', () => {
 
   function client(options: Parameters<Shop['client']>[0] = {}): { prisma: ShopClient; keyPrefix: string } {
     const keyPrefix = `page-${process.pid}-${prefixes++}:`;
-    return { prisma: shop.client({ keyPrefix, ...options }).prisma, keyPrefix };
+    return { prisma: shop.client({ keyPrefix, unsetKeyParts: 'allow', ...options }).prisma, keyPrefix };
   }
 
   /** Has another process note a refused write. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { existsSync } from 'node:fs';
+import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { OBJECTS_VERSION } from '../../src/board/assets.generated.js';
 import { createBoard } from '../../src/board/index.js';
@@ -362,6 +363,23 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     monitor.stop();
   });
 
+  test('does not call a server silent that refuses', async () => {
+    const admin = shop.redis();
+    await admin.call('ACL', 'SETUSER', 'board-look', 'reset', 'on', '>a-password', '~*', '&*', '+@all');
+    const url = Object.assign(new URL(redis().url), { username: 'board-look', password: 'a-password' }).href;
+    const client = new Redis(url);
+    client.on('error', () => {});
+    shop.closeLater(() => client.disconnect());
+    const { prisma } = shop.client({ redis: client });
+    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
+    await admin.call('ACL', 'SETUSER', 'board-look', '-scan');
+    const trouble = await viewer.until('the trouble', () => viewer.status?.trouble);
+    expect(trouble.text).toMatch(/NOPERM/);
+    const told = viewer.told.flatMap(({ event, data }) => (event === 'status' ? data.redis : []));
+    expect(told.filter(({ status }) => status === 'no answer')).toEqual([]);
+    viewer.leave();
+  });
+
   test('says that Redis is away, keeps what it knew, and goes on when it is back', async () => {
     const { prisma } = shop.client({ keyPrefix: 'away:', commandTimeout: 300 });
     await prisma.$lock(NIGHTLY);
@@ -369,6 +387,9 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     expect(viewer.keys.has(NIGHTLY)).toBe(true);
     await redis().freeze();
     const trouble = await viewer.until('the trouble', () => viewer.status?.trouble);
+    // Its client is connected as before.
+    await viewer.until('its state', () => viewer.status?.redis[0]?.healthy === false);
+    expect(viewer.status?.redis).toMatchObject([{ status: 'no answer', healthy: false }]);
     expect(trouble.text).toMatch(/Redis/);
     expect(trouble.text).not.toContain('://');
     expect(viewer.keys.has(NIGHTLY)).toBe(true);
@@ -377,6 +398,10 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     );
     await redis().thaw();
     await viewer.until('it is well again', () => viewer.status !== undefined && viewer.status.trouble === undefined);
+    await viewer.until(
+      'its state',
+      () => viewer.status?.redis[0]?.status === 'ready' && viewer.status.redis[0].healthy,
+    );
     viewer.leave();
   });
 });

@@ -126,7 +126,7 @@ describeWithShop('$locks.list', () => {
     const keyPrefix = name(randomUUID());
     const redis = new Redis(inject('redis').url as string, { keyPrefix: own });
     shop.closeLater(() => redis.disconnect());
-    const { prisma } = shop.client({ redis, keyPrefix });
+    const { prisma } = shop.client({ redis, keyPrefix, unsetKeyParts: 'allow' });
     // The rows in Postgres are everybody's: only one test at a time has these keys.
     const lock = await prisma.$lock(HOSTILE);
     const { holders, tokens } = lock.toJSON();

@@ -74,6 +74,14 @@ describe('the command line', () => {
     expect((await project().run(...args)).code).toBe(code);
   });
 
+  test.each([
+    ['ls', '--database-url <url> default: DATABASE_URL, else that of the Prisma config'],
+    ['ls', '--redis-url <url> default: REDIS_URL, also from the .env that the Prisma config loads;'],
+    ['gc', '--database-url <url> the database, as its owner; default: DATABASE_URL, else that of the Prisma config'],
+  ])('%s --help says where a URL comes from that is not given: %s', async (command, says) => {
+    expect((await project().run(command, '--help')).out.replaceAll(/\s+/g, ' ')).toContain(says);
+  });
+
   test('with --json a failure is one document on stdout', async () => {
     const { code, json, err } = await project().run('init', '--json');
     expect({ code, json }).toEqual({

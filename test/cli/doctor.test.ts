@@ -118,5 +118,14 @@ describe('doctor', () => {
       { check: 'connection', server: 'redis' },
     ]);
     expect(ran.code).toBe(0);
+    expect(ran.json).toMatchObject({ faults: 0, skipped: 3 });
+  });
+
+  test('counts what it has not checked, as Redis without its URL', async () => {
+    const nowhere = new Project();
+    const { out } = await nowhere.run('doctor', '--database-url', patient.url);
+    nowhere.remove();
+    expect(out).toMatch(/ {2}skipped {2}connection +Not checked\. Set REDIS_URL/);
+    expect(out).toMatch(/\n0 faults, \d warnings?, 3 skipped \(fences, guards, Redis\)\.\n$/);
   });
 });

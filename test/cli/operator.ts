@@ -16,7 +16,8 @@ export class Operator {
   }
 
   client(options: ShopOptions = {}): ShopClient {
-    return this.#shop.client({ keyPrefix: this.keyPrefix, ...options }).prisma;
+    // Some keys here have white space at their ends, to deceive.
+    return this.#shop.client({ keyPrefix: this.keyPrefix, unsetKeyParts: 'allow', ...options }).prisma;
   }
 
   /** As the application's role. */

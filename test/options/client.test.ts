@@ -129,6 +129,7 @@ describeWithShop('a call', () => {
       ['key', () => prisma.$withLock(['stock:1', 'stock:undefined'], work)],
       ['key', () => prisma.$tryWithLock('stock:null', work)],
       ['key', () => prisma.$lock('stock:NaN')],
+      ['key', () => prisma.$withLock('stock:', work)],
       ['key', () => prisma.$withLock(undefined as never, work)],
       ['fn', () => prisma.$withLock('stock:1', 'work' as never)],
       ['waitTime', () => prisma.$tryWithLock('stock:1', work, { waitTime: 5 } as never)],

@@ -46,6 +46,12 @@ describe('a key in which a value is missing', () => {
     `stock_${id}_1`,
     `stock${id}`,
     `${id}`,
+    `stock:${''}`,
+    `stock::${''}`,
+    `stock:${' '}`,
+    'stock:1\n',
+    `${'\u00A0'}stock:1`,
+    ' ',
   ];
 
   test.each(MISSING)('is refused: %s', (key) => {
@@ -63,6 +69,11 @@ describe('a key in which a value is missing', () => {
     'user:Nannan',
     'NaNo',
     'é-null-é',
+    'a::b',
+    ':a',
+    'a b',
+    'a: b',
+    'https://shop',
   ])('is not one that only looks like it: %s', (key) => {
     expect(() => checkParts([key])).not.toThrow();
   });

@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
+import { hindrance, NO_KEY, NO_MATCH } from '../locks/no-keys.js';
+import { serverTime } from '../locks/raise-token.js';
 import { describe } from '../locks/state.js';
 import { Problem } from '../problem.js';
 import { askedOf, type ServerOptions, type Servers, withServers } from '../servers/both.js';
@@ -9,7 +11,7 @@ import { foundDatabaseUrl, foundRedisUrls } from '../servers/urls.js';
 import { askingAnew } from '../top/asking.js';
 import { LiveView } from '../top/live.js';
 import { askingOver, Sampler } from '../top/sample.js';
-import { START, shown } from '../top/state.js';
+import { START, shown, shownRefused } from '../top/state.js';
 import { lastRefused, printed } from '../top/view.js';
 import { takeAway } from './unlock.js';
 
@@ -24,7 +26,7 @@ export async function top(context: Context, options: TopOptions): Promise<void> 
   if (context.terminal !== undefined) return await live(context, options, context.terminal);
   await withServers(context, options, async (servers) => {
     context.asks(servers.asked);
-    await once(context, new Sampler(askingOver(servers)), options);
+    await once(context, servers, options);
   });
 }
 
@@ -65,18 +67,22 @@ async function live(context: Context, options: TopOptions, terminal: NonNullable
 }
 
 /** Two samples: how hot a key is tells only the difference. */
-async function once(context: Context, sampler: Sampler, { interval, filter = '' }: TopOptions): Promise<void> {
+async function once(context: Context, servers: Servers, { interval, filter = '' }: TopOptions): Promise<void> {
+  const sampler = new Sampler(askingOver(servers));
   await sampler.sample();
   await pause(interval * 1_000);
-  const { rows, missing, refused } = await sampler.sample();
+  const { rows, missing, refused: all } = await sampler.sample();
   const state = { ...START, filter };
+  const refused = shownRefused(all, state);
+  const warning = rows.length === 0 ? await hindrance(servers.database) : undefined;
   for (const why of missing) context.complain(`fenced-lock: Not all keys are here. ${why}`);
+  if (warning !== undefined) context.complain(`fenced-lock: No lock can be taken. ${warning}`);
   const [headings = '', ...lines] = printed(rows, state);
-  if (lines.length === 0) context.say('Nobody has a key, or waits for one.');
+  if (lines.length === 0) context.say(rows.length === 0 ? NO_KEY : NO_MATCH);
   else context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
   for (const line of lastRefused(refused)) context.say(line);
-  const keys = shown(rows, state).map(({ holder, heat, transaction, ...row }) => ({
+  const keys = shown(rows, state).map(({ holder, isOffered: _, heat, transaction, ...row }) => ({
     ...row,
     holder: holder ?? null,
     turnsPerSecond: heat ?? null,
@@ -85,7 +91,14 @@ async function once(context: Context, sampler: Sampler, { interval, filter = '' 
   const last = refused?.last.map(({ at, key, token, text, process }) => {
     return { at: new Date(at).toISOString(), key, token, process, text };
   });
-  context.document({ command: 'top', ok: true, keys, refused: last ?? null, ...(missing.length > 0 && { missing }) });
+  context.document({
+    command: 'top',
+    ok: true,
+    keys,
+    refused: last ?? null,
+    ...(missing.length > 0 && { missing }),
+    ...(warning !== undefined && { warning }),
+  });
 }
 
 /** As `unlock` does it, on connections for this alone, which are closed when the view is left. */
@@ -95,8 +108,9 @@ function releasing(context: Context, options: ServerOptions, left: AbortSignal):
   });
   leaving.catch(() => {});
   const release = async (servers: Servers, key: string) => {
+    const foundAt = await serverTime(servers.database);
     const [before] = await describe([await servers.locks.inspect(key)], servers.database);
-    const { text, warning } = await takeAway(servers, key, before);
+    const { text, warning } = await takeAway(servers, key, before, foundAt);
     return warning === undefined ? text : `${warning} ${text}`;
   };
   return (key) =>

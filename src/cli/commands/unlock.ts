@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { type Raised, raiseToken, raiseTokenIfUsed } from '../locks/raise-token.js';
+import { type Raised, raiseToken, raiseTokenIfUsed, serverTime } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { messageOf, Problem } from '../problem.js';
@@ -17,6 +17,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
   await withServers(context, options, async (servers) => {
     const { locks, database } = servers;
     context.asks(servers.asked);
+    const foundAt = await serverTime(database);
     const [before] = await describe([await locks.inspect(key)], database);
     for (const [at, cell] of (before === undefined ? [] : cells(before)).entries()) {
       context.say(`${(HEADINGS[at] ?? '').toLowerCase().padEnd(16)} ${cell}`);
@@ -35,7 +36,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
       });
       return;
     }
-    const { token, leaseTaken, text, warning } = await takeAway(servers, key, before);
+    const { token, leaseTaken, text, warning } = await takeAway(servers, key, before, foundAt);
     context.say(text);
     if (warning !== undefined) context.say(`  ${warning}`);
     context.document({
@@ -51,14 +52,17 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
   });
 }
 
-/** Takes a key from whoever has it, and says what was done. `before`: how the key was found; no `token`: nobody had it. */
-export async function takeAway(servers: Servers, key: string, before: LockRow | undefined) {
+/**
+ * Takes a key from whoever has it, and says what was done. `before`: how the key was found, by a look that began at
+ * `foundAt`; no `token`: nobody had it.
+ */
+export async function takeAway(servers: Servers, key: string, before: LockRow | undefined, foundAt: number) {
   const { locks } = servers;
   // From the holder that it was: who has the key since was admitted after us, and is well.
   const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
-  const token = await raise(servers.database, await servers.aside(), key);
+  const token = await raise(servers.database, await servers.aside(), key, foundAt);
   if (token === undefined) return { token, leaseTaken: false, text: notHeld(key), warning: undefined };
   const leaseTaken = await takeLease(servers, key, inTheWay, token);
   // What was done is told in any case.

@@ -10,7 +10,7 @@ import { postgresPlace } from '../servers/postgres.js';
 import type { Locks, RedisServers } from '../servers/redis-server.js';
 import { databaseUrl } from '../servers/urls.js';
 import { type CommittedTurn, lastTurns } from './last-turns.js';
-import { raiseToken } from './raise-token.js';
+import { raiseToken, serverTime } from './raise-token.js';
 import { describe } from './state.js';
 
 /** Between two tries to connect to a node that is down, while the other nodes answer; milliseconds. */
@@ -53,8 +53,9 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
     // As `unlock` does, on connections for this alone: it ends what is in its way from a second one.
     forceRelease: (key) =>
       withServers(context, options, async ({ database, locks, aside }) => {
+        const foundAt = await serverTime(database);
         const { holder, problem } = await locks.inspect(key);
-        const { ended } = await raiseToken(database, await aside(), key);
+        const { ended } = await raiseToken(database, await aside(), key, foundAt);
         const held = holder !== undefined || problem !== undefined;
         return (held && (await locks.force(key, holder ?? ''))) || ended.length > 0;
       }).catch((cause: unknown) => {

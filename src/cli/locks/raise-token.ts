@@ -26,6 +26,11 @@ const WAIT_TIME = 10_000;
 const PATIENCE = 500;
 /** Grace period before blocking backends are ended; milliseconds. */
 const BLOCKED_FOR = 50;
+/**
+ * A transaction that began after the holder was found is a later holder's, which is well: on a busy key it ends by itself
+ * in a moment. It is ended only if it is older than this; milliseconds.
+ */
+const LATER_MAY_LAST = 500;
 const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
@@ -42,17 +47,29 @@ const WRITERS = `SELECT EXISTS (
     AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
 ) AS some`;
 
+/** Seconds since the epoch, by the clock of the server: that of this machine may differ, and the way there takes time. */
+export async function serverTime(database: PostgresServer): Promise<number> {
+  const [row] = await database.query<{ time: number }>('SELECT extract(epoch FROM clock_timestamp())::float8 AS time');
+  return row?.time ?? 0;
+}
+
 /** Rolls the admission back. */
 class NeverLocked extends Error {}
 
 /**
  * Commits a new token for the key, so that its holder's later writes are stale. Transactions that lock the key's row
- * are ended over `aside`, a second connection.
+ * are ended over `aside`, a second connection. `foundAt`: a moment before its holder was looked for, by `serverTime`.
+ * Transactions that began after it get some time to end by themselves.
  *
  * @throws Problem if they may not be ended, or do not end.
  */
-export function raiseToken(database: PostgresServer, aside: PostgresServer, key: string): Promise<Raised> {
-  return raise(database, aside, key, true);
+export function raiseToken(
+  database: PostgresServer,
+  aside: PostgresServer,
+  key: string,
+  foundAt: number,
+): Promise<Raised> {
+  return raise({ database, aside, key, foundAt }, true);
 }
 
 /**
@@ -65,31 +82,35 @@ export async function raiseTokenIfUsed(
   database: PostgresServer,
   aside: PostgresServer,
   key: string,
+  foundAt: number,
 ): Promise<Raised | undefined> {
   // Nobody sees the first row of a key before it is committed, but the lock on the table is seen. The locks are read
   // first: a transaction that was over by then has its row in what is read next.
   const [writers] = await database.query<{ some: boolean }>(WRITERS);
   if (writers?.some === false && (await lastToken(key, database)) === null) return undefined;
   try {
-    return await raise(database, aside, key, false);
+    return await raise({ database, aside, key, foundAt }, false);
   } catch (error) {
     if (error instanceof NeverLocked) return undefined;
     throw error;
   }
 }
 
-async function raise(
-  database: PostgresServer,
-  aside: PostgresServer,
-  key: string,
-  evenIfNeverLocked: boolean,
-): Promise<Raised> {
+interface Target {
+  readonly database: PostgresServer;
+  readonly aside: PostgresServer;
+  readonly key: string;
+  readonly foundAt: number;
+}
+
+async function raise(target: Target, evenIfNeverLocked: boolean): Promise<Raised> {
+  const { database, aside, key } = target;
   const deadline = new Deadline(WAIT_TIME);
   const ended = new Set<number>();
   for (;;) {
     try {
       const raised = await database.transaction('BEGIN ISOLATION LEVEL READ COMMITTED', async (query) => {
-        const { token } = await admission(query, aside, key, ended);
+        const { token } = await admission(query, target, ended);
         // While this transaction has the row, no other one commits a token. Read over `aside`, which does not see the
         // new token yet.
         const before = await lastToken(key, aside);
@@ -114,10 +135,10 @@ async function raise(
   }
 }
 
-async function admission(query: ServerQuery, aside: PostgresServer, key: string, ended: Set<number>) {
+async function admission(query: ServerQuery, target: Target, ended: Set<number>) {
   const [own] = await query<OwnTransaction>(OWN_TRANSACTION);
   const admitted = admit(query, {
-    keys: [key],
+    keys: [target.key],
     holders: [randomUUID()],
     leaseTime: WAIT_TIME,
     workTime: WAIT_TIME,
@@ -125,16 +146,20 @@ async function admission(query: ServerQuery, aside: PostgresServer, key: string,
     durable: true,
   });
   const helped = async () => {
-    if ((await within(admitted, BLOCKED_FOR)) === OVERDUE) await endBlockers(aside, own, ended);
+    if ((await within(admitted, BLOCKED_FOR)) === OVERDUE) await endBlockers(target, own, ended);
   };
   const [answer] = await Promise.all([admitted, helped()]);
   return answer;
 }
 
-async function endBlockers(aside: PostgresServer, own: OwnTransaction | undefined, ended: Set<number>): Promise<void> {
+async function endBlockers(
+  { aside, foundAt }: Target,
+  own: OwnTransaction | undefined,
+  ended: Set<number>,
+): Promise<void> {
   try {
-    // Age 0: every transaction that blocks now is older.
-    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, [own?.pid, 0, own?.began, null]);
+    const values = [own?.pid, LATER_MAY_LAST, own?.began, null, foundAt];
+    const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, values);
     for (const row of rows) if (row.ended) ended.add(row.pid);
     if (rows.length > 0) return;
   } catch (error) {

@@ -12,6 +12,8 @@ export interface TopRow {
   readonly key: string;
   /** Who has it: the name of its process where that is known, else its random id. */
   readonly holder: string | undefined;
+  /** Whether it is just offered to the process that is next, which has not taken it yet. */
+  readonly isOffered?: boolean;
   /** Milliseconds. */
   readonly leaseLeft: number;
   /** Processes. */
@@ -63,6 +65,8 @@ export function askingOver({ locks, database }: Pick<Servers, 'locks' | 'databas
 /** Keys that are free at the moment are shown for so long, because a hot key often is; ms. */
 const KEPT = 10_000;
 const MOST_KEPT = 1_000;
+/** How long an offer stands; milliseconds. That of `redis/store.ts`. */
+const OFFER_TIME = 1_000;
 
 const TRANSACTIONS = `SELECT pid, state, (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8 AS age
 FROM pg_stat_activity WHERE pid = ANY($1::integer[]) AND xact_start IS NOT NULL`;
@@ -109,14 +113,16 @@ export class Sampler {
   }
 
   #row(state: LockRow, seconds: number, transactions: ReadonlyMap<number, Transaction>, isInOrder: boolean): TopRow {
-    const { key, holder, expiresIn, waiting, waiters, turns, transaction } = state;
+    const { key, holder, process, expiresIn, waiting, waiters, turns, transaction } = state;
     const before = this.#before.get(key);
     // A key that was not there before had no row, or was not looked at.
     const heat = before === undefined ? undefined : Math.max(0, Number(BigInt(turns) - before)) / seconds;
-    const { process } = state as { readonly process?: unknown };
+    // Leases have the names of their processes, and offers have none; nor have leases of an older version, which are longer.
+    const isOffered = holder !== null && process === null && expiresIn <= OFFER_TIME;
     return {
       key,
-      holder: typeof process === 'string' && holder !== null ? process : (holder ?? undefined),
+      isOffered,
+      holder: (holder === null ? null : process) ?? holder ?? undefined,
       leaseLeft: expiresIn,
       waiting,
       waiters,

@@ -1,4 +1,4 @@
-import type { TopRow } from './sample.js';
+import type { RefusedWrites, TopRow } from './sample.js';
 
 const SORTS = ['heat', 'waiting', 'transaction', 'key'] as const;
 type Sort = (typeof SORTS)[number];
@@ -30,6 +30,11 @@ export const START: TopState = { sort: 'heat', filter: '', mode: 'list', selecte
 /** The rows that are shown, in their order. */
 export function shown(rows: readonly TopRow[], { sort, filter }: TopState): readonly TopRow[] {
   return rows.filter(({ key }) => key.includes(filter)).toSorted(ORDERS[sort]);
+}
+
+/** The refused writes that are shown. Their number is that of all keys, as the other numbers of the first line are. */
+export function shownRefused(refused: RefusedWrites | undefined, { filter }: TopState): RefusedWrites | undefined {
+  return refused && { ...refused, last: refused.last.filter(({ key }) => key.includes(filter)) };
 }
 
 const byKey = (one: TopRow, other: TopRow) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0);

@@ -1,7 +1,7 @@
 import { waiterName } from '../locks/text.js';
 import { escapeInvisible, visible } from '../visible.js';
 import type { RefusedWrites, Sample, TopRow } from './sample.js';
-import { shown, type TopState } from './state.js';
+import { shown, shownRefused, type TopState } from './state.js';
 import { wrapped } from './wrap.js';
 
 /** How a line is to stand out. */
@@ -42,6 +42,8 @@ const OTHERS = 2;
 const MESSAGE_PART = 1 / 3;
 const TROUBLE_PART = 1 / 6;
 const BETWEEN = '   ';
+/** In place of a holder that has not taken its lease yet. */
+const PASSING_ON = 'passing on';
 /** Lower screens have room for rows alone. */
 const LEAST_WITH_DETAILS = 12;
 /** Lines that name those who wait for the selected key. */
@@ -63,7 +65,10 @@ export function screen(
   const joined = places.join(BETWEEN);
   const servers = (joined.length <= width ? [joined] : places).map((text): Line => ({ text, emphasis: 'dim' }));
   const selected = list.findIndex(({ key }) => key === state.selected);
-  const details = height < LEAST_WITH_DETAILS ? [] : [...whoWaits(list[selected], width), ...lastRefused(refused)];
+  const details =
+    height < LEAST_WITH_DETAILS
+      ? []
+      : [...whoWaits(list[selected], width), ...lastRefused(shownRefused(refused, state))];
   const below = details.length + troubles.length + servers.length + last.length;
   const room = Math.max(1, height - OTHERS - below);
   // Whatever is selected is on the screen.
@@ -91,14 +96,24 @@ export function printed(rows: readonly TopRow[], state: TopState): readonly stri
   return table([HEADINGS, ...shown(rows, state).map(cells)]);
 }
 
-function cells({ key, heat, waiting, waiters, isInOrder, holder, leaseLeft, transaction }: TopRow): string[] {
+function cells({
+  key,
+  heat,
+  waiting,
+  waiters,
+  isInOrder,
+  holder,
+  isOffered,
+  leaseLeft,
+  transaction,
+}: TopRow): string[] {
   return [
     cut(visible(key), WIDEST_KEY),
     heat === undefined ? '-' : heat.toFixed(1),
     String(waiting),
     holder === undefined ? '-' : seconds(leaseLeft),
     transaction === undefined ? '-' : `${seconds(transaction.age)} ${transaction.state ?? '(not shown to this role)'}`,
-    holder === undefined ? '-' : visible(holder),
+    holder === undefined ? '-' : isOffered === true ? PASSING_ON : visible(holder),
     waiters[0] === undefined || !isInOrder ? '-' : waiterName(waiters[0]),
   ];
 }
@@ -169,8 +184,8 @@ function bottom(
 }
 
 function question(list: readonly TopRow[], selected: string): string {
-  const holder = list.find(({ key }) => key === selected)?.holder;
-  const from = holder === undefined ? '' : ` from ${visible(holder)}`;
+  const { holder, isOffered } = list.find(({ key }) => key === selected) ?? {};
+  const from = holder === undefined || isOffered === true ? '' : ` from ${visible(holder)}`;
   return `Take ${cut(visible(selected), WIDEST_KEY)}${from}? An open transaction is rolled back. [y/N]`;
 }
 

@@ -16,6 +16,11 @@ export interface Nodes {
   readonly resends: boolean;
   /** Whether the server's machine has just refused a connection. */
   readonly refused: boolean;
+  /**
+   * Whether the client has ended: its owner has closed it, or its `retryStrategy` has given up. It connects again only if
+   * somebody calls its `connect()`.
+   */
+  readonly ended: boolean;
   /** The error of the last failed connect. */
   readonly failure: Error | undefined;
   /** A possible reason why a server does not answer, beside the client's status; may be empty. */
@@ -67,6 +72,10 @@ class OneNode implements Nodes {
 
   get refused(): boolean {
     return this.#refusal?.stands === true;
+  }
+
+  get ended(): boolean {
+    return this.#redis.status === 'end';
   }
 
   get failure(): Error | undefined {
@@ -124,11 +133,23 @@ class ClusterNodes implements Nodes {
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
   readonly #failure: Failure;
+  readonly #ends: ReadonlyArray<() => void>;
+  #hasEnded = false;
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
     this.#failure = new Failure(redis);
+    const remember = (hasEnded: boolean) => () => {
+      this.#hasEnded = hasEnded;
+    };
+    this.#ends = [listen(redis, 'end', remember(true)), listen(redis, 'connecting', remember(false))];
+  }
+
+  get ended(): boolean {
+    const { status } = this.#redis;
+    // When the last of its nodes closes after the client has ended, ioredis 6.0 calls it `close` again.
+    return status === 'end' || (status === 'close' && this.#hasEnded);
   }
 
   get failure(): Error | undefined {
@@ -180,6 +201,7 @@ class ClusterNodes implements Nodes {
 
   close(): void {
     this.#failure.close();
+    for (const end of this.#ends) end();
   }
 
   #allMasters(): string {

@@ -83,14 +83,34 @@ describeWithShop('top, where stdout is no terminal', () => {
     const operator = new Operator(shop);
     expect(await operator.run('top', '--interval', '0.2')).toMatchObject({
       code: 0,
-      out: `${askedLines()}Nobody has a key, or waits for one.\n`,
+      out: `${askedLines()}No key is held or waited for.\n`,
     });
     for (const interval of ['0', '', 'soon', '61']) {
       expect(await operator.run('top', '--interval', interval)).toMatchObject({ code: 2 });
     }
   });
 
-  test('shows only keys that the filter names', async () => {
+  test('does not call whoever a key is offered to its holder', async () => {
+    const operator = new Operator(shop);
+    const redis = shop.redis();
+    const [offered, older] = ['top-stock:1', 'top-stock:2'].map((key) => `${operator.keyPrefix}{${key}}:lease`);
+    await redis.set(older ?? '', 'somebody 60000', 'PX', 60_000);
+    // As the store makes an offer, again and again: each ends by itself.
+    let stands = true;
+    const offering = (async () => {
+      while (stands) {
+        await redis.set(offered ?? '', 'next 1000', 'PX', 1_000);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    })();
+    const { out } = await operator.run('top', '--interval', '0.2');
+    stands = false;
+    await offering;
+    const lines = out.trimEnd().split('\n').slice(3);
+    expect(lines.map((line) => line.split(/ {2,}/)[5]).toSorted()).toEqual(['passing on', 'somebody']);
+  });
+
+  test('shows only keys that the filter names, also of refused writes', async () => {
     const operator = new Operator(shop);
     const prisma = operator.client();
     await using _one = await prisma.$lock('top-order:1');
@@ -99,5 +119,19 @@ describeWithShop('top, where stdout is no terminal', () => {
     const [, , head = '', ...lines] = out.trimEnd().split('\n');
     expect(head.split(/ {2,}/)).toEqual(['KEY', 'TURNS/S', 'WAITING', 'LEASE LEFT', 'TRANSACTION', 'HOLDER', 'NEXT']);
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['top-stock:1']);
+    const none = await operator.run('top', '--interval', '0.2', '--filter', 'seat:');
+    expect(none.out).toBe(`${askedLines()}No key matches.\n`);
+    const { id } = await shop.product(10);
+    await refusedWrite(operator.client(), operator.client(), id, 'top-stock:3');
+    await expect.poll(() => shop.redis().llen(`${operator.keyPrefix}fenced-lock-refusals`)).toBe(1);
+    const refusedOf = async (filter: string) => {
+      const args = ['top', '--interval', '0.2', '--filter', filter];
+      const [text, document] = [await operator.run(...args), await operator.run(...args, '--json')];
+      return [text.out.includes('Refused '), (document.json['refused'] as unknown[]).length];
+    };
+    expect([await refusedOf('stock:3'), await refusedOf('order:')]).toEqual([
+      [true, 1],
+      [false, 0],
+    ]);
   });
 });

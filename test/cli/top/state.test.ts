@@ -183,6 +183,20 @@ test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen',
   }
 });
 
+test('a filter is for the refused writes, too, and a key that is offered has no holder yet', () => {
+  const write = (key: string) => ({ id: key, at: 0, key, token: '1', text: 'no', process: 'web-1', own: false });
+  const refused = { count: 2, last: [write('order:1'), write('stock:1')] };
+  const rows = [row('stock:1', { holder: 'next', isOffered: true })];
+  const size = { width: 200, height: 16, at: new Date(0), ...AROUND };
+  const linesOf = (state: TopState) => screen({ rows, refused }, state, size).map(({ text }) => text);
+  const lines = linesOf({ ...START, filter: 'stock' });
+  expect(lines.filter((line) => line.startsWith('Refused'))).toEqual([expect.stringMatching(/ stock:1 by web-1/)]);
+  expect(lines[0]).toContain('2 refused');
+  expect(lines[2]).toMatch(/ passing on +-$/);
+  const confirming = linesOf({ ...START, mode: 'confirm', selected: 'stock:1' });
+  expect(confirming.at(-1)).toMatch(/^Take stock:1\? /);
+});
+
 test('the question whether to take a key says where the URLs were found, if that is known', () => {
   const asked = [
     { address: 'PostgreSQL db:5432/shop', from: 'the Prisma config' },

@@ -26,6 +26,19 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     expect(new Set([lease, queue, wake, `${wake}:receiver`].map(slotOf)).size).toBe(1);
   });
 
+  test('that was closed is refused at once, and has what it asks for when it is connected again', async () => {
+    const closed = actor();
+    const key = someKey();
+    (await closed.acquire(key)).end();
+    await closed.store.released.settled();
+    const ended = new Promise<void>((resolve) => closed.redis.once('end', () => resolve()));
+    closed.redis.disconnect();
+    await ended;
+    await expect(closed.acquire(key, { waitTime: 600_000 })).rejects.toThrow('was closed, so Redis was not asked');
+    await closed.redis.connect();
+    (await closed.acquire(key)).end();
+  });
+
   test.for(['sharded', 'classic'] as const)('two hand a key over 200 times (%s pub/sub)', async (pubsub) => {
     const actors = [actor({ store: { pubsub } }), actor({ store: { pubsub } })] as const;
     const key = someKey();
