@@ -20,6 +20,7 @@ export default {
     'src/redis/topology/slot.ts',
     'src/lease/stores/memory.ts',
     'src/lease/stores/memory-leases.ts',
+    'src/lease/stores/expiring-map.ts',
   ],
   mutator: { excludedMutations: ['StringLiteral'] },
   ignoreStatic: true,

@@ -77,6 +77,19 @@ describe('a memory store', () => {
     expect(await store.acquire(holder)).toEqual({ taken: true, contended: true });
   });
 
+  test('a key that is had by a client without a name tells of no process', async () => {
+    const memory = memoryStore();
+    for (const [name, process] of [
+      [undefined, {}],
+      ['web-1', { process: 'web-1' }],
+    ] as const) {
+      const claim = claimOf(someKey());
+      await memory.connect(PREFIX, name).acquire(claim);
+      const state = { key: claim.key, holder: claim.holder, expiresIn: expect.any(Number), waiting: 0, ...process };
+      expect(await memory.connect(PREFIX).inspect(claim.key)).toStrictEqual(state);
+    }
+  });
+
   test('keys whose lease has ended are not listed', async () => {
     const store = memoryStore().connect(PREFIX);
     await store.acquire({ ...claimOf(someKey()), leaseTime: 0 });
