@@ -105,24 +105,29 @@ function refuseControl(sql: string, key: string): void {
 
 /** The statement without the blanks, comments and empty statements before its first word. */
 function beginOf(sql: string): string {
-  let at = 0;
-  for (;;) {
-    at += sql.slice(at).search(/[^\s;(]|$/);
-    // In Postgres, a carriage return alone ends a line comment.
-    if (sql.startsWith('--', at)) at += sql.slice(at).search(/[\r\n]|$/);
-    else if (sql.startsWith('/*', at)) at = blockCommentEnd(sql, at);
-    else return sql.slice(at);
+  for (let text = sql; ; ) {
+    text = text.trimStart();
+    if (/^[;(]/.test(text)) text = text.slice(1);
+    else if (text.startsWith('--')) text = text.slice(firstLine(text).length);
+    else if (text.startsWith('/*')) text = text.slice(blockCommentEnd(text));
+    else return text;
   }
 }
 
+/** In Postgres, a carriage return alone ends a line comment. */
+function firstLine(text: string): string {
+  const [line = ''] = text.split(/[\r\n]/, 1);
+  return line;
+}
+
 /** Block comments nest in Postgres. */
-function blockCommentEnd(sql: string, start: number): number {
+function blockCommentEnd(text: string): number {
   let depth = 0;
-  for (const { 0: mark, index } of sql.slice(start).matchAll(/\/\*|\*\//g)) {
-    depth += mark === '/*' ? 1 : -1;
-    if (depth === 0) return start + index + mark.length;
+  for (const { 0: mark, index } of text.matchAll(/\/\*|\*\//g)) {
+    if (mark === '/*') depth++;
+    else if (--depth === 0) return index + mark.length;
   }
-  return sql.length;
+  return text.length;
 }
 
 /** The first word in upper case, and the text behind it. */

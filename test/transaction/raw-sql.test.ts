@@ -37,6 +37,8 @@ describe('transaction control in raw SQL', () => {
   test.each([
     'SELECT 1',
     '-- ; COMMIT',
+    ' -- COMMIT',
+    '/* -- */ SELECT 1 -- */ COMMIT',
     '/* ; COMMIT */ SELECT 1',
     '/* COMMIT',
     'START_IT',

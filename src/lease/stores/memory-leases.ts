@@ -29,7 +29,7 @@ export class MemoryLeases {
   readonly #leases = new ExpiringMap<Lease>();
   /** A queue is never empty. */
   readonly #queues = new ExpiringMap<readonly Place[]>();
-  #refusals: ReadonlyArray<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }> = [];
+  readonly #refusals = new Set<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }>();
 
   /** Who has the key now. */
   holderOf(key: string): string | undefined {
@@ -113,17 +113,17 @@ export class MemoryLeases {
   flush(): void {
     this.#leases.clear();
     this.#queues.clear();
-    this.#refusals = [];
+    this.#refusals.clear();
   }
 
   noteRefusals(refusals: readonly Refusal[], name: string | undefined): void {
     const named = name === undefined ? {} : { process: name };
-    const noted = refusals.map((refusal) => ({ at: now(), refusal: { ...refusal, ...named } }));
-    this.#refusals = [...this.#refusals, ...noted].slice(-MOST_REFUSALS);
+    for (const refusal of refusals) this.#refusals.add({ at: now(), refusal: { ...refusal, ...named } });
+    for (const oldest of this.#refusals) if (this.#refusals.size > MOST_REFUSALS) this.#refusals.delete(oldest);
   }
 
   refusals(): readonly NotedRefusal[] {
-    const all = this.#refusals.map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
+    const all = [...this.#refusals].map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
     return all.filter(({ ago }) => ago <= REFUSALS_KEPT);
   }
 

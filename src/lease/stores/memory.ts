@@ -185,7 +185,9 @@ class MemoryClient implements LeaseStore, Receiver {
   }
 
   tell(key: string, wakeUp: WakeUp): void {
-    for (const watcher of this.#watchers.get(key) ?? []) {
+    const watchers = this.#watchers.get(key);
+    if (watchers === undefined) return;
+    for (const watcher of watchers) {
       // As over a network: the one that tells goes on first. By a promise, because fake timers may hold up microtasks.
       void Promise.resolve().then(() => {
         if (watcher.open) this.#context.runInAsyncScope(watcher.wake, undefined, wakeUp);

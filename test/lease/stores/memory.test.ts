@@ -135,6 +135,36 @@ describe('a memory store', () => {
     expect(told).toEqual([keys[1]]);
   });
 
+  test('a watch that is closed while a message is on its way does not hear it', async () => {
+    const memory = memoryStore();
+    const [holder, contender] = [memory.connect(PREFIX), memory.connect(PREFIX)];
+    const claim = claimOf(someKey());
+    await holder.acquire(claim);
+    const heard: string[] = [];
+    const closed = await contender.watch(claim.key, () => heard.push('closed'));
+    await contender.watch(claim.key, () => heard.push('open'));
+    const released = holder.release(claim);
+    closed.close();
+    await released;
+    await setImmediate();
+    expect(heard).toEqual(['open']);
+  });
+
+  test('a client that watches nothing any more is not kept by the leases', async () => {
+    const told = vi.spyOn(MemoryLeases.prototype, 'tell');
+    onTestFinished(() => told.mockRestore());
+    const store = memoryStore().connect(PREFIX);
+    const keys = [someKey(), someKey()];
+    const watches = await Promise.all(keys.map((key) => store.watch(key, () => {})));
+    // A release of a key that nobody has tells of it.
+    await store.release(claimOf(someKey()));
+    const { receivers } = told.mock.contexts[0] as MemoryLeases;
+    watches[0]?.close();
+    expect(receivers.size).toBe(1);
+    watches[1]?.close();
+    expect(receivers.size).toBe(0);
+  });
+
   test('a process that gives up and has no lease passes a free key on to who waits', async () => {
     const memory = memoryStore();
     const [waiter, bystander] = [memory.connect(PREFIX), memory.connect(PREFIX)];
@@ -219,6 +249,20 @@ describe('a memory store', () => {
       ]);
       leases.flush();
       expect(leases.refusals()).toEqual([]);
+    });
+
+    test('are the last hundred of more refused writes', () => {
+      const leases = new MemoryLeases();
+      const noted = Array.from({ length: 103 }, (_, id) => ({
+        id: `${id}`,
+        key: 'key',
+        token: '5',
+        reason: 'other-key',
+      }));
+      leases.noteRefusals(noted.slice(0, 100), undefined);
+      expect(leases.refusals()).toHaveLength(100);
+      leases.noteRefusals(noted.slice(100), undefined);
+      expect(leases.refusals().map(({ id }) => id)).toEqual(noted.slice(3).map(({ id }) => id));
     });
 
     test('is not kept after its lease, also beside many that are held', () => {
