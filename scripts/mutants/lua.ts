@@ -150,7 +150,8 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'release that keeps the place',
     file: 'lua/release.lua',
-    change: [["redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6]))\n", '']],
+    // The name is still used: a script must use as many ARGV as its header names.
+    change: [["redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6]))\n", 'local name = ARGV[6]\n']],
     tests,
     why: 'Offers would go to one that has given up.',
   },

@@ -2,6 +2,7 @@ import type { Mutant } from './mutant.js';
 
 const file = 'src/lease/stores/memory.ts';
 const leases = 'src/lease/stores/memory-leases.ts';
+const values = 'src/lease/stores/expiring-map.ts';
 const tests = ['test/lease/stores/memory'];
 
 export const MEMORY: readonly Mutant[] = [
@@ -52,7 +53,7 @@ export const MEMORY: readonly Mutant[] = [
   },
   {
     name: 'memory store: keeps what has ended',
-    file: leases,
+    file: values,
     change: [['if (this.#entries.size >= this.#sweepAt) this.#sweep();', '']],
     tests,
     only: 'are not kept',

@@ -26,6 +26,6 @@ export function namesOf(prefix: string, key: string): Names {
 export function keyOf(prefix: string, name: string): string | undefined {
   if (!name.startsWith(`${prefix}{`)) return undefined;
   const base = name.slice(prefix.length).replace(/:(lease|queue)$/, '');
-  const [, tag, rest] = /^\{([^}]*)\}(?::(.*))?$/s.exec(base) ?? [];
-  return rest ?? tag;
+  const parts = /^\{([^}]*)\}(?::(.*))?$/s.exec(base);
+  return parts?.[2] ?? parts?.[1];
 }

@@ -103,57 +103,52 @@ function refuseControl(sql: string, key: string): void {
   );
 }
 
-/** Skips blanks, comments and empty statements before the first word. Block comments nest in Postgres. */
+/** The statement without the blanks, comments and empty statements before its first word. */
 function beginOf(sql: string): string {
-  let at = 0;
-  for (;;) {
-    const blank = /^[\s;(]+/.exec(sql.slice(at, at + 1_000))?.[0].length ?? 0;
-    at += blank;
-    if (sql.startsWith('--', at)) {
-      // In Postgres, a carriage return alone ends a line comment.
-      const length = sql.slice(at).search(/[\r\n]/);
-      if (length < 0) return '';
-      at += length;
-    } else if (sql.startsWith('/*', at)) {
-      at = blockCommentEnd(sql, at);
-    } else if (blank === 0) {
-      return sql.slice(at, at + 1_000);
-    }
+  for (let text = sql; ; ) {
+    text = text.trimStart();
+    if (/^[;(]/.test(text)) text = text.slice(1);
+    else if (text.startsWith('--')) text = text.slice(firstLine(text).length);
+    else if (text.startsWith('/*')) text = text.slice(blockCommentEnd(text));
+    else return text;
   }
 }
 
-function blockCommentEnd(sql: string, start: number): number {
+/** In Postgres, a carriage return alone ends a line comment. */
+function firstLine(text: string): string {
+  const [line = ''] = text.split(/[\r\n]/, 1);
+  return line;
+}
+
+/** Block comments nest in Postgres. */
+function blockCommentEnd(text: string): number {
   let depth = 0;
-  for (let at = start; at < sql.length; at++) {
-    const pair = sql.slice(at, at + 2);
-    if (pair === '/*') depth++;
-    else if (pair === '*/') depth--;
-    else continue;
-    at++;
-    if (depth === 0) return at + 1;
+  for (const { 0: mark, index } of text.matchAll(/\/\*|\*\//g)) {
+    if (mark === '/*') depth++;
+    else if (--depth === 0) return index + mark.length;
   }
-  return sql.length;
+  return text.length;
+}
+
+/** The first word in upper case, and the text behind it. */
+function firstWord(sql: string): [word: string, rest: string] {
+  const text = beginOf(sql);
+  const end = text.search(/\W|$/);
+  return [text.slice(0, end).toUpperCase(), text.slice(end)];
 }
 
 /** Words that end the transaction or begin another one. Savepoints stay inside it. */
-const CONTROL = /^(BEGIN|COMMIT|END|ABORT|START|ROLLBACK|PREPARE)\b/i;
+const CONTROL: ReadonlySet<string> = new Set(['BEGIN', 'COMMIT', 'END', 'ABORT', 'START', 'ROLLBACK', 'PREPARE']);
 
 /**
  * Returns the first word of a statement that is transaction control, `undefined` for any other. One statement is
  * enough: the extended protocol takes only one.
  */
 export function transactionControl(sql: string): string | undefined {
-  // Most statements are Prisma's own, which begin with one of these words.
-  if (/^(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b/.test(sql)) return undefined;
-  const text = beginOf(sql);
-  const word = CONTROL.exec(text)?.[0].toUpperCase();
-  if (word === 'ROLLBACK' && hasNext(text, /^(?:(?:WORK|TRANSACTION)\b)?/i, /^TO\b/i)) return undefined;
-  if (word === 'PREPARE' && !hasNext(text, /^/, /^TRANSACTION\b/i)) return undefined;
-  return word;
-}
-
-/** Whether the word after the first one, or after an optional second one, is the wanted one. */
-function hasNext(text: string, optional: RegExp, wanted: RegExp): boolean {
-  const second = beginOf(text.replace(/^\w+/, ''));
-  return wanted.test(second) || wanted.test(beginOf(second.replace(optional, '')));
+  const [word, rest] = firstWord(sql);
+  if (!CONTROL.has(word)) return undefined;
+  const [second, more] = firstWord(rest);
+  if (word === 'PREPARE') return second === 'TRANSACTION' ? word : undefined;
+  const third = second === 'WORK' || second === 'TRANSACTION' ? firstWord(more)[0] : second;
+  return word === 'ROLLBACK' && third === 'TO' ? undefined : word;
 }

@@ -150,6 +150,8 @@ describeWithShop('G3: released only when the outcome is known', () => {
     proxy.onData('toServer', (_, seen) => (seen.commit ? 'hold' : 'forward'));
     const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
       timeout: 500,
+      // Postgres ends an idle transaction at about the lease time, and the outcome must be known before that.
+      leaseTime: 60_000,
     });
     await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
     expect((await shop.row(id))?.quantity).toBe(10);

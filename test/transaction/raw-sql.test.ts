@@ -28,6 +28,8 @@ describe('transaction control in raw SQL', () => {
     'COMMIT /* then SELECT 1 */',
     'COMMIT TO',
     `${' '.repeat(1_500)}COMMIT`,
+    `PREPARE${' '.repeat(1_500)}TRANSACTION 'x'`,
+    `PREPARE /* ${'x'.repeat(1_500)} */ TRANSACTION 'x'`,
   ])('is found: %s', (text) => {
     expect(transactionControl(text)).toMatch(/^(COMMIT|BEGIN|END|ABORT|ROLLBACK|START|PREPARE)$/);
   });
@@ -35,12 +37,15 @@ describe('transaction control in raw SQL', () => {
   test.each([
     'SELECT 1',
     '-- ; COMMIT',
+    ' -- COMMIT',
+    '/* -- */ SELECT 1 -- */ COMMIT',
     '/* ; COMMIT */ SELECT 1',
     '/* COMMIT',
     'START_IT',
     'ROLLBACK TO SAVEPOINT a',
     'ROLLBACK WORK TO a',
     'ROLLBACK /* x */ TRANSACTION -- y\n TO a',
+    `ROLLBACK${' '.repeat(1_500)}TO a`,
     'SAVEPOINT a',
     'RELEASE a',
     'PREPARE statement AS SELECT 1',

@@ -1,6 +1,7 @@
 import { now } from '../../base/clock.js';
 import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../../base/refusal.js';
 import type { WakeUp } from '../store.js';
+import { ExpiringMap } from './expiring-map.js';
 
 /** One client of the leases: whose watches tell that it is there. */
 export interface Receiver {
@@ -16,40 +17,33 @@ interface Place {
   readonly name: string | undefined;
 }
 
-/** What is kept of one key. */
-interface Entry {
-  holder: string | undefined;
+interface Lease {
+  readonly holder: string;
   /** The name of the holder's client; an offer has none. */
-  name: string | undefined;
-  leaseEnds: number;
-  queue: Place[];
-  queueEnds: number;
+  readonly name: string | undefined;
 }
-
-/** How many keys there are before those that nobody needs any more are looked for. */
-const SWEEP_AT = 1_024;
 
 /** The keys of one prefix: what Redis would have of them. Nothing here waits, so each method is one step for all others. */
 export class MemoryLeases {
   readonly receivers = new Set<Receiver>();
-  readonly #entries = new Map<string, Entry>();
-  #sweepAt = SWEEP_AT;
-  #refusals: ReadonlyArray<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }> = [];
+  readonly #leases = new ExpiringMap<Lease>();
+  /** A queue is never empty. */
+  readonly #queues = new ExpiringMap<readonly Place[]>();
+  readonly #refusals = new Set<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }>();
 
   /** Who has the key now. */
   holderOf(key: string): string | undefined {
-    const entry = this.#entries.get(key);
-    return entry !== undefined && entry.leaseEnds > now() ? entry.holder : undefined;
+    return this.#leases.get(key)?.holder;
   }
 
   /** The name of the client of who has the key now. */
   nameOf(key: string): string | undefined {
-    return this.holderOf(key) === undefined ? undefined : this.#entries.get(key)?.name;
+    return this.#leases.get(key)?.name;
   }
 
   /** Milliseconds that its lease still has, in whole ones; 0 if nobody has it. */
   leftOf(key: string): number {
-    return Math.ceil(Math.max(0, (this.#entries.get(key)?.leaseEnds ?? 0) - now()));
+    return Math.ceil(this.#leases.left(key));
   }
 
   /** How many wait for it. */
@@ -68,31 +62,26 @@ export class MemoryLeases {
   }
 
   put(key: string, holder: string, leaseTime: number, name?: string): void {
-    const entry = this.#entry(key);
-    entry.holder = holder;
-    entry.name = name;
-    entry.leaseEnds = now() + leaseTime;
+    this.#leases.set(key, { holder, name }, leaseTime);
   }
 
   enter(key: string, holder: string, receiver: Receiver, atLeast: number, name?: string): void {
-    const entry = this.#entry(key);
     const queue = this.#queue(key);
-    if (!queue.some((place) => place.holder === holder)) entry.queue = [...queue, { holder, receiver, name }];
+    const isIn = queue.some((place) => place.holder === holder);
     // For all of them as long as for the one that waits longest.
-    entry.queueEnds = Math.max(queue.length === 0 ? 0 : entry.queueEnds, now() + atLeast);
+    const time = Math.max(this.#queues.left(key), atLeast);
+    this.#queues.set(key, isIn ? queue : [...queue, { holder, receiver, name }], time);
   }
 
   leave(key: string, holder: string): void {
-    const entry = this.#entries.get(key);
-    if (entry) entry.queue = entry.queue.filter((place) => place.holder !== holder);
+    const others = this.#queue(key).filter((place) => place.holder !== holder);
+    if (others.length > 0) this.#queues.set(key, others, this.#queues.left(key));
+    else this.#queues.delete(key);
   }
 
   /** Nobody's any more. Those who wait keep their places. */
   free(key: string): void {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return;
-    entry.leaseEnds = 0;
-    if (this.#queue(key).length === 0) this.#entries.delete(key);
+    this.#leases.delete(key);
   }
 
   /**
@@ -118,44 +107,27 @@ export class MemoryLeases {
 
   /** What somebody has or waits for, and some that nobody does any more. */
   keys(): string[] {
-    return [...this.#entries.keys()];
+    return [...new Set([...this.#leases.keys(), ...this.#queues.keys()])];
   }
 
   flush(): void {
-    this.#entries.clear();
-    this.#refusals = [];
+    this.#leases.clear();
+    this.#queues.clear();
+    this.#refusals.clear();
   }
 
   noteRefusals(refusals: readonly Refusal[], name: string | undefined): void {
     const named = name === undefined ? {} : { process: name };
-    const noted = refusals.map((refusal) => ({ at: now(), refusal: { ...refusal, ...named } }));
-    this.#refusals = [...this.#refusals, ...noted].slice(-MOST_REFUSALS);
+    for (const refusal of refusals) this.#refusals.add({ at: now(), refusal: { ...refusal, ...named } });
+    for (const oldest of this.#refusals) if (this.#refusals.size > MOST_REFUSALS) this.#refusals.delete(oldest);
   }
 
   refusals(): readonly NotedRefusal[] {
-    const all = this.#refusals.map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
+    const all = [...this.#refusals].map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
     return all.filter(({ ago }) => ago <= REFUSALS_KEPT);
   }
 
   #queue(key: string): readonly Place[] {
-    const entry = this.#entries.get(key);
-    return entry !== undefined && entry.queueEnds > now() ? entry.queue : [];
-  }
-
-  #entry(key: string): Entry {
-    const known = this.#entries.get(key);
-    if (known) return known;
-    if (this.#entries.size >= this.#sweepAt) this.#sweep();
-    const entry: Entry = { holder: undefined, name: undefined, leaseEnds: 0, queue: [], queueEnds: 0 };
-    this.#entries.set(key, entry);
-    return entry;
-  }
-
-  /** Leases that nobody gave back end without anybody noticing. */
-  #sweep(): void {
-    for (const key of this.#entries.keys()) {
-      if (this.holderOf(key) === undefined && this.#queue(key).length === 0) this.#entries.delete(key);
-    }
-    this.#sweepAt = Math.max(SWEEP_AT, 2 * this.#entries.size);
+    return this.#queues.get(key) ?? [];
   }
 }

@@ -133,7 +133,7 @@ class MemoryClient implements LeaseStore, Receiver {
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const present = this.#leases.holderOf(key);
-    if (present === undefined || ![holder, successor].includes(present)) return false;
+    if (present !== holder && present !== successor) return false;
     this.#leases.put(key, successor, leaseTime, this.#name);
     this.#leases.tell(key, 'look');
     return true;
@@ -145,7 +145,7 @@ class MemoryClient implements LeaseStore, Receiver {
     return {
       key,
       holder,
-      expiresIn: holder === undefined ? 0 : this.#leases.leftOf(key),
+      expiresIn: this.#leases.leftOf(key),
       waiting,
       ...(waiters.length > 0 && { waiters }),
       ...this.#holderNamed(key),
@@ -185,7 +185,9 @@ class MemoryClient implements LeaseStore, Receiver {
   }
 
   tell(key: string, wakeUp: WakeUp): void {
-    for (const watcher of this.#watchers.get(key) ?? []) {
+    const watchers = this.#watchers.get(key);
+    if (watchers === undefined) return;
+    for (const watcher of watchers) {
       // As over a network: the one that tells goes on first. By a promise, because fake timers may hold up microtasks.
       void Promise.resolve().then(() => {
         if (watcher.open) this.#context.runInAsyncScope(watcher.wake, undefined, wakeUp);

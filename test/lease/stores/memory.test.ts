@@ -77,6 +77,19 @@ describe('a memory store', () => {
     expect(await store.acquire(holder)).toEqual({ taken: true, contended: true });
   });
 
+  test('a key that is had by a client without a name tells of no process', async () => {
+    const memory = memoryStore();
+    for (const [name, process] of [
+      [undefined, {}],
+      ['web-1', { process: 'web-1' }],
+    ] as const) {
+      const claim = claimOf(someKey());
+      await memory.connect(PREFIX, name).acquire(claim);
+      const state = { key: claim.key, holder: claim.holder, expiresIn: expect.any(Number), waiting: 0, ...process };
+      expect(await memory.connect(PREFIX).inspect(claim.key)).toStrictEqual(state);
+    }
+  });
+
   test('keys whose lease has ended are not listed', async () => {
     const store = memoryStore().connect(PREFIX);
     await store.acquire({ ...claimOf(someKey()), leaseTime: 0 });
@@ -120,6 +133,36 @@ describe('a memory store', () => {
     await release(keys[1]);
     await setImmediate();
     expect(told).toEqual([keys[1]]);
+  });
+
+  test('a watch that is closed while a message is on its way does not hear it', async () => {
+    const memory = memoryStore();
+    const [holder, contender] = [memory.connect(PREFIX), memory.connect(PREFIX)];
+    const claim = claimOf(someKey());
+    await holder.acquire(claim);
+    const heard: string[] = [];
+    const closed = await contender.watch(claim.key, () => heard.push('closed'));
+    await contender.watch(claim.key, () => heard.push('open'));
+    const released = holder.release(claim);
+    closed.close();
+    await released;
+    await setImmediate();
+    expect(heard).toEqual(['open']);
+  });
+
+  test('a client that watches nothing any more is not kept by the leases', async () => {
+    const told = vi.spyOn(MemoryLeases.prototype, 'tell');
+    onTestFinished(() => told.mockRestore());
+    const store = memoryStore().connect(PREFIX);
+    const keys = [someKey(), someKey()];
+    const watches = await Promise.all(keys.map((key) => store.watch(key, () => {})));
+    // A release of a key that nobody has tells of it.
+    await store.release(claimOf(someKey()));
+    const { receivers } = told.mock.contexts[0] as MemoryLeases;
+    watches[0]?.close();
+    expect(receivers.size).toBe(1);
+    watches[1]?.close();
+    expect(receivers.size).toBe(0);
   });
 
   test('a process that gives up and has no lease passes a free key on to who waits', async () => {
@@ -206,6 +249,20 @@ describe('a memory store', () => {
       ]);
       leases.flush();
       expect(leases.refusals()).toEqual([]);
+    });
+
+    test('are the last hundred of more refused writes', () => {
+      const leases = new MemoryLeases();
+      const noted = Array.from({ length: 103 }, (_, id) => ({
+        id: `${id}`,
+        key: 'key',
+        token: '5',
+        reason: 'other-key',
+      }));
+      leases.noteRefusals(noted.slice(0, 100), undefined);
+      expect(leases.refusals()).toHaveLength(100);
+      leases.noteRefusals(noted.slice(100), undefined);
+      expect(leases.refusals().map(({ id }) => id)).toEqual(noted.slice(3).map(({ id }) => id));
     });
 
     test('is not kept after its lease, also beside many that are held', () => {
