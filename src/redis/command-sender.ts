@@ -42,6 +42,7 @@ export class CommandSender {
 
   /** While the client has no connection: resolves when it has one, or never will. */
   get connection(): Promise<void> | undefined {
+    if (this.isConnected) return undefined;
     // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be revived.
     return this.#nodes.ended ? turnOfLoop() : this.#connection.awaited;
   }
