@@ -116,6 +116,14 @@ const ENDED = () => {};
 
 const preparedOf = new WeakMap<PgPool, Prepared>();
 
+function preparedBy(pool: PgPool): Prepared {
+  const known = preparedOf.get(pool);
+  if (known !== undefined) return known;
+  const prepared = new Prepared();
+  preparedOf.set(pool, prepared);
+  return prepared;
+}
+
 /**
  * A pooled connection, from when it leaves the pool until it goes back. Several transactions may follow each other on
  * it.
@@ -138,9 +146,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     this.client = client;
     this.#pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
-    const prepared = preparedOf.get(pool) ?? new Prepared();
-    preparedOf.set(pool, prepared);
-    this.prepared = prepared;
+    this.prepared = preparedBy(pool);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
     client.on('error', this.#onError);
   }

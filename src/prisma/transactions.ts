@@ -28,7 +28,9 @@ export function prismaDatabases(
 ): (client: PrismaInternals) => Database<object> {
   const databases = new WeakMap<PrismaInternals, Database<object>>();
   return (client) => {
-    const database = databases.get(client) ?? prismaDatabase(client, rescue, concerned);
+    const known = databases.get(client);
+    if (known !== undefined) return known;
+    const database = prismaDatabase(client, rescue, concerned);
     databases.set(client, database);
     return database;
   };
