@@ -42,6 +42,14 @@ export const COMMAND: readonly Mutant[] = [
     why: 'The key would not be taken.',
   },
   {
+    name: 'command: doctor asks one server for a list of another name than the application has',
+    file: 'src/cli/doctor/redis.ts',
+    change: [['(isOfCluster(info) ? views : silent).refusals()', 'views.refusals()']],
+    tests: ['test/cli/doctor-redis'],
+    only: 'may not read the name of the list',
+    why: 'A user who may not read the list would be said to see it.',
+  },
+  {
     name: 'command: ls without keys asks Postgres nothing',
     file: 'src/cli/commands/ls.ts',
     change: [['sorted.length === 0 ? await hindrance(database) : undefined', 'undefined']],

@@ -13,6 +13,14 @@ export const NODES: readonly Mutant[] = [
     why: 'Nobody connects it again while the call waits.',
   },
   {
+    name: 'client: a Cluster client that was closed before the store was opened again counts as connecting',
+    file: 'src/redis/topology/nodes.ts',
+    change: [['(this.#hasEnded || manuallyClosing === true)', 'this.#hasEnded']],
+    tests: ['test/redis/topology/cluster-client.slow'],
+    only: 'when the locks were closed already',
+    why: 'A request that comes after the shutdown would wait for its whole wait time.',
+  },
+  {
     name: 'client: one that connects again counts as closed',
     file: 'src/redis/command-sender.ts',
     change: [['if (!this.#nodes.ended) throw', 'if (READY.includes(this.#redis.status)) throw']],

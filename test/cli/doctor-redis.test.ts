@@ -130,6 +130,14 @@ describeWithShop('doctor, of Redis', () => {
     expect(ran.out).not.toContain('secret-of-doctor');
   });
 
+  test('a user who may not read the name of the list of refused writes gets a warning', async () => {
+    const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
+    // The names of keys begin so, and the name of that list does not.
+    const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~fenced-lock:{*', '&*'];
+    const ran = await configured(user, ['ACL', 'DELUSER', 'doctor'], () => look(url));
+    expect(ofRedis(ran)).toMatchObject([{ check: 'views', status: 'warning' }]);
+  });
+
   test('ls says what a user who has no right for it needs', async () => {
     const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
     const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~*', '&*', '-scan'];

@@ -13,7 +13,7 @@ export interface RedisSubject {
   readonly store: ReturnType<RedisServer['store']>;
   /** The same store without pub/sub, as with `wake: 'poll'`. */
   readonly silent: ReturnType<RedisServer['store']>;
-  /** A store whose list of refused writes this server keeps: on a Cluster, only one master keeps the application's. */
+  /** For a Cluster: a store whose list of refused writes this master keeps. Only one master keeps the application's. */
   readonly views: ReturnType<RedisServer['store']>;
 }
 
@@ -145,8 +145,9 @@ const wakeUps: Check<RedisSubject> = {
 /** What only people look at: the names of who waits (LRANGE), and refused writes (LRANGE and TIME). */
 const views: Check<RedisSubject> = {
   name: 'views',
-  look: ({ views }) =>
-    views.refusals().then(
+  // By the application's own name where one server keeps all: its user may be limited to names that are more exact.
+  look: ({ info, silent, views }) =>
+    (isOfCluster(info) ? views : silent).refusals().then(
       () => ok('Who waits, and the writes that were refused, can be shown.'),
       (error: unknown) =>
         warning(

@@ -147,9 +147,11 @@ class ClusterNodes implements Nodes {
   }
 
   get ended(): boolean {
-    const { status } = this.#redis;
-    // When the last of its nodes closes after the client has ended, ioredis 6.0 calls it `close` again.
-    return status === 'end' || (status === 'close' && this.#hasEnded);
+    // `manuallyClosing` is a private field of ioredis, set by a `disconnect` or `quit` of the owner until the client is
+    // connected again. It also tells of an end before this store was opened.
+    const { status, manuallyClosing } = this.#redis as { readonly status: string; readonly manuallyClosing?: boolean };
+    // When the last of its nodes closes after the client has ended, ioredis 5 and 6 call it `close` again.
+    return status === 'end' || (status === 'close' && (this.#hasEnded || manuallyClosing === true));
   }
 
   get failure(): Error | undefined {

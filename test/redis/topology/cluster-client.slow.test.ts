@@ -39,6 +39,22 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     (await closed.acquire(key)).end();
   });
 
+  test('that was closed when the locks were closed already is refused at once, too', async () => {
+    const closed = actor();
+    const key = someKey();
+    (await closed.acquire(key)).end();
+    await closed.store.released.settled();
+    // Its next use opens it again, and has not heard how the client ended.
+    await closed.store.close();
+    const ended = new Promise<void>((resolve) => closed.redis.once('end', () => resolve()));
+    closed.redis.disconnect();
+    await ended;
+    await eventually('its last node has closed', async () => closed.redis.status === 'close');
+    await expect(closed.acquire(key, { waitTime: 600_000 })).rejects.toThrow('was closed, so Redis was not asked');
+    await closed.redis.connect();
+    (await closed.acquire(key)).end();
+  });
+
   test.for(['sharded', 'classic'] as const)('two hand a key over 200 times (%s pub/sub)', async (pubsub) => {
     const actors = [actor({ store: { pubsub } }), actor({ store: { pubsub } })] as const;
     const key = someKey();
