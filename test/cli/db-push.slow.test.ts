@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createDatabase, type OwnDatabase } from './database.js';
 import { findings, notOk } from './patient.js';
 import { type Project, project } from './project.js';
-import { readSchema, schemaEngine } from './schema-engine.js';
+import { readMigrations, readSchema, schemaEngine } from './schema-engine.js';
 
 const SCHEMA = (fence = '') => `datasource db {
   provider = "postgresql"
@@ -87,6 +87,66 @@ describe('a project that uses `prisma db push`', () => {
     expect(here.read('prisma/schema.prisma')).toMatch(/fence +BigInt/);
     expect(await guards(database)).toEqual([{ table: '"Stock"', policy: 'allow' }]);
     expect(findings(await doctor(here, database)).filter(({ status }) => status === 'fault')).toEqual([]);
+  });
+
+  test('that has rows goes over to migrations as the page says: what is there is recorded, and nothing is lost', async () => {
+    await using database = await createDatabase();
+    const here = shop('');
+    await push(here, database);
+    await database.pool.query('INSERT INTO "Stock" (id, quantity) VALUES (1, 10)');
+    const engine = await schemaEngine(database.url, readSchema(here.path('prisma')));
+    const migrations = () => readMigrations(here.path('prisma/migrations'));
+    try {
+      here.write('prisma/migrations/0_init/migration.sql', await engine.fromNothing());
+      here.write('prisma/migrations/migration_lock.toml', 'provider = "postgresql"\n');
+      await engine.resolve(migrations(), '0_init');
+      expect(await here.run('init')).toMatchObject({ code: 0, out: expect.not.stringContaining('P3005') });
+      expect(await here.run('add-fence', 'Stock')).toMatchObject({
+        code: 0,
+        out: expect.not.stringContaining('P3005'),
+      });
+      expect(await engine.deploy(migrations())).toHaveLength(2);
+      expect(notOk(await doctor(here, database))).toEqual([]);
+      expect(await guards(database)).toEqual([{ table: '"Stock"', policy: 'allow' }]);
+      expect((await database.pool.query('SELECT id, quantity, fence::int FROM "Stock"')).rows).toEqual([
+        { id: 1, quantity: 10, fence: 0 },
+      ]);
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('is told by init, add-fence and doctor that migrate deploy refuses its database, and what to do', async () => {
+    await using database = await createDatabase();
+    const here = shop('');
+    await push(here, database);
+    for (const args of [['init'], ['add-fence', 'Stock']]) {
+      const { code, out } = await here.run(...args);
+      expect(code).toBe(0);
+      expect(out).toMatch(/P3005/);
+      expect(out).toContain(PIPE);
+      expect(out).toContain('migrations.md#from-db-push-to-migrations');
+    }
+    const engine = await schemaEngine(database.url, readSchema(here.path('prisma')));
+    const deployed = engine.deploy(readMigrations(here.path('prisma/migrations')));
+    await expect(deployed.finally(() => engine.close())).rejects.toThrow(/not empty/);
+    const found = findings(await doctor(here, database));
+    expect(found.find(({ check }) => check === 'migrations')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('P3005'),
+      remedy: expect.stringContaining(PIPE),
+    });
+  });
+
+  test('add-fence --dry-run shows its changes before init has run', async () => {
+    const here = shop('');
+    const before = here.files();
+    const { code, out } = await here.run('add-fence', 'Stock', '--dry-run');
+    expect({ code, out }).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/fence.*BigInt[\s\S]*First: npx fenced-lock init/),
+    });
+    expect(here.files()).toEqual(before);
   });
 
   test('doctor says what is missing, and sends nobody to migrations that there are not', async () => {

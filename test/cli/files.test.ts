@@ -48,7 +48,9 @@ describe('init', () => {
 
 describe('what is shown', () => {
   test('init names the migration and the next step, and shows its SQL where that is asked for', async () => {
-    const brief = await shop().run('init');
+    const fresh = shop();
+    fresh.write('prisma/migrations/20200101000000_stock/migration.sql', 'CREATE TABLE "Stock" (id int);\n');
+    const brief = await fresh.run('init');
     expect(brief.out.split('\n').slice(-3)).toEqual([
       expect.stringMatching(/^Written: .*_fenced_lock\/migration\.sql.* --print shows the SQL\)$/),
       'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',

@@ -122,6 +122,9 @@ export async function schemaEngine(url: string, schema: SchemasContainer, option
     /** `prisma migrate deploy`. Returns the migrations that were applied now. */
     deploy: async (migrationsList: MigrationList) =>
       (await engine.applyMigrations({ migrationsList, filters: NO_FILTER })).appliedMigrationNames,
+    /** `prisma migrate resolve --applied`. */
+    resolve: async (migrationsList: MigrationList, migrationName: string) =>
+      void (await engine.markMigrationApplied({ migrationsList, migrationName })),
     /** `prisma migrate reset`, before it deploys: drops the schemas that Prisma knows, and no other. */
     reset: () => engine.reset({ filter: NO_FILTER }),
     /** `prisma db push`. Returns how many steps that took. */

@@ -6,7 +6,7 @@ import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
 import type { Guarded, History } from '../project/migration-history.js';
-import { PUSHED } from '../project/remedies.js';
+import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { choose, omitLine } from '../schema/choose.js';
 import { fenceOf, withFence } from '../schema/fence-field.js';
 import { readModels, type SchemaModel } from '../schema/models.js';
@@ -32,7 +32,9 @@ export async function addFence(context: Context, names: readonly string[], optio
     nothingToDo(context, 'add-fence', `${names.join(', ')}: the fence and the guard are there already.`);
     return;
   }
-  if (wanted.some(({ fence }) => fence.guard !== undefined && fence.guard !== 'none')) refuseWithoutObjects(history);
+  const guarded = wanted.some(({ fence }) => fence.guard !== undefined && fence.guard !== 'none');
+  // A look at what it would write is possible before anything is written.
+  if (guarded && options.dryRun !== true) refuseWithoutObjects(history);
   const unguarded = wanted.filter(({ fence }) => fence.guard === 'none');
   const omit = omitLine(models, options.field);
   await carryOut(context, history, options, {
@@ -50,6 +52,7 @@ export async function addFence(context: Context, names: readonly string[], optio
       sql: addFences(wanted.map(({ fence }) => fence)),
     },
     next: [
+      ...(guarded && history.initial === undefined ? ['First: npx fenced-lock init.'] : []),
       ...notCreated(
         history,
         wanted.map(({ model }) => model),
@@ -88,8 +91,12 @@ function notCreated(history: History, models: readonly SchemaModel[]): string[] 
   if (unknown.length === 0) return [];
   const names = unknown.map(({ name }) => name).join(', ');
   return [
-    `Careful: no migration creates the table of ${names}. Where it is not in the database yet, this migration fails:`,
-    '  delete its folder, run npx prisma migrate dev, and then add-fence again.',
+    `Careful: no migration creates the table of ${names}.`,
+    '  Where it is not in the database yet, this migration fails: delete its folder, run npx prisma migrate dev, and then',
+    '  add-fence again.',
+    '  Where prisma db push made it, migrate deploy refuses the database (P3005), and migrate dev would empty it. Use',
+    `  ${PUSHED} in place of migrations, or see`,
+    `  ${FROM_PUSH}`,
   ];
 }
 
@@ -107,9 +114,9 @@ function refuseWithoutObjects(history: History): void {
   if (history.initial !== undefined) return;
   if (history.isEmpty) {
     throw new Problem(
-      'The guard needs the objects of fenced_lock, and this project has no migrations. To begin with migrations, run npx ' +
-        'fenced-lock init first. With prisma db push: write `fence BigInt @default(0)` into the model, then npx prisma db ' +
-        `push, then ${PUSHED}.`,
+      'The guard needs the objects of fenced_lock, and this project has no migrations. With prisma db push: write ' +
+        `\`fence BigInt @default(0)\` into the model, then npx prisma db push, then ${PUSHED}. To begin with migrations, on ` +
+        `a database without tables: run npx fenced-lock init first. With tables: ${FROM_PUSH}`,
     );
   }
   throw new Problem(

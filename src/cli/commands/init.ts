@@ -3,12 +3,20 @@ import { restrictTo } from '../migrations/grants.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import type { History } from '../project/migration-history.js';
+import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
 export interface InitOptions extends FileOptions {
   /** The roles that may lock. Without any, all roles may. */
   readonly role?: readonly string[];
 }
+
+/** Prisma applies no migration to a database that has tables and no history. */
+const MAYBE_PUSHED = [
+  'Careful: this is the first migration of the project. If prisma db push made its tables, migrate deploy refuses the',
+  `  database (P3005): delete prisma/migrations again, and run ${PUSHED}.`,
+  `  To go over to migrations instead: ${FROM_PUSH}`,
+];
 
 /** Adds the database objects to the project, as one migration. */
 export async function init(context: Context, options: InitOptions): Promise<void> {
@@ -32,7 +40,10 @@ export async function init(context: Context, options: InitOptions): Promise<void
       sql: roles.length === 0 ? sql : `${sql}\n${restrictTo(roles, applicationFunctions(sql))}`,
     },
     brief: 'the objects of the schema fenced_lock; --print shows the SQL',
-    next: ['Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.'],
+    next: [
+      ...(history.isEmpty ? MAYBE_PUSHED : []),
+      'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
+    ],
     data: { version, ...(roles.length > 0 && { roles }) },
   });
 }

@@ -1,3 +1,4 @@
+import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { failedMigrations, resolve } from '../servers/failed-migrations.js';
 import { type Check, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
@@ -73,10 +74,17 @@ const writable: Check<PostgresSubject> = {
 
 const migrations: Check<PostgresSubject> = {
   name: 'migrations',
-  async look({ database, migrates }) {
+  async look({ database, migrates, ask }) {
     const failed = await failedMigrations(database);
     if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
-    if (failed === undefined) return warning('Prisma Migrate has no history here.', 'npx prisma migrate deploy');
+    if (failed === undefined) {
+      const [table] = await ask(`SELECT FROM pg_tables WHERE schemaname = $1 LIMIT 1`, [database.schema]);
+      if (table === undefined) return warning('Prisma Migrate has no history here.', 'npx prisma migrate deploy');
+      return warning(
+        'Prisma Migrate has no history here, and there are tables: migrate deploy refuses this database (P3005).',
+        `Without migrations: ${PUSHED}. To go over to them: ${FROM_PUSH}`,
+      );
+    }
     if (failed.length === 0) return ok('No migration has failed.');
     return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
   },

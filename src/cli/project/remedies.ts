@@ -1,3 +1,5 @@
+import { DOCS } from '../../base/errors.js';
+
 /** What a project without migrations runs: all of ours in one script, which may be applied again. */
 export const PUSHED = 'npx fenced-lock sql | npx prisma db execute --stdin';
 
@@ -5,3 +7,6 @@ export const PUSHED = 'npx fenced-lock sql | npx prisma db execute --stdin';
 export function deploy(migrates: boolean): string {
   return migrates ? 'npx prisma migrate deploy' : `npx prisma db push, then ${PUSHED}`;
 }
+
+/** Where the way from a pushed database to migrations is described. */
+export const FROM_PUSH = `${DOCS}guides/migrations.md#from-db-push-to-migrations`;
