@@ -121,6 +121,23 @@ describe('doctor', () => {
     expect(ran.json).toMatchObject({ faults: 0, skipped: 3 });
   });
 
+  test('a server that cannot be reached has its title, too; so has one whose URL cannot be read', async () => {
+    const servers = ['--database-url', 'postgresql://nobody:secret-of-doctor@127.0.0.1:1/none', '--redis-url'];
+    const { out } = await patient.project.run('doctor', ...servers, 'redis://:secret-of-doctor@127.0.0.1:1');
+    expect(out).toMatch(/^PostgreSQL nobody@127\.0\.0\.1:1\/none\n {2}fault +connection +.*cannot be reached/m);
+    expect(out).toMatch(/^\nRedis 127\.0\.0\.1:1\n {2}fault +connection +.*cannot be reached/m);
+    const unreadable = [
+      '--database-url',
+      'mysql://secret-of-doctor@host/none',
+      '--redis-url',
+      'http://secret-of-doctor',
+    ];
+    const other = await patient.project.run('doctor', ...unreadable);
+    expect(other.out).toMatch(/^PostgreSQL\n {2}fault +connection +.*must begin with postgresql:/m);
+    expect(other.out).toMatch(/^\nRedis\n {2}fault +connection +.*must begin with redis:/m);
+    expect(out + other.out).not.toContain('secret-of-doctor');
+  });
+
   test('counts what it has not checked, as Redis without its URL', async () => {
     const nowhere = new Project();
     const { out } = await nowhere.run('doctor', '--database-url', patient.url);

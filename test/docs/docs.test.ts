@@ -69,6 +69,9 @@ const BUNDLED = 'docs/guides/nextjs.md';
 /** Their reader's compiler has the decorators of Nest. */
 const DECORATED: readonly (string | undefined)[] = ['docs/guides/nestjs.md', 'docs/guides/once-per-interval.md'];
 
+/** A framework or a platform sets the variables there. */
+const HAVE_THEIR_ENVIRONMENT = ['docs/guides/nestjs.md', BUNDLED, 'docs/guides/serverless-redis.md'];
+
 /** Files that several programs have in common, parsed once; `bundled` ones are told apart. */
 const parsed = new Map<string, ts.SourceFile>();
 
@@ -136,6 +139,18 @@ describe('the documents', () => {
     expect(compile("import { fencedLock } from 'prisma-extension-fenced-lock'; fencedLock({ redis: 1 });")).not.toEqual(
       [],
     );
+  });
+
+  test('a snippet that makes a client finds both servers by the .env of the README', () => {
+    const clients = DOCUMENTS.filter((file) => !HAVE_THEIR_ENVIRONMENT.includes(file))
+      .flatMap((file) => blocks(file).map((text) => ({ file, text })))
+      .filter(({ text }) => text.includes('process.env.DATABASE_URL') && text.includes('new PrismaClient('));
+    expect(clients.length).toBeGreaterThan(10);
+    expect(clients.filter(({ text }) => !text.startsWith("import 'dotenv/config';\n"))).toEqual([]);
+    const fixed = DOCUMENTS.filter((file) =>
+      blocks(file).some((text) => /new Redis\('rediss?:\/\/localhost/.test(text)),
+    );
+    expect(fixed).toEqual([]);
   });
 
   test.each(DOCUMENTS)('the links of %s lead somewhere', (file) => {

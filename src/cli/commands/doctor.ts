@@ -15,8 +15,8 @@ import { locate, type Project } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
 import { fenceNameOf } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
-import { connectPostgres } from '../servers/postgres.js';
-import { connectRedis } from '../servers/redis.js';
+import { connectPostgres, postgresLogin } from '../servers/postgres.js';
+import { connectRedis, redisPlace } from '../servers/redis.js';
 import type { RedisNode, RedisServer } from '../servers/redis-server.js';
 import { type DatabaseOptions, databaseUrl, givenRedisUrls, type RedisOptions } from '../servers/urls.js';
 
@@ -61,9 +61,9 @@ function notChecked(skipped: readonly Reported[]): string {
 
 async function postgres(context: Context, url: string, options: DoctorOptions): Promise<Reported[]> {
   return await asFindings(context, 'postgres', async () => {
+    await title(context, 'PostgreSQL', postgresLogin(context, url));
     const database = await connectPostgres(context, url);
     try {
-      context.say(context.paint('bold', `PostgreSQL ${database.shown}`));
       const { version, sql } = await packagedScript();
       const project = await projectHere(context, options);
       const subject: PostgresSubject = {
@@ -95,7 +95,7 @@ async function redis(
 ): Promise<Reported[]> {
   if (urls.length === 0) {
     context.say();
-    context.say(context.paint('bold', 'Redis'));
+    await title(context, 'Redis');
     const message = `Not checked. ${reason}`;
     return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
   }
@@ -108,7 +108,11 @@ async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOpti
   context.say();
   let server: RedisServer | undefined;
   const failed = await asFindings(context, 'redis', async () => {
-    server = await connectRedis(context, url);
+    server = await connectRedis(context, url).catch(async (error: unknown) => {
+      // A server that answers has the titles of its nodes.
+      await title(context, 'Redis', redisPlace(context, url));
+      throw error;
+    });
     return [];
   });
   if (server === undefined) return failed;
@@ -134,9 +138,16 @@ async function oneNode(
   { shown: node, key, info }: RedisNode,
   stores: Pick<RedisSubject, 'store' | 'silent' | 'views'>,
 ): Promise<Reported[]> {
-  context.say(context.paint('bold', `Redis ${node}`));
+  await title(context, 'Redis', node);
   const look = async () => run('redis', redisChecks, { info: await info(), key, ...stores });
   return (await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node }));
+}
+
+/** What the findings of a server stand under, those of its connection, too. */
+async function title(context: Context, server: string, place: string | Promise<string> = ''): Promise<void> {
+  // Whoever connects says what is wrong with a URL that cannot be read.
+  const at = await Promise.resolve(place).catch(() => '');
+  context.say(context.paint('bold', `${server} ${at}`.trimEnd()));
 }
 
 /** Reports a server that cannot be reached as a finding, so that the other server is still checked. */

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { messageOf, Problem } from '../problem.js';
-import { isLoginRefused, remedyFor } from './remedy.js';
+import { Problem } from '../problem.js';
+import { isLoginRefused, remedyFor, saidByRedis } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
 /** How long a server may take to answer; milliseconds. */
@@ -63,14 +63,17 @@ export async function connected(redis: Redis): Promise<Connected> {
     redis.disconnect();
     const why = reason ?? cause;
     const what = isLoginRefused(why) ? 'refuses the login' : 'cannot be reached';
-    const failure = new Problem(`Redis at ${shown} ${what}: ${messageOf(why)}.`, { cause, remedy: remedyFor(why) });
+    const failure = new Problem(`Redis at ${shown} ${what}: ${saidByRedis(why)}.`, { cause, remedy: remedyFor(why) });
     return { failure, info: new Map() };
   }
   const info = parse(await redis.info().catch(() => ''));
   if (reason === undefined) return { info };
   // The SELECT failed, so the client would use another database.
   redis.disconnect();
-  const failure = new Problem(`Redis at ${shown}: ${messageOf(reason)}.`, { cause: reason, remedy: remedyFor(reason) });
+  const failure = new Problem(`Redis at ${shown}: ${saidByRedis(reason)}.`, {
+    cause: reason,
+    remedy: remedyFor(reason),
+  });
   return { failure, info: new Map() };
 }
 
@@ -87,7 +90,7 @@ export function placeOf(redis: Redis): string {
 
 export function refusedAt(shown: string): (cause: unknown) => never {
   return (cause) => {
-    throw new Problem(`Redis at ${shown}: ${messageOf(cause)}.`, { cause, remedy: remedyFor(cause) });
+    throw new Problem(`Redis at ${shown}: ${saidByRedis(cause)}.`, { cause, remedy: remedyFor(cause) });
   };
 }
 

@@ -36,6 +36,11 @@ export async function postgresPlace(context: Context, url: string): Promise<stri
   return placeOf(await clientFor(context, url));
 }
 
+/** The same with the user, as in messages. @throws Problem if it cannot be read. */
+export async function postgresLogin(context: Context, url: string): Promise<string> {
+  return loginOf(await clientFor(context, url));
+}
+
 /** A client that has not connected. */
 async function clientFor(context: Context, url: string): Promise<pg.Client> {
   context.hide(url);
@@ -61,11 +66,15 @@ function placeOf({ host, port, database }: pg.Client): string {
   return `${host}:${port}/${database}`;
 }
 
+function loginOf(client: pg.Client): string {
+  return `${client.user}@${placeOf(client)}`;
+}
+
 /** @throws Problem if the database cannot be reached. */
 export async function connectPostgres(context: Context, url: string): Promise<PostgresServer> {
   const client = await clientFor(context, url);
   const place = placeOf(client);
-  const shown = `${client.user}@${place}`;
+  const shown = loginOf(client);
   // The next query reports a broken connection.
   client.on('error', () => {});
   await client.connect().catch((error: unknown) => {

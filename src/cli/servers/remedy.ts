@@ -1,15 +1,12 @@
 import { DOCS } from '../../base/errors.js';
 import { codeOf, messageOf } from '../problem.js';
 
-const REDIS_LOGIN = 'redis://<user>:<password>@<host>:<port>';
+const REDIS_LOGIN = 'redis://<user>:<password>@<host>:<port> (without a user: redis://:<password>@<host>:<port>)';
 
 /** What a server said, or the code of an error, and what to do about it. */
 const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
   [/\bWRONGPASS\b/, `Correct the user and the password in the URL of Redis: ${REDIS_LOGIN}.`],
-  [
-    /\bNOAUTH\b/,
-    `Put the user and the password into the URL of Redis: ${REDIS_LOGIN} (without a user: redis://:<password>@<host>:<port>).`,
-  ],
+  [/\bNOAUTH\b/, `Put the user and the password into the URL of Redis: ${REDIS_LOGIN}.`],
   [/\bNOPERM\b/, `Give this user of Redis the rights in ${DOCS}rights.md.`],
   [/\bREADONLY\b/, 'Give the URL of the primary: this server is a replica.'],
   [
@@ -27,6 +24,11 @@ const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
 export function remedyFor(error: unknown): string | undefined {
   const said = `${codeOf(error)} ${messageOf(error)}`;
   return REMEDIES.find(([pattern]) => pattern.test(said))?.[1];
+}
+
+/** What Redis said, to be quoted in a sentence. Its own NOAUTH is about HELLO, a command that the client has chosen. */
+export function saidByRedis(error: unknown): string {
+  return messageOf(error).replace(/^NOAUTH\b.*/s, 'it needs a password (NOAUTH)');
 }
 
 /** Whether the server was reached, and refused the login. */
