@@ -53,15 +53,15 @@ export async function addFence(context: Context, names: readonly string[], optio
     },
     next: [
       ...(guarded && history.initial === undefined ? ['First: npx fenced-lock init.'] : []),
-      ...notCreated(
-        history,
-        wanted.map(({ model }) => model),
-      ),
       ...(unguarded.length > 0
         ? restartAround(unguarded.map(({ model }) => model.name).join(', '))
         : ['Next: npx prisma migrate deploy && npx prisma generate.']),
       'If these rows are sent as JSON, which has no bigint, leave the fence out for the whole client:',
       `  new PrismaClient({ adapter, ${omit} })`,
+      ...notCreated(
+        history,
+        wanted.map(({ model }) => model),
+      ),
     ],
     data: { omit, models: wanted.map(({ model }) => model.name) },
   });
@@ -94,8 +94,9 @@ function notCreated(history: History, models: readonly SchemaModel[]): string[] 
     `Careful: no migration creates the table of ${names}.`,
     '  Where it is not in the database yet, this migration fails: delete its folder, run npx prisma migrate dev, and then',
     '  add-fence again.',
-    '  Where prisma db push made it, migrate deploy refuses the database (P3005), and migrate dev would empty it. Use',
-    `  ${PUSHED} in place of migrations, or see`,
+    '  Where prisma db push made it and the database has no history, migrate deploy refuses it (P3005), and migrate dev',
+    `  would empty it. Use ${PUSHED} in place of migrations, or record`,
+    '  the table in a first migration, which has to create it:',
     `  ${FROM_PUSH}`,
   ];
 }

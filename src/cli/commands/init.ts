@@ -41,8 +41,8 @@ export async function init(context: Context, options: InitOptions): Promise<void
     },
     brief: 'the objects of the schema fenced_lock; --print shows the SQL',
     next: [
-      ...(history.isEmpty ? MAYBE_PUSHED : []),
       'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
+      ...(history.isEmpty ? MAYBE_PUSHED : []),
     ],
     data: { version, ...(roles.length > 0 && { roles }) },
   });
