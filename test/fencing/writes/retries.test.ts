@@ -174,7 +174,8 @@ describeWithShop('retries: the whole transaction again, under the same lease and
                 await tx.order.create({ data: { stockId: id, buyer: `caller ${caller}`, quantity: 1 } });
                 await tx.stock.update({ where: { id }, data: { quantity: { increment: 1 } } });
               },
-              { retries: 5, maxWait: 20_000 },
+              // Not about time: on a busy machine a turn may take seconds.
+              { retries: 5, maxWait: 20_000, timeout: 20_000 },
             );
             sold++;
           } catch (error) {
@@ -187,7 +188,8 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     console.log(
       `${total} orders: ${sold} sold in ${runs} runs, ${refused.length} refused (${((100 * refused.length) / total).toFixed(2)} %)`,
     );
-    for (const error of refused) expect(error).toMatchObject({ code: 'STALE_TOKEN', reason: 'other-key' });
+    const others = refused.filter((error) => !(error instanceof StaleTokenError && error.reason === 'other-key'));
+    expect(others.map(String)).toEqual([]);
     const rows = await Promise.all(products.map(({ id }) => shop.row(id)));
     expect(rows.reduce((sum, row) => sum + (row?.quantity ?? 0), 0)).toBe(sold);
     expect(refused.length / total).toBeLessThan(0.01);
