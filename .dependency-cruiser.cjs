@@ -24,7 +24,7 @@ const ROOMS = {
   decorators: ['index', 'current', 'options/'],
   nest: ['index', 'current', 'decorators/'],
   'nest-cls': ['index', 'current'],
-  board: ['options/', 'call/observed', 'call/recorder', 'database/sql'],
+  board: ['options/', 'call/observed', 'call/recorder', 'database/sql', 'redis/errors'],
 };
 /** The files at the top. */
 const TOP = {

@@ -95,7 +95,7 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Resolves when every promise reaction that is due has run, with those that became due meanwhile: Node's ticks come after them. */
+/** Resolves when no promise reaction is due any more: Node runs its ticks after all of them. */
 export function reactionsDone(): Promise<void> {
   return new Promise((resolve) => nextTick(resolve));
 }

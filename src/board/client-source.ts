@@ -1,5 +1,6 @@
 import { InvalidOptionError, LockUnavailableError } from '../base/errors.js';
 import { type Observed, observedOf } from '../call/observed.js';
+import { isReply } from '../redis/errors.js';
 import { postgresHealth } from './health.js';
 import { DatabasePlace } from './place.js';
 import { watchProcess } from './process.js';
@@ -92,9 +93,4 @@ async function health(observed: Observed, servers: RedisServersSeen | undefined,
   ]);
   await place.follow(ofPostgres);
   return [...ofPostgres, ...ofRedis];
-}
-
-/** Whether the server has answered, and refused. */
-function isReply(error: unknown): boolean {
-  return error instanceof Error && error.name === 'ReplyError';
 }

@@ -122,8 +122,8 @@ function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
 }
 
 /**
- * What suggests that one of the servers is not the application's; `undefined` if nothing does. `later`: how the key is now, if that is known.
- * A process may have taken it since it was found.
+ * What suggests that one of the servers is not the application's; `undefined` if nothing does. `later`: how the key is
+ * now, if that is known. A process may have taken it since it was found.
  */
 function mismatch(
   found: LockRow | undefined,
