@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline, now } from '../base/clock.js';
+import { Deadline } from '../base/clock.js';
 import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import { LazyAbort } from '../base/lazy-abort.js';
@@ -33,8 +33,6 @@ export interface LockState extends KeyState {
 
 /** How many keys one statement asks for. */
 const PAGE = 1_000;
-/** A transaction that began after a force release is ended if it lasts this long; milliseconds. */
-const LASTING = 500;
 
 export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
   const [state] = await describe([await store.inspect(key, MOST_WAITERS).catch(unavailable(key))], query);
@@ -66,17 +64,14 @@ export async function forceRelease<Tx>(
   key: string,
   options: ResolvedLockOptions,
 ): Promise<boolean> {
-  const began = now();
   const leases = {
     keys: [key],
     key,
     holders: [randomUUID()],
     leaseTime: options.leaseTime,
     shared: false,
-    // Ended is a transaction that began before this call. One of a later holder is ended only if it lasts: it may be frozen.
-    get age() {
-      return Math.min(now() - began, LASTING);
-    },
+    // Every transaction that works under the key began before this call, so it is ended.
+    age: 0,
     loss: undefined,
     look: async () => {},
     attach: () => () => {},
