@@ -1,6 +1,7 @@
 import { askServer } from '../../../src/testing/servers/redis-ping.js';
 import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { eventually } from '../eventually.js';
+import { Elections } from './cluster-elections.js';
 import { type FailoverGroup, startAll, stopAll } from './redis-group.js';
 
 export interface ClusterGroup extends FailoverGroup {
@@ -18,7 +19,6 @@ export interface ClusterGroup extends FailoverGroup {
 const MASTERS = 3;
 const SLOTS = 16_384;
 const WHOLE_WITHIN = 20_000;
-
 const SETTINGS = [
   ['--cluster-enabled', 'yes'],
   ['--cluster-config-file', 'nodes.conf'],
@@ -70,6 +70,7 @@ interface Seen {
   readonly port: number;
   readonly flags: readonly string[];
   readonly master: string;
+  readonly epoch: string;
   readonly connected: boolean;
   readonly slots: readonly string[];
 }
@@ -79,13 +80,14 @@ async function viewOf({ url }: RedisServer): Promise<Seen[]> {
     .trim()
     .split('\n');
   return lines.map((line) => {
-    const [id = '', address = '', flags = '', master = '', , , , state, ...slots] = line.split(' ');
+    const [id = '', address = '', flags = '', master = '', , , epoch = '', state, ...slots] = line.split(' ');
     const port = Number(/:(\d+)@/.exec(address)?.[1]);
-    return { id, port, flags: flags.split(','), master, connected: state === 'connected', slots };
+    return { id, port, flags: flags.split(','), master, epoch, connected: state === 'connected', slots };
   });
 }
 
 function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
+  const elections = new Elections();
   const nodeOf = ({ port }: Seen) => nodes.find((node) => node.port === port) as RedisServer;
   const pairOf = async (name: string) => {
     const { slot, view } = await locate(nodes, name);
@@ -105,6 +107,7 @@ function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
     async failOver(name) {
       const { replica } = await pairOf(name);
       await askServer(replica.url, 'CLUSTER', 'FAILOVER');
+      elections.ordered(replica.port);
     },
     async reshard(name) {
       const { slot, view } = await locate(nodes, name);
@@ -125,7 +128,15 @@ function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
       await askServer(master.url, 'CLIENT', 'KILL', 'TYPE', 'replica');
       return () => replica.thaw();
     },
-    isWhole: () => isWhole(nodes).catch(() => false),
+    isWhole: async () => {
+      try {
+        if (!(await isWhole(nodes))) return false;
+        const view = await viewOf(nodes[0] as RedisServer);
+        return elections.areOver(portsOf(view, isMaster), portsOf(view, isReplica));
+      } catch {
+        return false;
+      }
+    },
     stop: () => stopAll(nodes),
   };
 }
@@ -133,12 +144,18 @@ function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
 async function isWhole(nodes: readonly RedisServer[]): Promise<boolean> {
   const infos = await Promise.all(nodes.map(({ url }) => askServer(url, 'CLUSTER', 'INFO')));
   if (!infos.every((info) => String(info).includes('cluster_state:ok'))) return false;
+  // A replica that has not heard of the newest epoch can win an election with an older one than its dead master had. The
+  // others then refuse its slots, and for ever nobody has them.
+  const epochs = infos.map((info) => /cluster_current_epoch:(\d+)/.exec(String(info))?.[1]);
+  if (new Set(epochs).size > 1) return false;
   const views = await Promise.all(nodes.map(viewOf));
   const healthy = views.every(
     (view) =>
       view.length === nodes.length &&
       view.every(({ connected, flags }) => connected && !flags.some((flag) => flag.startsWith('fail'))) &&
-      view.filter(isMaster).every(({ id, slots }) => slots.length > 0 && view.some(({ master }) => master === id)),
+      view.filter(isMaster).every(({ id, slots }) => slots.length > 0 && view.some(({ master }) => master === id)) &&
+      // Two with one epoch: one of them is about to take a newer one.
+      new Set(view.filter(isMaster).map(({ epoch }) => epoch)).size === MASTERS,
   );
   if (!healthy || new Set(views.map(mastersIn)).size > 1) return false;
   const roles = await Promise.all(nodes.map(({ url }) => askServer(url, 'INFO', 'replication')));
@@ -155,8 +172,16 @@ function isMaster({ flags }: Seen): boolean {
   return flags.includes('master') && !flags.some((flag) => flag.startsWith('fail'));
 }
 
+function isReplica({ flags }: Seen): boolean {
+  return flags.includes('slave');
+}
+
+function portsOf(view: readonly Seen[], plays: (node: Seen) => boolean): number[] {
+  return view.filter(plays).map(({ port }) => port);
+}
+
 function mastersIn(view: readonly Seen[]): string {
-  const masters = view.filter(isMaster).map(({ id, slots }) => `${id} ${slots.join(' ')}`);
+  const masters = view.filter(isMaster).map(({ id, epoch, slots }) => `${id} ${epoch} ${slots.join(' ')}`);
   return masters.sort().join('\n');
 }
 
