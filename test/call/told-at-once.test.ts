@@ -35,7 +35,7 @@ describeWithShop('a handle that is resumed while Redis does not answer', () => {
     redis.on('error', () => {});
     shop.closeLater(() => redis.disconnect());
     shop.closeLater(() => proxy.close());
-    return { proxy, prisma: shop.client({ redis, commandTimeout: 200 }).prisma };
+    return { proxy, prisma: shop.client({ redis, commandTimeout: 500 }).prisma };
   }
 
   test('is taken over when Redis is back within the wait time', async () => {
