@@ -116,6 +116,43 @@ describe('a project that uses `prisma db push`', () => {
     }
   });
 
+  test('is told by doctor of a first migration that was recorded without its tables, and mends it as the page says', async () => {
+    await using database = await createDatabase();
+    const here = shop('');
+    await push(here, database);
+    const engine = await schemaEngine(database.url, readSchema(here.path('prisma')));
+    const migrations = () => readMigrations(here.path('prisma/migrations'));
+    try {
+      const script = await engine.fromNothing();
+      here.write('prisma/migrations/0_init/migration.sql', '-- CreateEnum\n');
+      here.write('prisma/migrations/migration_lock.toml', 'provider = "postgresql"\n');
+      await engine.resolve(migrations(), '0_init');
+      await here.run('init');
+      await here.run('add-fence', 'Stock');
+      await engine.deploy(migrations());
+      const [warned] = findings(await doctor(here, database)).filter(({ check }) => check === 'migrations');
+      expect(warned).toMatchObject({
+        status: 'warning',
+        message: expect.stringContaining('No migration creates the table of Stock'),
+        remedy: expect.stringContaining('migrations.md#from-db-push-to-migrations'),
+      });
+      await database.pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '0_init'`);
+      here.write('prisma/migrations/0_init/migration.sql', script);
+      await engine.resolve(migrations(), '0_init');
+      expect(await engine.deploy(migrations())).toEqual([]);
+      expect(notOk(await doctor(here, database))).toEqual([]);
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('of several files is told by init which folder of migrations it has made', async () => {
+    const here = project({ 'prisma/schema/main.prisma': SCHEMA() });
+    const { code, out } = await here.run('init');
+    expect(code).toBe(0);
+    expect(out).toContain('delete prisma/schema/migrations again');
+  });
+
   test('is told by init, add-fence and doctor that migrate deploy refuses its database, and what to do', async () => {
     await using database = await createDatabase();
     const here = shop('');

@@ -87,7 +87,7 @@ function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, gua
 
 /** A table that the schema has and the database does not: its migration would come after this one, which fails without it. */
 function notCreated(history: History, models: readonly SchemaModel[]): string[] {
-  const unknown = models.filter(({ table }) => !history.names({ name: table }));
+  const unknown = models.filter(({ table }) => !history.creates({ name: table }));
   if (unknown.length === 0) return [];
   const names = unknown.map(({ name }) => name).join(', ');
   return [

@@ -208,6 +208,7 @@ function expectedFences(
       table: tableName({ ...table, schema: table.schema ?? defaultSchema }),
       column: field.map ?? field.name,
       guard,
+      isCreated: history.creates(table),
     };
   });
 }

@@ -12,9 +12,9 @@ export interface InitOptions extends FileOptions {
 }
 
 /** Prisma applies no migration to a database that has tables and no history. */
-const MAYBE_PUSHED = [
+const maybePushed = (folder: string) => [
   'Careful: this is the first migration of the project. If prisma db push made its tables, migrate deploy refuses the',
-  `  database (P3005): delete prisma/migrations again, and run ${PUSHED}.`,
+  `  database (P3005): delete ${folder} again, and run ${PUSHED}.`,
   `  To go over to migrations instead: ${FROM_PUSH}`,
 ];
 
@@ -42,7 +42,7 @@ export async function init(context: Context, options: InitOptions): Promise<void
     brief: 'the objects of the schema fenced_lock; --print shows the SQL',
     next: [
       'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
-      ...(history.isEmpty ? MAYBE_PUSHED : []),
+      ...(history.isEmpty ? maybePushed(context.shown(history.folder)) : []),
     ],
     data: { version, ...(roles.length > 0 && { roles }) },
   });

@@ -1,3 +1,4 @@
+import { Problem } from '../problem.js';
 import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { failedMigrations, resolve } from '../servers/failed-migrations.js';
 import { type Check, fault, ok, warning } from './check.js';
@@ -74,7 +75,7 @@ const writable: Check<PostgresSubject> = {
 
 const migrations: Check<PostgresSubject> = {
   name: 'migrations',
-  async look({ database, migrates, ask }) {
+  async look({ database, migrates, ask, fences }) {
     const failed = await failedMigrations(database);
     if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
     if (failed === undefined) {
@@ -85,8 +86,13 @@ const migrations: Check<PostgresSubject> = {
         `Without migrations: ${PUSHED}. To go over to them: ${FROM_PUSH}`,
       );
     }
-    if (failed.length === 0) return ok('No migration has failed.');
-    return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
+    if (failed.length > 0) return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
+    const unmade = migrates && !(fences instanceof Problem) ? fences.filter(({ isCreated }) => !isCreated) : [];
+    if (unmade.length === 0) return ok('No migration has failed.');
+    return warning(
+      `No migration creates the table of ${unmade.map(({ model }) => model).join(', ')}: on an empty database migrate deploy fails.`,
+      `If Prisma Migrate makes your tables, its first migration has to create them: ${FROM_PUSH}`,
+    );
   },
 };
 

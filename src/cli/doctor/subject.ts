@@ -10,6 +10,8 @@ export interface ExpectedFence {
   readonly column: string;
   /** The guard according to the migrations. */
   readonly guard: Guarded | undefined;
+  /** Whether a migration creates the table. */
+  readonly isCreated: boolean;
 }
 
 /** What the checks of the database need. */

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Context } from '../context.js';
 import { rolesAfter } from '../migrations/grants.js';
+import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
@@ -106,10 +107,13 @@ export class History {
     return guards;
   }
 
-  /** Whether a migration names the table, as one does that creates it. The objects of this package have words of their own. */
-  names({ name }: { readonly name: string }): boolean {
+  /**
+   * Whether a migration names the table, as one does that creates it. One that only adds a fence does not create it, and
+   * the objects of this package have words of their own.
+   */
+  creates({ name }: { readonly name: string }): boolean {
     const word = new RegExp(`(?<!\\w)${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
-    return this.#migrations.some(({ sql }) => !makesObjects(sql) && word.test(sql));
+    return this.#migrations.some(({ sql }) => !makesObjects(sql) && !onlyAddsFences(sql) && word.test(sql));
   }
 
   /** A new migration after all others, and the lock file if there is none yet. */
@@ -131,6 +135,10 @@ export class History {
     const after = new Date(Date.UTC(year ?? 0, (month ?? 1) - 1, day, hour, minute, (second ?? 0) + 1));
     return digits(after);
   }
+}
+
+function onlyAddsFences(sql: string): boolean {
+  return sql.includes(GUARD) && !/\bCREATE\s+(?:UNLOGGED\s+)?TABLE\b/i.test(sql);
 }
 
 const digits = (date: Date) => date.toISOString().replaceAll(/\D/g, '').slice(0, 14);
