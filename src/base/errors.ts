@@ -105,14 +105,14 @@ const IF_OPEN = 'If a transaction was open under it, that was rolled back: run i
 const WHAT_STAYS = 'What a handle has committed before stays.';
 
 /** Why a lease was lost, and what to do. */
-const LOST_BECAUSE: Readonly<Record<LossReason, string>> = {
-  expired:
-    'it was not renewed in time (Redis did not answer, this process was paused, or `renew` is off). ' +
+const LOST_BECAUSE: Readonly<Record<LossReason, (cause: unknown) => string>> = {
+  expired: (cause) =>
+    `it was not renewed in time${reason(cause) || ' (Redis did not answer, this process was paused, or `renew` is off)'}. ` +
     `${IF_OPEN}, with a longer \`leaseTime\` if this repeats. ${WHAT_STAYS}`,
-  gone:
+  gone: () =>
     'Redis no longer has it for this holder. It had expired there, Redis has lost it (by a restart, a flush or a ' +
     `failover), or somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`). ${IF_OPEN}. ${WHAT_STAYS}`,
-  overtaken:
+  overtaken: () =>
     'another holder or an operator has ended its transaction in Postgres, and Redis no longer has it for this holder. ' +
     `The transaction was rolled back: run it again. ${WHAT_STAYS}`,
 };
@@ -127,7 +127,7 @@ export class LockLostError extends FencedLockError {
   readonly reason: LossReason;
 
   constructor(key: string, reason: LossReason, cause?: unknown) {
-    const why = cause instanceof StaleTokenError ? REFUSED_BY_POSTGRES : LOST_BECAUSE[reason];
+    const why = cause instanceof StaleTokenError ? REFUSED_BY_POSTGRES : LOST_BECAUSE[reason](cause);
     super('LOCK_LOST', `The lease of the lock ${quoted(key)} was lost: ${why}`, { key, cause });
     this.reason = reason;
   }

@@ -1,7 +1,7 @@
 import { after, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
 import { Denied, isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
-import { isReply, presentable } from './errors.js';
+import { isReply, presentable, WHICH_URL } from './errors.js';
 import { isUnknownScript, type Script } from './script.js';
 import { listen } from './shared-listeners.js';
 import type { Nodes } from './topology/nodes.js';
@@ -61,7 +61,11 @@ export class CommandSender {
     if (!isOverdue && !this.#nodes.ended) return Math.max(0, time - (now() - since));
     // Revives a client that ioredis itself has ended.
     this.#nodes.refreshTopology();
-    if (!this.#nodes.ended) throw new NotAsked(`there is no connection; ${this.reach.says}`);
+    if (!this.#nodes.ended) {
+      // A server that breaks off a handshake, or waits for another one, gives no error.
+      const hint = this.#nodes.failure === undefined ? ` (${WHICH_URL})` : '';
+      throw new NotAsked(`there is no connection; ${this.reach.says}${hint}`);
+    }
     const closed = new Denied(`the client is closed${this.#nodes.suspicion}`);
     throw new NotAsked(closed.message, { cause: closed });
   }

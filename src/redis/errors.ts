@@ -1,6 +1,9 @@
 import { DOCS } from '../base/errors.js';
 import { Denied } from '../lease/store.js';
 
+/** For a connection that comes to nothing without an error of its own, as where only one side speaks TLS. */
+export const WHICH_URL = 'the URL begins with `rediss://` if the server speaks TLS, and with `redis://` if it does not';
+
 /** Advice for the errors of a server. Before Redis 7, the error of a command is embedded in the script's error. */
 const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
@@ -11,6 +14,7 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: check its nodes'],
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],
   [/\bECONNREFUSED\b/, 'nothing listens there: start the server, or correct the address of the client'],
+  [/\bETIMEDOUT\b/, `nothing answered there: check the address and the firewall; ${WHICH_URL}`],
   [/\bE(NOTFOUND|AI_AGAIN)\b/, 'the host has no address: correct the address of the client'],
   [
     /^ERR unknown command/i,

@@ -237,6 +237,9 @@ describeWithRedis('renewal without Redis', (redis) => {
     const loss = await lossOf(lease);
     redis().thaw();
     expect(loss).toMatchObject({ reason: 'expired', cause: { message: expect.stringContaining('500 ms') } });
+    expect(loss.message).toMatch(
+      /was not renewed in time: it did not answer a command within 500 ms.*\. If a transaction/,
+    );
     expect(now()).toBeGreaterThanOrEqual(lease.expiresAt);
     // What it says afterwards changes nothing.
     await holder.redis.ping();

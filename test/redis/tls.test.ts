@@ -78,6 +78,20 @@ describeWithShop('Redis over TLS', () => {
     expect(await evalshas()).toBe(before);
   });
 
+  test.each([
+    ['still waits for the handshake', 10_000, /"connecting" \(the URL/],
+    ['has given up a connection', 100, /connect ETIMEDOUT \(nothing answered there: .*the URL/],
+  ])(
+    'a client with TLS at a port without, which %s: the error says which URL belongs to which server',
+    async (_, connectTimeout, says) => {
+      const contender = new Actor({ url: `rediss://127.0.0.1:${server.port}`, redis: { connectTimeout } });
+      const error = await contender.acquire(someKey(), { waitTime: 500 }).catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(LockUnavailableError);
+      expect((error as LockUnavailableError).message).toMatch(says);
+      expect((error as LockUnavailableError).message).toContain('`rediss://` if the server speaks TLS');
+    },
+  );
+
   test('with certificates on both sides', async () => {
     await admin.config('SET', 'tls-auth-clients', 'yes');
     await handOver({ ca, ...contents(authority.issue('client')) });
