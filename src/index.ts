@@ -1,4 +1,5 @@
 export {
+  type AbortReason,
   ClosedError,
   CommitUnknownError,
   FencedLockError,

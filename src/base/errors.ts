@@ -265,14 +265,25 @@ export class CommitUnknownError extends FencedLockError {
 const AWAIT_ALL = 'Await every operation, and every helper that works on `tx`.';
 const HOW_TO_AWAIT = 'locks.md#await-every-operation';
 
+/**
+ * `timeout`: the work, or a call that joined it, had not ended in time. `connection`: the connection to Postgres failed, or
+ * Postgres closed it. `failed-statement`: a statement had failed, and the function went on. `inner-call`: one of two calls
+ * that share the transaction had failed. `not-awaited`: the function did not wait for something that it began. `ended`: SQL
+ * of the function had ended the transaction.
+ */
+export type AbortReason = 'timeout' | 'connection' | 'failed-statement' | 'inner-call' | 'not-awaited' | 'ended';
+
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
-  constructor(key: string, why: string, cause?: unknown, page?: string) {
+  readonly reason: AbortReason;
+
+  constructor(key: string, reason: AbortReason, why: string, cause?: unknown, page?: string) {
     super('TRANSACTION_ABORTED', `The transaction under the lock ${quoted(key)} was rolled back: ${why}`, {
       key,
       cause,
       page,
     });
+    this.reason = reason;
   }
 }
 
@@ -280,6 +291,7 @@ export class TransactionAbortedError extends FencedLockError {
 export function inFlightAtReturn(key: string, what: string): TransactionAbortedError {
   return new TransactionAbortedError(
     key,
+    'not-awaited',
     `${what} was still in flight when its function returned, because nothing waited for it. ${AWAIT_ALL}`,
     undefined,
     HOW_TO_AWAIT,

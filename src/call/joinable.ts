@@ -47,6 +47,7 @@ class JoinedCalls implements InnerCalls {
     const overdue = () =>
       new TransactionAbortedError(
         lock.key,
+        'timeout',
         `a call inside it had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`,
       );
     const timer = timeout === undefined ? undefined : after(timeout, () => abort.abort(overdue()));
@@ -67,17 +68,18 @@ class JoinedCalls implements InnerCalls {
   end(error: unknown): void {
     if (this.#running === 0) return;
     const why = 'the call whose transaction it had joined ended before it did. See the cause.';
-    this.#over.abort(new TransactionAbortedError(this.#outer.lock.key, why, error));
+    this.#over.abort(new TransactionAbortedError(this.#outer.lock.key, 'inner-call', why, error));
   }
 
   check(): void {
     if (this.#failure) {
       const why = 'a call inside it failed, which dooms the transaction that both share. See the cause.';
-      throw new TransactionAbortedError(this.#outer.lock.key, why, this.#failure.error);
+      throw new TransactionAbortedError(this.#outer.lock.key, 'inner-call', why, this.#failure.error);
     }
     if (this.#running > 0) {
       throw new TransactionAbortedError(
         this.#outer.lock.key,
+        'not-awaited',
         'a call inside it had not ended: await every one of them.',
       );
     }

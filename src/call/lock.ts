@@ -271,6 +271,7 @@ function refuseUnawaited<Tx>(database: Database<Tx>, { tx, lock, joined }: Joina
   if (unsent !== undefined) {
     throw new TransactionAbortedError(
       lock.key,
+      'not-awaited',
       `\`${unsent}\` was called in its function and never awaited, so it was not sent. Await every operation, and remove ` +
         'those that are not needed.',
     );

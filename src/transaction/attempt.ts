@@ -1,6 +1,7 @@
 import type { AttemptTrace } from '../base/call-trace.js';
 import { Alarm, after, Deadline, now, OVERDUE, within } from '../base/clock.js';
 import {
+  type AbortReason,
   type ClosedError,
   FencedLockError,
   inFlightAtReturn,
@@ -184,7 +185,12 @@ export class Attempt<Tx, R> implements Conductor {
   async #admitted(connection: Connection): Promise<Admission> {
     const { database, abort, leases, registered, deadline } = this.#call;
     if (connection.isBehind) this.#alarm.set(deadline.remaining, () => this.#notAnswered());
-    else this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, 'Postgres did not answer its first statement.');
+    else
+      this.#abortAfter(
+        this.#waitTime() + 2 * ANSWER_TIME,
+        'connection',
+        'Postgres did not answer its first statement.',
+      );
     const help = this.#blocked ? this.#scheduleEndOfBlockers() : undefined;
     try {
       const admission = await this.#entry.admission.promise;
@@ -202,6 +208,7 @@ export class Attempt<Tx, R> implements Conductor {
       this.#workDeadline = new Deadline(timeout);
       this.#abortAfter(
         timeout,
+        'timeout',
         `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`,
       );
       return admission;
@@ -341,6 +348,7 @@ export class Attempt<Tx, R> implements Conductor {
     }
     const aborted = new TransactionAbortedError(
       this.#call.leases.key,
+      'failed-statement',
       'a statement in it had failed, which aborts the whole transaction in Postgres, and its function did not ' +
         'pass that error on. See the cause.',
       this.gate.failure?.error,
@@ -474,11 +482,11 @@ export class Attempt<Tx, R> implements Conductor {
     return { type: isUnknown ? 'unknown' : 'rolled-back', error: end.error };
   }
 
-  #abortAfter(ms: number, why: string): void {
+  #abortAfter(ms: number, reason: AbortReason, why: string): void {
     const { leases, abort } = this.#call;
     // After an abort, the alarm is set to #giveUp and must not be replaced.
     if (abort.aborted) return;
-    this.#alarm.set(ms, () => abort.abort(new TransactionAbortedError(leases.key, why)));
+    this.#alarm.set(ms, () => abort.abort(new TransactionAbortedError(leases.key, reason, why)));
   }
 
   #named(error: unknown): unknown {

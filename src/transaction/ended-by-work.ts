@@ -21,7 +21,7 @@ export function endedByWork(
   cause?: unknown,
 ): InsideTransactionError | TransactionAbortedError {
   if (tag === 'ROLLBACK') {
-    return new TransactionAbortedError(key, 'it had been ended before its function returned.', failure);
+    return new TransactionAbortedError(key, 'ended', 'it had been ended before its function returned.', failure);
   }
   return new InsideTransactionError(
     'The transaction of the lock was ended inside its function, by a COMMIT that is not its own: what was written until ' +

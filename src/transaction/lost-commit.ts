@@ -64,7 +64,7 @@ export function isEndOfSession(code: string | undefined): boolean {
 /** The error of a transaction that did not commit because its connection failed. */
 export function connectionClosed(key: string, code: string | undefined, cause: unknown): TransactionAbortedError {
   const why = CLOSED_BECAUSE.get(code ?? '') ?? 'its connection to Postgres failed before COMMIT took effect.';
-  return new TransactionAbortedError(key, why, cause);
+  return new TransactionAbortedError(key, 'connection', why, cause);
 }
 
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */

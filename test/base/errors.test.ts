@@ -8,7 +8,7 @@ const MADE: ReadonlyArray<[errors.FencedLockErrorCode, errors.FencedLockError]> 
   ['STALE_TOKEN', new errors.StaleTokenError('stock:1', 7n, 'Stock')],
   ['LOCK_UNAVAILABLE', new errors.LockUnavailableError('stock:1', cause)],
   ['COMMIT_UNKNOWN', new errors.CommitUnknownError('stock:1', '42', cause)],
-  ['TRANSACTION_ABORTED', new errors.TransactionAbortedError('stock:1', 'it failed', cause)],
+  ['TRANSACTION_ABORTED', new errors.TransactionAbortedError('stock:1', 'timeout', 'it failed', cause)],
   ['HOOK_FAILED', new errors.HookFailedError('stock:1', 'sold', [cause])],
   ['INSIDE_TRANSACTION', new errors.InsideTransactionError('it would leave', { key: 'stock:1', cause })],
   ['NOT_INSTALLED', new errors.NotInstalledError(cause)],

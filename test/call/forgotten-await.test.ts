@@ -22,7 +22,8 @@ describeWithShop('a write that is not awaited', () => {
 
   test.each(Object.entries(FORGOTTEN))('rolls back, and is named: %s', async (name, forget) => {
     const { id, key } = await shop.product(10);
-    const aborted = { code: 'TRANSACTION_ABORTED', key, message: expect.stringContaining(`\`${name}\``) };
+    const message = expect.stringContaining(`\`${name}\``);
+    const aborted = { code: 'TRANSACTION_ABORTED', reason: 'not-awaited', key, message };
     const work = async (tx: Tx) => {
       await tx.stock.update(set(id, 5));
       forget(tx, id);
@@ -161,6 +162,7 @@ describeWithShop('a helper that is not awaited', () => {
       };
       const aborted = {
         code: 'TRANSACTION_ABORTED',
+        reason: 'not-awaited',
         key,
         message: expect.stringMatching(
           new RegExp(`\\W${name.replace('$', '\\$')}\\W.*in flight.*await-every-operation`, 's'),

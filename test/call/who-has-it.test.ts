@@ -134,6 +134,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
     const late = prisma.$withLock(key, () => new Promise((resolve) => setTimeout(resolve, 300)), { timeout: 50 });
     await expect(late).rejects.toMatchObject({
       code: 'TRANSACTION_ABORTED',
+      reason: 'timeout',
       message: expect.stringContaining(
         'it had not ended within its timeout of 50 ms. Make the work shorter, or raise `timeout`.',
       ),

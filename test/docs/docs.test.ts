@@ -176,7 +176,7 @@ describe('the documents', () => {
       new everything.LockUnavailableError('k', undefined),
       new everything.LockLostError('k', 'gone'),
       new everything.StaleTokenError('k', 1n, 'Stock'),
-      new everything.TransactionAbortedError('k', 'it was.'),
+      new everything.TransactionAbortedError('k', 'timeout', 'it was.'),
       new everything.CommitUnknownError('k', '1', undefined),
       new everything.HookFailedError('k', undefined, []),
       new everything.InsideTransactionError('it was.'),

@@ -26,7 +26,7 @@ const errorsOf = (form: typeof Form): Form.FencedLockError[] => [
   new form.LockUnavailableError('k', undefined),
   new form.LockLostError('k', 'gone'),
   new form.StaleTokenError('k', 1n, 'Stock'),
-  new form.TransactionAbortedError('k', 'it was.'),
+  new form.TransactionAbortedError('k', 'timeout', 'it was.'),
   new form.CommitUnknownError('k', '1', undefined),
   new form.InsideTransactionError('it was.'),
   new form.OutsideLockError('it was.'),

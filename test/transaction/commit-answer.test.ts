@@ -76,7 +76,7 @@ describeWithShop('an error in answer to COMMIT', () => {
       },
       { leaseTime: 400 },
     );
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
     expect((await shop.row(id))?.quantity).toBe(10);
     proxy.resume();
   });

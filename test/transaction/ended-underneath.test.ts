@@ -24,7 +24,7 @@ describeWithShop('a transaction that something else has ended', () => {
       await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
       await connection?.query('ROLLBACK');
     });
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    await expect(held).rejects.toMatchObject({ constructor: TransactionAbortedError, reason: 'ended' });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 });

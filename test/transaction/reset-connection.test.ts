@@ -31,7 +31,7 @@ test.each([
 
 test('a connection that was reset does not keep the key from others as long as one that was closed', async () => {
   const after = { closed: leases(), reset: leases() };
-  const aborted = new TransactionAbortedError('stock:1', 'the connection failed at COMMIT.', reset);
+  const aborted = new TransactionAbortedError('stock:1', 'connection', 'the connection failed at COMMIT.', reset);
   // Beside each other: a machine that is slow is slow for both.
   expect(await Promise.all([explain(aborted, after.reset), explain(closed, after.closed)])).toEqual([aborted, closed]);
   expect(after.reset.looks()).toBeLessThan(after.closed.looks());

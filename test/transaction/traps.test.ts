@@ -50,7 +50,7 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     });
     const error = await held.catch((error: unknown) => error);
     expect(error).toBeInstanceOf(TransactionAbortedError);
-    expect((error as Error).cause).toMatchObject({ code: '22012' });
+    expect(error).toMatchObject({ reason: 'failed-statement', cause: { code: '22012' } });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 

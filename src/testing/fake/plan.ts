@@ -83,7 +83,9 @@ export class Script {
       hasUnknownOutcome: () =>
         add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),
       isRolledBack: (why = SCRIPTED.message) =>
-        add({ atCommit: { outcome: 'rolled back', error: (of) => new TransactionAbortedError(of, why) } }),
+        add({
+          atCommit: { outcome: 'rolled back', error: (of) => new TransactionAbortedError(of, 'connection', why) },
+        }),
     };
   }
 

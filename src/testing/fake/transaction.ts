@@ -63,7 +63,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   onAbort(signal, aborted);
   if (signal?.aborted) aborted.handleEvent();
   const overdue = `the work had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`;
-  const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, overdue)));
+  const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, 'timeout', overdue)));
   const statements = new Statements(plan, abort, { key: named, token, ofHandle: !joins, lose });
   const { tx, close } = statements.on(client);
   const lock = new HeldLock(turn.keys, token, abort);
