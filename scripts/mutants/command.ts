@@ -98,4 +98,12 @@ export const COMMAND: readonly Mutant[] = [
     only: 'are named first',
     why: 'The output of an operator is passed on.',
   },
+  {
+    name: 'doctor: a migration that only adds a fence counts as one that creates the table',
+    file: 'src/cli/project/migration-history.ts',
+    change: [[' && !onlyAddsFences(sql)', '']],
+    tests: ['test/cli/db-push.slow'],
+    only: 'recorded without its tables',
+    why: 'An empty first migration would show only where the next empty database fails.',
+  },
 ];

@@ -23,10 +23,18 @@ export const NODES: readonly Mutant[] = [
   {
     name: 'client: one that connects again counts as closed',
     file: 'src/redis/command-sender.ts',
-    change: [['if (!this.#nodes.ended) throw', 'if (READY.includes(this.#redis.status)) throw']],
+    change: [['if (!this.#nodes.ended) {', 'if (READY.includes(this.#redis.status)) {']],
     tests: ['test/call/closed-clients'],
     only: 'is waited for',
     why: 'A restart of Redis would refuse calls that have the time to wait.',
+  },
+  {
+    name: 'client: a connection that comes to nothing is reported without the URL that it would need',
+    file: 'src/redis/command-sender.ts',
+    change: [['this.#nodes.failure === undefined ?', 'false ?']],
+    tests: ['test/redis/tls'],
+    only: 'still waits for the handshake',
+    why: 'A client with TLS and a server without wait for each other, and neither says so.',
   },
   {
     name: 'client: a pool that was ended rejects with its own error',

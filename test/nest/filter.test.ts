@@ -18,7 +18,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
     [new errors.LockLostError(KEY, 'gone'), 503, '1'],
     [new errors.ClosedError('it was.', { key: KEY }), 503, '1'],
     [new errors.CommitUnknownError(KEY, '1', undefined), 500, null],
-    [new errors.TransactionAbortedError(KEY, 'it was.'), 500, null],
+    [new errors.TransactionAbortedError(KEY, 'timeout', 'it was.'), 500, null],
     [new errors.InsideTransactionError('it was.', { key: KEY }), 500, null],
     [new errors.OutsideLockError('it was.', { key: KEY }), 500, null],
     [new errors.ReentryError(KEY), 500, null],
