@@ -26,10 +26,10 @@ describeWithShop('npm run example', () => {
     expect(code).toBe(0);
   });
 
-  test.each(['fastify', 'nest'])('passes SIGTERM on to %s, which ends by itself', { timeout: 60_000 }, async (name) => {
+  test.each(['fastify', 'nest'])('passes SIGTERM on to %s, which ends by itself', { timeout: 90_000 }, async (name) => {
     const port = await freePort();
     const child = example([name], { PORT: String(port) });
-    await eventually('it listens', async () => child.output.includes('listening on'), { within: 25_000 });
+    await eventually('it listens', async () => child.output.includes('listening on'), { within: 60_000 });
     expect((await fetch(`http://127.0.0.1:${port}/stock/1`)).status).toBe(404);
     process.kill(child.pid, 'SIGTERM');
     // 1 if it had to be ended after two seconds.

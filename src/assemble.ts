@@ -19,6 +19,7 @@ import { FallbackStore } from './lease/stores/fallback.js';
 import { QuorumStore } from './lease/stores/quorum.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
+import { rejectSkipped } from './prisma/batches.js';
 import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
@@ -32,6 +33,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
   fenceFactory(adapter);
+  rejectSkipped(client);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
   // A connection of its own: looks, such as those of a board, must not keep an outcome waiting.
   const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
@@ -45,7 +47,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const refused: Parts['refused'] = (error) => refusals.note(refusalOf(error));
   const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit, refused };
   const parts: Parts = { ...shared, commitTimes: new MovingAverage(), outage: new Outage() };
-  const concerned = [...fencing.models.keys()].filter((model) => fencing.concerns(model));
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
     refusals: () => store.refusals(),
@@ -57,7 +58,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     parts,
     store,
     observed,
-    databaseOf: prismaDatabases(rescue.query, concerned),
+    databaseOf: prismaDatabases(rescue.query),
     async close(): Promise<void> {
       const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
       await givenBack();

@@ -22,9 +22,8 @@ import {
   resolveSchedule,
 } from './options/validate-call.js';
 import { resolveOptions } from './options/validate-options.js';
-import { hasOneSession } from './prisma/client.js';
 import { refuseInsideLock, refuseInsideTransaction, refuseTransactionClient } from './prisma/inside-transaction.js';
-import type { AdapterFactory, PrismaInternals } from './prisma/internals.js';
+import type { PrismaInternals } from './prisma/internals.js';
 import { detectOutsideWrites } from './prisma/outside.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 
@@ -91,7 +90,7 @@ function extensionOf(resolved: ResolvedOptions) {
     };
     const extended = client.$extends({
       name: 'fenced-lock',
-      query: detectOutsideWrites({ oneSession: hasOneSession(base._engineConfig.adapter as AdapterFactory) }),
+      query: detectOutsideWrites(base),
       client: {
         /**
          * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are all taken or

@@ -233,4 +233,11 @@ export const ADMISSION: readonly Mutant[] = [
     only: 'token of another transaction',
     why: 'The setting alone is anybody’s.',
   },
+  {
+    name: 'a read-only database, told by the bare error',
+    file: 'src/transaction/transaction.ts',
+    change: [['if (code === READ_ONLY)', "if (code === '')"]],
+    tests: ['test/call/read-only-database'],
+    why: 'Who catches the errors of locks would not know it, nor the key.',
+  },
 ];

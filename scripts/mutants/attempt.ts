@@ -83,7 +83,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'attempt: a helper between two operations is not waited for',
     file: 'src/call/lock.ts',
-    change: [['    await reactionsDone();\n', '']],
+    change: [['    await reactions();\n', '']],
     tests: ['test/call/forgotten-await'],
     only: 'a helper that is not awaited',
     why: 'Half of what nobody awaited would be committed.',
@@ -105,7 +105,7 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'nothing forbids a COMMIT',
     file,
     change: [
-      ['    }\n    this.#mayCommit();\n  }', '    }\n  }'],
+      ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
       ['      this.#mayCommit();\n    } catch', '    } catch'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
@@ -284,10 +284,31 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
-    change: [['      refuseControl(text, this.#leases.key);\n', '']],
+    change: [['      refuseCommand(text, this.#leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',
+  },
+  {
+    name: 'COPY from the client let through',
+    file: 'src/transaction/gate.ts',
+    change: [
+      [
+        "  if (word === 'COPY') return isFromStdin(rest) ? word : undefined;\n",
+        "  if (word === 'COPY') return undefined;\n",
+      ],
+    ],
+    tests: ['test/transaction/traps'],
+    only: 'FROM STDIN is refused',
+    why: 'The server would wait for rows and not answer ROLLBACK: the call would keep its key and connection.',
+  },
+  {
+    name: 'COPY to the client refused',
+    file: 'src/transaction/gate.ts',
+    change: [['return isFromStdin(rest) ? word : undefined', 'return word']],
+    tests: ['test/transaction/traps'],
+    only: 'TO STDOUT',
+    why: 'It worked, and harms nothing.',
   },
   {
     name: 'attempt: a connection that is closed during the work rejects with the error of the driver',

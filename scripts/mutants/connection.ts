@@ -235,17 +235,6 @@ export const CONNECTION: readonly Mutant[] = [
     why: 'Its function would not be known to be in a lock.',
   },
   {
-    name: 'scope: a write on its way is not counted',
-    file: 'src/connection/refused-writes.ts',
-    change: [
-      ['import { runInside, scopeWith }', 'import { Scope, scopeWith }'],
-      ['runInside({ write }, send)', 'new Scope({ write }).run(send)'],
-    ],
-    tests: ['test/call/context-at-rest'],
-    only: 'left behind',
-    why: 'It would land past the lock if it had to wait for its connection.',
-  },
-  {
     name: 'tx: what is set stays with the proxy',
     file: tx,
     change: [

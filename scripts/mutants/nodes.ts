@@ -63,6 +63,38 @@ export const NODES: readonly Mutant[] = [
     why: 'A dead node of a quorum would have a vote, and a client of Sentinel would not be revived.',
   },
   {
+    name: 'scripts: a look that has overtaken a release is not repeated',
+    file: 'src/redis/store.ts',
+    change: [[' !== lateReleases) answer =', ' !== lateReleases && false) answer =']],
+    tests: ['test/redis/known-scripts'],
+    only: 'an acquire',
+    why: 'After a failover a process would be refused a key that it has just released.',
+  },
+  {
+    name: 'scripts: a server that lacks one script is believed to have the others',
+    file: 'src/redis/command-sender.ts',
+    change: [['    this.#answered = new Set();\n', '']],
+    tests: ['test/redis/known-scripts'],
+    only: 'in their order',
+    why: 'Each script that it lacks would be executed after the commands behind it.',
+  },
+  {
+    name: 'scripts: the text is sent for ever',
+    file: 'src/redis/command-sender.ts',
+    change: [['    this.#answered?.add(sha1);\n', '']],
+    tests: ['test/redis/known-scripts'],
+    only: 'in their order',
+    why: 'Each command would have three kilobytes more.',
+  },
+  {
+    name: 'scripts: a renewal is sent by its hash, whatever the server has',
+    file: 'src/redis/store.ts',
+    change: [['index > 0 || this.#sender.scripts.has(sha1)', 'true']],
+    tests: ['test/redis/known-scripts'],
+    only: 'in their order',
+    why: 'It would be executed after the release behind it, and find no lease.',
+  },
+  {
     name: 'nodes: a client that was cut short stays ended',
     file: revival,
     change: [

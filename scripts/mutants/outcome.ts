@@ -4,6 +4,21 @@ const file = 'src/transaction/lost-commit.ts';
 
 export const OUTCOME: readonly Mutant[] = [
   {
+    name: 'a COMMIT that is too slow, told as a failed connection',
+    file,
+    change: [['error === undefined && wasRunning', 'false']],
+    tests: ['test/transaction/slow-commit'],
+    why: 'Somebody would look for a failure of the network, and not raise the timeout.',
+  },
+  {
+    name: 'a COMMIT that never arrived, told as too slow',
+    file,
+    change: [['error === undefined && wasRunning', 'error === undefined']],
+    tests: ['test/transaction/slow-commit'],
+    only: 'never arrives',
+    why: 'Somebody would raise the timeout, and the network would fail again.',
+  },
+  {
     name: 'epochs not compared',
     file,
     change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
@@ -41,7 +56,12 @@ export const OUTCOME: readonly Mutant[] = [
   {
     name: 'outcome asked with the COMMIT still on its way',
     file,
-    change: [['  await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);\n', '']],
+    change: [
+      [
+        'await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);',
+        '[] as { working?: boolean }[];',
+      ],
+    ],
     tests: ['test/promises/g3-outcome'],
     only: 'never arrives',
     why: 'It would arrive after we have looked.',

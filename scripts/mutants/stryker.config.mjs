@@ -14,7 +14,8 @@ export default {
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'scripts/mutants/stryker.vitest.ts' },
   mutate: [
-    functions('src/transaction/gate.ts', 'beginOf', 'transactionControl'),
+    functions('src/transaction/gate.ts', 'beginOf', 'isFromStdin'),
+    'src/base/sql-text.ts',
     functions('src/transaction/lost-commit.ts', 'judge', 'judgeByHistory'),
     'src/redis/keys.ts',
     'src/redis/topology/slot.ts',

@@ -1,3 +1,5 @@
+import { briefCause, plain } from './json.js';
+
 /** The documentation, where it is installed: this package has no site. */
 export const DOCS = 'node_modules/prisma-extension-fenced-lock/docs/';
 
@@ -44,6 +46,18 @@ export class FencedLockError extends Error {
   /** Prisma replaces an error that is thrown below it by its own, and keeps only `code` and `meta`. */
   get meta(): { readonly fencedLock: FencedLockError } {
     return { fencedLock: this };
+  }
+
+  /**
+   * What `JSON.stringify` shows: name, code, key, message, the fields of the class, and the cause's name, message and code.
+   * Bigints, also inside of `where` and `value`, are decimal strings. Without the stack. Never throws.
+   */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, key, message, cause } = this;
+    const shown = { name, code, key, message, ...(cause === undefined ? {} : { cause: briefCause(cause) }) };
+    // The fields of a subclass, too. The stack is for logs that print errors themselves.
+    const { stack: _, ...fields } = this;
+    return plain({ ...shown, ...fields, ...shown }) as Record<string, unknown>;
   }
 }
 
@@ -219,17 +233,26 @@ const REOPEN = {
 /** The reason of a client that does not connect any more, and why it could not, if that is known. */
 const CLOSED_CLIENT = /^: (?:the client is closed(?<failure>: .*)?|Cannot use a pool after calling end.*)$/s;
 
-/** A server did not answer within the wait time, or cannot be asked, so it is unknown whether the key is free. */
+/** What to do about a database that takes no writes, and so admits no transaction. */
+const TO_WRITABLE =
+  "connect the Prisma client's adapter to the writable primary, and look whether somebody, or a full disk, has made the " +
+  'database read-only (`default_transaction_read_only`)';
+
+/**
+ * A server did not answer within the wait time, or cannot be asked, so it is unknown whether the key is free. Or the database
+ * is read-only.
+ */
 export class LockUnavailableError extends FencedLockError {
   constructor(
     key: string | undefined,
     cause: unknown,
     server: 'Redis' | 'Postgres' = 'Redis',
     done = 'Nothing was done',
-    tried?: Tried,
+    tried?: Tried | 'read-only',
   ) {
     const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
-    const about = `about ${key === undefined ? 'its locks' : `the lock ${quoted(key)}`}`;
+    const locks = key === undefined ? 'its locks' : `the lock ${quoted(key)}`;
+    const about = `about ${locks}`;
     const why = reason(cause);
     const closed = CLOSED_CLIENT.exec(why);
     super(
@@ -238,8 +261,10 @@ export class LockUnavailableError extends FencedLockError {
         ? `The ${whose} was closed, so ${server} was not asked ${about}${closed.groups?.['failure'] ?? ''}. ${done}: ${REOPEN[server]}.`
         : REFUSED_LOGIN.test(why)
           ? `${server} refused the login of the ${whose}, and so gave no answer ${about}${why}. ${done}.`
-          : `${server} gave no usable answer ${about}${inTime(tried)}${why}. ${done}: check the server, and the connection ` +
-            `of the ${whose}.`,
+          : tried === 'read-only'
+            ? `The database is read-only, so ${server} admits no holder of ${locks}${why}. ${done}: ${TO_WRITABLE}.`
+            : `${server} gave no usable answer ${about}${inTime(tried)}${why}. ${done}: check the server, and the connection ` +
+              `of the ${whose}.`,
       { key, cause },
     );
   }
@@ -266,12 +291,20 @@ const AWAIT_ALL = 'Await every operation, and every helper that works on `tx`.';
 const HOW_TO_AWAIT = 'locks.md#await-every-operation';
 
 /**
- * `timeout`: the work, or a call that joined it, had not ended in time. `connection`: the connection to Postgres failed, or
+ * `timeout`: the work, its COMMIT, or a call that joined it, had not ended in time. `connection`: the connection to Postgres failed, or
  * Postgres closed it. `failed-statement`: a statement had failed, and the function went on. `inner-call`: one of two calls
- * that share the transaction had failed. `not-awaited`: the function did not wait for something that it began. `ended`: SQL
- * of the function had ended the transaction.
+ * that share the transaction had failed. `not-awaited`: the function did not wait for something that it began.
+ * `skipped-operation`: Prisma had not sent an operation, because another one of the same batch had failed. `ended`: SQL of
+ * the function had ended the transaction.
  */
-export type AbortReason = 'timeout' | 'connection' | 'failed-statement' | 'inner-call' | 'not-awaited' | 'ended';
+export type AbortReason =
+  | 'timeout'
+  | 'connection'
+  | 'failed-statement'
+  | 'inner-call'
+  | 'not-awaited'
+  | 'skipped-operation'
+  | 'ended';
 
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
@@ -295,6 +328,21 @@ export function inFlightAtReturn(key: string, what: string): TransactionAbortedE
     `${what} was still in flight when its function returned, because nothing waited for it. ${AWAIT_ALL}`,
     undefined,
     HOW_TO_AWAIT,
+  );
+}
+
+/** An operation that Prisma has not sent, because `failed` came before it in the same batch. */
+export function skippedOperation(
+  key: string,
+  { name, failed }: { readonly name: string; readonly failed: { readonly name: string; readonly error: unknown } },
+): TransactionAbortedError {
+  return new TransactionAbortedError(
+    key,
+    'skipped-operation',
+    `\`${name}\` was not sent, because \`${failed.name}\`, which was called together with it, had failed: Prisma stops a batch at the ` +
+      'first error. Await an operation that may fail before you call the next one.',
+    failed.error,
+    'locks.md#operations-that-are-called-together',
   );
 }
 

@@ -7,10 +7,6 @@ interface ScopeProperties {
   readonly ticket: unknown;
   /** The keys that a lock's function holds. */
   readonly held: unknown;
-  /** A write of the base client that is being sent. */
-  readonly write: unknown;
-  /** An operation of this package that is being sent. */
-  readonly own: unknown;
   /** The hooks of a call that run. */
   readonly hook: unknown;
 }

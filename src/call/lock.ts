@@ -223,16 +223,20 @@ export interface InnerCalls {
 
 /** What the runs of a call's function have in common. `joins`: whether inner calls of the same keys join its transaction. */
 interface FunctionOf<Tx, R> {
-  readonly call: Pick<LockCall<Tx>, 'client' | 'database' | 'keys' | 'options' | 'beforeWork'>;
+  readonly call: Pick<LockCall<Tx>, 'client' | 'keys' | 'options' | 'beforeWork'> & {
+    readonly database: Pick<Database<Tx>, 'unsent' | 'inFlight'>;
+  };
   readonly fn: Work<Tx, R>;
   readonly abort: LazyAbort;
   readonly hooks: CallHooks;
   readonly joins: boolean;
+  /** Waits until a helper that was not awaited has begun its next operation. Default: until no promise reaction is due. */
+  readonly reactions?: () => Promise<void>;
 }
 
 /** Runs the function of a call in its transaction, as the holder of its keys. */
 export async function runFunction<Tx, R>(
-  { call, fn, abort, hooks, joins }: FunctionOf<Tx, R>,
+  { call, fn, abort, hooks, joins, reactions = reactionsDone }: FunctionOf<Tx, R>,
   tx: Tx,
   token: bigint,
   ask: Query,
@@ -249,7 +253,7 @@ export async function runFunction<Tx, R>(
     const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
     refuseUnawaited(database, own);
     // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
-    await reactionsDone();
+    await reactions();
     refuseUnawaited(database, own);
     return value;
   } catch (error) {
@@ -265,7 +269,10 @@ export async function runFunction<Tx, R>(
  * operation that was not sent by then is never sent. One that is in flight was not awaited, nor is what its caller sends
  * next: a commit would keep a part of that work. @throws TransactionAbortedError
  */
-function refuseUnawaited<Tx>(database: Database<Tx>, { tx, lock, joined }: JoinableTransaction): void {
+function refuseUnawaited<Tx>(
+  database: Pick<Database<Tx>, 'unsent' | 'inFlight'>,
+  { tx, lock, joined }: JoinableTransaction,
+): void {
   joined?.check();
   const unsent = database.unsent?.(tx as Tx);
   if (unsent !== undefined) {

@@ -1,3 +1,4 @@
+import { InvalidOptionError } from '../base/errors.js';
 import type { Reply } from '../base/reply.js';
 import {
   type Beginning,
@@ -156,7 +157,7 @@ export class PgConnection implements Connection {
     if (this.stage === 'opening' && OF_BEGIN.test(text)) return ANSWERED;
     if (this.stage !== 'working' && text === ROLLBACK) return this.rollback().then(() => NOTHING);
     const { conductor } = this;
-    if (conductor === undefined) return Promise.reject(new NotRun('the transaction of the lock has not begun'));
+    if (conductor === undefined) return Promise.reject(this.#pooled === undefined ? closed() : sentTooEarly());
     if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit(NOTHING);
     return this.#sendWork(config as Record<string, unknown>, text, conductor);
   }
@@ -183,7 +184,7 @@ export class PgConnection implements Connection {
   }
 
   #connection(): BorrowedConnection {
-    if (this.#pooled === undefined) throw new NotRun('the connection of the lock has been closed');
+    if (this.#pooled === undefined) throw closed();
     return this.#pooled;
   }
 
@@ -197,6 +198,19 @@ export class PgConnection implements Connection {
     this.#answers = [];
     line?.returnToPool();
   }
+}
+
+function closed(): NotRun {
+  return new NotRun('the connection of the lock has been closed');
+}
+
+/** The admission must be the first statement. */
+function sentTooEarly(): InvalidOptionError {
+  return new InvalidOptionError(
+    '$transaction',
+    'of an extension of this client sends a statement before it calls its function. Under a lock the first statement is the ' +
+      'admission. Send the statement in the function of the lock, or take locks on a client without that extension.',
+  );
 }
 
 function beginningOf({ isolationLevel, statements }: Beginning): Statement[] {

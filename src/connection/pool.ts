@@ -10,7 +10,6 @@ import {
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { type FlightClass, type FlightContext, flightClass, Prepared, type QueryClass } from './flight.js';
 import { type BorrowedConnection, type PgClient, PgConnection, type PgResult } from './pg-connection.js';
-import { refusalOfWrite, refusingWrites } from './refused-writes.js';
 
 /** The part of pg's pool that is used. */
 export interface PgPool {
@@ -90,24 +89,16 @@ export function openTicket(): Ticket | undefined {
 
 const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
 
-/**
- * Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave.
- *
- * @param inLock whether the present async context is the function of a lock.
- */
-export function fencePool(pool: PgPool & { [FENCED]?: true }, inLock: () => boolean): void {
+/** Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave. */
+export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   if (pool[FENCED]) return;
   Object.defineProperty(pool, FENCED, { value: true });
-  const { connect, query } = pool;
+  const { connect } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
     const ticket = given.length === 0 ? openTicket() : undefined;
-    if (ticket !== undefined) return ticket.takeFromPool(this, () => connect.call(this));
-    const client = connect.apply(this, given as []);
-    return given.length === 0 && inLock() ? client.then(refusingWrites) : client;
-  };
-  pool.query = function (this: PgPool, ...given: unknown[]) {
-    const refusal = refusalOfWrite();
-    return refusal ? Promise.reject(refusal) : query.apply(this, given);
+    return ticket === undefined
+      ? connect.apply(this, given as [])
+      : ticket.takeFromPool(this, () => connect.call(this));
   };
 }
 

@@ -96,10 +96,13 @@ export interface Operation {
   readonly model: string;
   readonly name: string;
   readonly args: unknown;
-  /** Sends the operation with these arguments. */
-  send(args: unknown): Promise<unknown>;
-  /** Runs another operation, of any model, in the same transaction. It does not pass the hook. */
-  run(model: string, name: string, args: unknown): Promise<unknown>;
+  /** Sends the operation with these arguments, under its own name or another one; its caller gets the result. */
+  send(args: unknown, name?: string): Promise<unknown>;
+  /**
+   * Runs another operation of the model, in the same transaction. Only this package gets the result: neither the hook nor
+   * the extensions of the client see the operation.
+   */
+  run(name: string, args: unknown): Promise<unknown>;
 }
 
 /**
@@ -146,6 +149,12 @@ export interface OpeningOptions extends BeginOptions {
   readonly connected: (connection: Connection) => void;
 }
 
+/** An operation that was not sent because `failed`, which the client had put into the same batch, came first. */
+export interface SkippedOperation {
+  readonly name: string;
+  readonly failed: { readonly name: string; readonly error: unknown };
+}
+
 /** The port to a database client. `Tx` is its transaction client. */
 export interface Database<Tx> {
   /** Begins a transaction of the database client on a fenced connection. */
@@ -174,4 +183,6 @@ export interface Database<Tx> {
   unsent?(tx: Tx): string | undefined;
   /** The name of an operation that was sent on `tx` and has not settled. */
   inFlight?(tx: Tx): string | undefined;
+  /** An operation on `tx` that was awaited, and that the client has not sent. The transaction must not commit without it. */
+  skipped?(tx: Tx): SkippedOperation | undefined;
 }

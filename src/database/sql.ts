@@ -57,9 +57,10 @@ WHERE (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xac
  * Ends backend $1 while it is in transaction $2 of crash epoch $3, and waits until it is gone, so that a connection
  * that is about to be closed does not go back to the pool. After a crash, pid and xid may both be assigned again; the
  * epoch prevents ending another transaction. A COMMIT that waits for its standby is not ended: Postgres would report it
- * as committed although it is not replicated.
+ * as committed although it is not replicated. `working`: a statement was running on it.
  */
-export const END_BACKEND = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid, 1000::bigint) AS ended
+export const END_BACKEND = `SELECT a.pid, a.state OPERATOR(pg_catalog.=) 'active' AS working,
+  pg_catalog.pg_terminate_backend(a.pid, 1000::bigint) AS ended
 FROM pg_catalog.pg_stat_activity AS a
 WHERE a.pid OPERATOR(pg_catalog.=) $1::integer
   AND a.backend_xid OPERATOR(pg_catalog.=) $2::pg_catalog.text::pg_catalog.xid8::pg_catalog.xid

@@ -13,8 +13,6 @@ export interface Fence {
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
   isFenced(model: string): boolean;
-  /** Whether a write of this model can reach rows of a fenced model. */
-  concerns(model: string): boolean;
   /** Whether the guard protects this model in the database, so that writes need no condition. */
   isGuarded(model: string): boolean;
   /** Whether the database client's error says that no row matched. */
@@ -69,7 +67,7 @@ export function withToken(model: string, data: unknown, fence: Fence): Args {
  * Writes the token into a row, by one statement with the condition on its fence. After that, the transaction has the
  * row locked, and later statements of the database client cannot meet a fresher fence.
  *
- * @returns whether the row exists.
+ * @returns the row's fields by which the condition names it; `undefined` if there is no such row.
  * @throws StaleTokenError if the row's fence is fresher.
  */
 export async function claim(
@@ -78,11 +76,16 @@ export async function claim(
   where: Args,
   shown: unknown,
   fence: Fence,
-): Promise<boolean> {
-  const args = { where: { AND: [where, notFresher(fence)] }, data: claimed(fence) };
-  const { count } = (await operation.run(model, 'updateMany', args)) as { count: number };
-  if (count === 0) await refuseFresher(operation, model, where, shown, fence);
-  return count > 0;
+): Promise<Args | undefined> {
+  const { columns } = fence.models.get(model) ?? {};
+  const asked = Object.entries((shown ?? {}) as Args);
+  const names = asked.flatMap(([name, key]) => (isCompound(model, name, fence) ? Object.keys(key ?? {}) : [name]));
+  const named = names.filter((name) => columns?.has(name));
+  const select = Object.fromEntries([...named, fence.field].map((name) => [name, true]));
+  const args = { where: { AND: [where, notFresher(fence)] }, data: claimed(fence), select };
+  const [row] = (await operation.run('updateManyAndReturn', args)) as readonly Args[];
+  if (row === undefined) await refuseFresher(operation, model, where, shown, fence);
+  return row;
 }
 
 /**
@@ -133,22 +136,46 @@ export async function refuseFresher(
 ): Promise<void> {
   const fresher = { AND: [where ?? {}, { [fence.field]: { gt: fence.token } }] };
   const select = { [fence.field]: true };
-  const row = (await operation.run(model, 'findFirst', { where: fresher, select })) as Args | null;
+  const row = (await operation.run('findFirst', { where: fresher, select })) as Args | null;
   if (row === null) return;
   const { key, token, field, ofHandle } = fence;
   throw new StaleTokenError(key, token, model, { fence: row[field] as bigint, where: shown, ofHandle });
 }
 
 /**
- * Converts a unique condition to an ordinary one, which has no compound keys: `{ a_b: { a, b } }` becomes `{ a, b }`.
+ * Converts a unique condition to an ordinary one, which has no compound keys: `{ a_b: { a, b } }` becomes `{ a, b }`. Beside
+ * other conditions and not among them: they may be about the same fields.
  */
 export function plain(model: string, unique: unknown, fence: Fence): Args {
-  const { columns, relations } = fence.models.get(model) ?? {};
   const where: Args = {};
+  const keys: unknown[] = [];
   for (const [name, value] of Object.entries((unique ?? {}) as Args)) {
-    const isField = columns?.has(name) || relations?.has(name) || name === 'AND' || name === 'OR' || name === 'NOT';
-    if (isField) where[name] = value;
-    else Object.assign(where, value);
+    if (!isCompound(model, name, fence)) where[name] = value;
+    else if (value !== undefined) keys.push(value);
   }
-  return where;
+  return keys.length === 0 ? where : { AND: [where, ...keys] };
+}
+
+/** Whether a condition is a value, and neither a filter such as `{ gt: 5 }` nor left out. */
+export function isValue(condition: unknown): boolean {
+  return condition !== undefined && Object.getPrototypeOf(condition ?? 0) !== Object.prototype;
+}
+
+/**
+ * Whether a unique condition can name one row. Prisma refuses any other, but our own statements, which come first, are
+ * no unique ones: they would meet many rows.
+ */
+export function namesRow(model: string, unique: unknown, fence: Fence): boolean {
+  const { columns } = fence.models.get(model) ?? {};
+  const isGiven = (value: unknown) => value !== null && isValue(value);
+  const asked = Object.entries((unique ?? {}) as Args).filter(([, value]) => value !== undefined);
+  const keys = asked.filter(([name]) => isCompound(model, name, fence)).map(([, value]) => Object.values(value ?? {}));
+  if (keys.length > 0) return keys.every((parts) => parts.length > 0 && parts.every(isGiven));
+  return asked.some(([name, value]) => columns?.has(name) && isGiven(value));
+}
+
+/** Whether a name in a unique condition is that of a compound key. */
+export function isCompound(model: string, name: string, fence: Fence): boolean {
+  const { columns, relations } = fence.models.get(model) ?? {};
+  return !columns?.has(name) && !relations?.has(name) && !['AND', 'OR', 'NOT'].includes(name);
 }

@@ -3,8 +3,8 @@ import type { Model, Query, Row } from '../database/database.js';
 import { GUARDS } from '../database/sql.js';
 
 /**
- * Age after which the list of guards is refreshed in the background, and age after which a write waits for a new one;
- * milliseconds.
+ * Age after which the list of guards is refreshed in the background, and age after which a transaction reads a new one
+ * before its work; milliseconds.
  */
 const FRESH_FOR = 30_000;
 const GOOD_FOR = 60_000;
@@ -14,7 +14,6 @@ export class Fencing {
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
   readonly #fenced: ReadonlySet<string>;
-  readonly #concerned: ReadonlySet<string>;
   #guarded: ReadonlySet<string> | undefined;
   #isAllGuarded = false;
   #queriedAt = Number.NEGATIVE_INFINITY;
@@ -24,8 +23,6 @@ export class Fencing {
     this.field = field;
     this.models = models;
     this.#fenced = fenced;
-    const isFenced = (model: string) => fenced.has(model);
-    this.#concerned = new Set([...models.keys()].filter((model) => leadsTo(model, models, isFenced)));
   }
 
   /**
@@ -42,9 +39,9 @@ export class Fencing {
     return this.#fenced.has(model);
   }
 
-  /** Whether a write of this model can reach rows of a fenced model. */
-  concerns(model: string): boolean {
-    return this.#concerned.has(model);
+  /** Whether all fenced models are among these. */
+  allIn(models: ReadonlySet<string>): boolean {
+    return [...this.#fenced].every((model) => models.has(model));
   }
 
   /**
@@ -102,7 +99,7 @@ export class Fencing {
     if (askedAt > this.#queriedAt) {
       this.#queriedAt = askedAt;
       this.#guarded = guarded;
-      this.#isAllGuarded = [...this.#fenced].every((model) => guarded.has(model));
+      this.#isAllGuarded = this.allIn(guarded);
     }
     return guarded;
   }
@@ -115,15 +112,4 @@ export class Fencing {
     }
     return guarded;
   }
-}
-
-/** Whether rows of a model with `isSuch` can be reached from a row of this model. */
-function leadsTo(model: string, models: ReadonlyMap<string, Model>, isSuch: (model: string) => boolean): boolean {
-  // The loop also visits models that are added while it runs.
-  const seen = new Set([model]);
-  for (const name of seen) {
-    if (isSuch(name)) return true;
-    for (const related of models.get(name)?.relations.values() ?? []) seen.add(related);
-  }
-  return false;
 }

@@ -56,10 +56,32 @@ export function fromAdmission(
   });
 }
 
+/** A string of JSON, or a number. Digits inside of a string belong to the string. */
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
+/** Marks a number that was put into quotes. No text of Postgres has this character. */
+const NUMBER = '\u0000';
+
+/** Reads a DETAIL. Keys of rows may be integers that no `number` has exactly: these become bigints. */
 function parse(detail: string | undefined): Detail {
   try {
-    return JSON.parse(detail ?? '{}') as Detail;
+    const quoted = (detail ?? '{}').replace(STRING_OR_NUMBER, (token) =>
+      isExact(token) ? token : JSON.stringify(`${NUMBER}${token}`),
+    );
+    return JSON.parse(quoted, (_, value: unknown) =>
+      typeof value === 'string' && value.startsWith(NUMBER) ? exactNumber(value.slice(NUMBER.length)) : value,
+    ) as Detail;
   } catch {
     return {};
   }
+}
+
+/** Whether `JSON.parse` gives just this value: of a string, or of a number with at most 15 digits, it does. */
+function isExact(token: string): boolean {
+  if (token.startsWith('"') || token.replace(/\D/g, '').length <= 15) return true;
+  return /^-?\d+$/.test(token) ? Number.isSafeInteger(Number(token)) : String(Number(token)) === token;
+}
+
+/** A decimal fraction stays text, which Prisma takes for a `Decimal`, too. */
+function exactNumber(text: string): bigint | string {
+  return /^-?\d+$/.test(text) ? BigInt(text) : text;
 }

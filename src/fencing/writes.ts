@@ -5,6 +5,9 @@ import {
   claim,
   claimed,
   type Fence,
+  isCompound,
+  isValue,
+  namesRow,
   needsCondition,
   notFresher,
   plain,
@@ -41,12 +44,17 @@ const WRITES: Readonly<Record<string, (write: ConditionalWrite) => Promise<unkno
 /** The operations that write a model. */
 export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(WRITES));
 
+/** Whether a write is sent in another form than the caller's, or in several statements. */
+export function isConditional({ model, name }: Operation, fence: Fence): boolean {
+  return needsCondition(model, fence) && WRITE_NAMES.has(name);
+}
+
 /** Sends a write so that no row of a fenced model gets an older fence. @throws StaleTokenError */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
   const { model, name } = operation;
   const args = (operation.args ?? {}) as Args;
   for (const data of [args['data'], args['create'], args['update']]) refuseNested(model, data, fence);
-  const send = needsCondition(model, fence) && WRITE_NAMES.has(name) ? WRITES[name] : undefined;
+  const send = isConditional(operation, fence) ? WRITES[name] : undefined;
   return send === undefined ? operation.send(operation.args) : send({ operation, model, args, fence });
 }
 
@@ -87,7 +95,10 @@ async function writeMany({ operation, model, args, fence }: ConditionalWrite): P
     );
   }
   const sent = data === undefined ? args : { ...args, data: withToken(model, data, fence) };
-  const result = await operation.send({ ...sent, where: { AND: [where ?? {}, notFresher(fence)] } });
+  // An `undefined` that the caller wrote is passed on, because Prisma refuses it with `strictUndefinedChecks`: it would
+  // mean all rows.
+  const asked = 'where' in args ? { AND: where } : {};
+  const result = await operation.send({ ...sent, where: { AND: [asked, notFresher(fence)] } });
   await refuseFresher(operation, model, where, where, fence);
   return result;
 }
@@ -97,12 +108,16 @@ async function writeMany({ operation, model, args, fence }: ConditionalWrite): P
  * another transaction inserts the row in between, the unique key refuses the create.
  */
 async function upsert({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
-  const { where, create: row, update: changes, ...shape } = args;
-  if (!(await claim(operation, model, plain(model, where, fence), where, fence))) {
-    return await operation.run(model, 'create', { ...shape, data: withToken(model, row, fence) });
+  const { where, create, update, ...shape } = args;
+  if (!namesRow(model, where, fence)) {
+    return await operation.send({ ...shape, where: withCondition(where, claimed(fence)), data: update }, 'update');
   }
-  const data = withToken(model, changes, fence);
-  return await operation.run(model, 'update', { ...shape, where: whereClaimed(where, fence), data });
+  const row = await claim(operation, model, plain(model, where, fence), where, fence);
+  if (row === undefined) {
+    return await operation.send({ ...shape, data: withToken(model, create, fence) }, 'create');
+  }
+  const data = withToken(model, update, fence);
+  return await operation.send({ ...shape, where: whereClaimed(model, where, row, fence), data }, 'update');
 }
 
 /**
@@ -116,10 +131,11 @@ async function oneRow(
 ): Promise<unknown> {
   const { operation, model, args, fence } = write;
   const { where } = args;
+  if (!namesRow(model, where, fence)) return await send(withCondition(where, claimed(fence)));
   if (looksUp || !isSimple(model, where, fence)) {
-    await claim(operation, model, plain(model, where, fence), where, fence);
+    const row = await claim(operation, model, plain(model, where, fence), where, fence);
     // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
-    return await send(whereClaimed(where, fence));
+    return await send(row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence)));
   }
   try {
     return await send(withCondition(where, notFresher(fence)));
@@ -129,15 +145,24 @@ async function oneRow(
   }
 }
 
-/** The condition that matches only the claimed row. */
-function whereClaimed(where: unknown, fence: Fence): Args {
-  // Remove the caller's own condition on the fence: the claim has changed the fence.
-  const { [fence.field]: _, ...rest } = (where ?? {}) as Args;
-  return withCondition(rest, claimed(fence));
+/**
+ * The condition that matches only the claimed row, by the values that the claim has left: it has changed the fence, Prisma
+ * sets `@updatedAt` by it, and a trigger may change more. The caller's other conditions are left out, because the claim has
+ * tested them and the row is locked.
+ */
+function whereClaimed(model: string, where: unknown, row: Args, fence: Fence): Args {
+  const unique: Args = {};
+  for (const [name, value] of Object.entries((where ?? {}) as Args)) {
+    if (name in row && isValue(value)) unique[name] = row[name];
+    if (value !== undefined && isCompound(model, name, fence)) {
+      unique[name] = Object.fromEntries(Object.keys((value ?? {}) as Args).map((part) => [part, row[part]]));
+    }
+  }
+  return withCondition(unique, claimed(fence));
 }
 
 /** Whether a unique condition uses columns only. With relations in it, Prisma may look the row up first. */
 function isSimple(model: string, where: unknown, fence: Fence): boolean {
   const { columns } = fence.models.get(model) ?? {};
-  return Object.keys(plain(model, where, fence)).every((name) => columns?.has(name));
+  return Object.keys(where ?? {}).every((name) => columns?.has(name) || isCompound(model, name, fence));
 }

@@ -1,8 +1,6 @@
-import { heldKey } from '../base/held-keys.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pool.js';
 import { fencePool, openTicket } from '../connection/pool.js';
-import { refusalOfWrite } from '../connection/refused-writes.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
@@ -60,7 +58,7 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
 function fenceDriver(adapter: ClientAdapter): boolean {
   const driver = adapter.underlyingDriver?.();
   if (!isPool(driver)) return false;
-  fencePool(driver, () => heldKey() !== undefined);
+  fencePool(driver);
   return true;
 }
 
@@ -73,14 +71,6 @@ function fenceAdapter(adapter: ClientAdapter): void {
   // A factory may return the same adapter each time, so mark the instance, not the class.
   if (Object.hasOwn(adapter, FENCED)) return;
   Object.defineProperty(adapter, FENCED, { value: true });
-  for (const verb of ['queryRaw', 'executeRaw'] as const) {
-    const send = adapter[verb];
-    adapter[verb] = async function (this: ClientAdapter, query) {
-      const refusal = refusalOfWrite();
-      if (refusal) throw refusal;
-      return await send.call(this, query);
-    };
-  }
   const start = adapter.startTransaction;
   adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();

@@ -44,6 +44,11 @@ export function hasOneSession(adapter: Pick<AdapterFactory, 'adapterName'>): boo
   return /pglite/i.test(adapter.adapterName);
 }
 
+/** Whether an extension was applied to this client. Prisma's documentation says that such a client has no `$on`. */
+export function isExtended(client: { readonly $on?: unknown }): boolean {
+  return client.$on === undefined;
+}
+
 /** The fields of each model. */
 export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly ModelField[]> {
   return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));

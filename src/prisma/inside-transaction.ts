@@ -1,7 +1,7 @@
 import { InsideTransactionError } from '../base/errors.js';
 
 /** The method of Prisma's client that runs the function of an interactive transaction. */
-const RUNS_THE_FUNCTION = '_transactionWithCallback';
+export const RUNS_THE_FUNCTION = '_transactionWithCallback';
 /** How many stack frames are searched. The default of 10 ends before the transaction in an ordinary service. */
 const DEPTH = 200;
 

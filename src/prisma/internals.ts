@@ -4,10 +4,27 @@ import type { DataModel } from './schema.js';
 export interface PrismaInternals {
   readonly _activeProvider: string;
   readonly _engineConfig: { readonly adapter?: AdapterFactory };
+  readonly _engine?: Engine;
   readonly _runtimeDataModel: DataModel;
+  readonly $on?: unknown;
   $extends(extension: unknown): PrismaInternals;
   $disconnect(): Promise<void>;
   $transaction<R>(body: (tx: TransactionClient) => Promise<R>, options: Record<string, unknown>): Promise<R>;
+}
+
+/** What executes the operations. It answers a batch in the order of the batch, an error as a value, and may answer less. */
+export interface Engine {
+  requestBatch?(queries: readonly EngineQuery[], options?: EngineOptions): Promise<readonly unknown[]>;
+}
+
+export interface EngineQuery {
+  /** `undefined` for raw SQL. */
+  readonly modelName?: string;
+  readonly action: string;
+}
+
+interface EngineOptions {
+  readonly transaction?: { readonly kind?: string; readonly options?: { readonly id?: unknown } };
 }
 
 /** The factory of a driver adapter, such as `new PrismaPg({ connectionString })`. */
@@ -25,5 +42,21 @@ export interface HookParams {
   readonly model?: string;
   readonly operation: string;
   readonly args: unknown;
-  readonly query: (args: unknown) => Promise<unknown>;
+  readonly query: (args: unknown, params?: OperationParams) => Promise<unknown>;
+  /** Not documented, but Prisma's own extension for read replicas relies on it. */
+  readonly __internalParams?: OperationParams;
+}
+
+/** What Prisma executes. The second parameter of `query` replaces it, behind the extensions that have seen it already. */
+interface OperationParams {
+  /**
+   * `itx` of `$transaction(async …)`, with its id; `batch` of `$transaction([…])`; `undefined` for an operation by itself.
+   */
+  readonly transaction?: { readonly kind?: string; readonly id?: unknown };
+  readonly action?: string;
+  /** `stock.update`, as Prisma's messages name it. */
+  readonly clientMethod?: string;
+  /** Which part of the result the caller gets: not empty for `tx.stock.update(…).orders()`. */
+  readonly dataPath?: readonly string[];
+  readonly unpacker?: unknown;
 }

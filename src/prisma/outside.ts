@@ -1,18 +1,22 @@
 import { withCaller } from '../base/caller.js';
 import { InsideTransactionError } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
-import { writing } from '../connection/refused-writes.js';
+import { isOfLock } from '../base/lock-transactions.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
-import type { HookParams } from './internals.js';
+import { hasOneSession } from './client.js';
+import type { HookParams, PrismaInternals } from './internals.js';
 import { isRawWrite } from './raw-writes.js';
+import { READS } from './tx.js';
 
 /**
- * A query extension for writes. It passes them on, but a write inside a lock's function is refused if it does not
- * arrive in the lock's transaction.
+ * A query extension for writes. It passes them on, but inside a lock's function it refuses one that is not in the
+ * transaction of a lock. The connection cannot tell: Prisma sends the operations of one tick in the async context of the first,
+ * which may be of another caller.
  */
-export function detectOutsideWrites({ oneSession }: { readonly oneSession: boolean }) {
+export function detectOutsideWrites({ _engineConfig: { adapter } }: PrismaInternals) {
   // With one session, a read waits for the lock's transaction, which waits for the read.
-  if (oneSession) return { $allOperations: notice } as unknown as Record<string, never>;
+  if (adapter !== undefined && hasOneSession(adapter))
+    return { $allOperations: notice } as unknown as Record<string, never>;
   const models = Object.fromEntries([...WRITE_NAMES].map((name) => [name, notice]));
   return {
     $allModels: models,
@@ -20,33 +24,48 @@ export function detectOutsideWrites({ oneSession }: { readonly oneSession: boole
     $executeRawUnsafe: notice,
     $queryRaw: noticeRaw,
     $queryRawUnsafe: noticeRaw,
+    $queryRawTyped: noticeRaw,
   } as unknown as Record<string, never>;
 }
 
 function noticeRaw(params: HookParams): Promise<unknown> {
-  const { strings, sql } = params.args as { strings?: readonly string[]; sql?: string };
-  const text = Array.isArray(params.args) ? String(params.args[0]) : (strings?.join('?') ?? sql ?? '');
-  return isRawWrite(text) ? notice(params) : params.query(params.args);
+  return isRawWrite(textOf(params.args)) ? notice(params) : params.query(params.args);
 }
 
-async function notice({ model, operation, args, query }: HookParams): Promise<unknown> {
+/** The text of raw SQL: of `[text, ...values]`, or of Prisma's `Sql`. */
+function textOf(args: unknown): string {
+  const { strings, sql } = (args ?? {}) as { strings?: readonly string[]; sql?: string };
+  return Array.isArray(args) ? String(args[0]) : (strings?.join('?') ?? sql ?? '');
+}
+
+/** Whether an operation of a client writes: by its name, or by its raw SQL. `args`: as a query hook gets them. */
+export function isWrite(operation: string, args: unknown): boolean {
+  if (operation.startsWith('$queryRaw')) return isRawWrite(textOf(args));
+  return WRITE_NAMES.has(operation) || operation.startsWith('$executeRaw');
+}
+
+/** The operations of a model, by which a mock of one is known. */
+export const OPERATIONS: readonly string[] = [...WRITE_NAMES, ...(READS as ReadonlySet<string>)];
+
+/** The refusal of a write that was called inside the function of the lock on `key`, but not on its `tx`. */
+export function outsideWrite(key: string, operation: string, model: string | undefined): InsideTransactionError {
+  return new InsideTransactionError(
+    `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
+      "(such as `prisma`) and not on the `tx` of that lock, or an extension took it out of the lock's transaction. It does not " +
+      'belong to it: a write would stay if that is rolled back, and wait for its row locks. Use the `tx` of the function; for ' +
+      'writes that must stay in any case, use a client without this extension.',
+    { key },
+  );
+}
+
+async function notice({ model, operation, args, query, __internalParams }: HookParams): Promise<unknown> {
   const key = heldKey();
-  if (key === undefined) return query(args);
-  let refusal: Error | undefined;
-  const refuse = () => {
-    refusal = new InsideTransactionError(
-      `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-        "(such as `prisma`) and not on the `tx` of that lock. It does not belong to the lock's transaction: a write would stay if " +
-        'that is rolled back, and wait for its row locks. Use the `tx` of the function; for writes that must stay in any case, ' +
-        'use a client without this extension.',
-      { key },
-    );
-    return refusal;
-  };
-  try {
-    return await writing({ refuse }, async () => await query(args));
-  } catch (error) {
-    // Prisma replaces the error on its way here. It was made where the stack does not lead to the write.
-    throw refusal === undefined ? error : withCaller(refusal);
-  }
+  // A version of Prisma that does not tell the transaction must not make a healthy write fail.
+  if (key === undefined || __internalParams === undefined) return await query(args);
+  const { kind, id } = __internalParams.transaction ?? {};
+  if (isOfLock(kind, id)) return await query(args);
+  const refusal = outsideWrite(key, operation, model);
+  // The stack leads to the caller only once it awaits this.
+  await undefined;
+  throw withCaller(refusal);
 }

@@ -1,6 +1,4 @@
-/** Text that cannot contain a keyword: comments without nested ones, strings, quoted identifiers. */
-const NOISE = /--[^\r\n]*|\/\*(?:(?!\/\*|\*\/).)*\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$.*?\$\1\$/gs;
-const COMMENT = /\/\*(?:(?!\/\*|\*\/).)*\*\//gs;
+import { withoutNoise } from '../base/sql-text.js';
 
 const BEGINS = /^[\s(]*(?:insert|update|delete|merge|truncate|copy|call|do)\b/i;
 const EXPLAINS = /^[\s(]*explain\s*(?:\(([^)]*)\)|((?:(?:analyze|analyse|verbose)\b\s*)+))/i;
@@ -14,13 +12,7 @@ const PART = /[()]\s*(?:insert\s+into|delete\s+from|merge\s+into|update\b.*?\bse
  * recognized.
  */
 export function isRawWrite(sql: string): boolean {
-  let text = sql.replaceAll(NOISE, ' ');
-  // Block comments nest: each round removes the innermost ones.
-  for (let longer = ''; longer !== text; ) {
-    longer = text;
-    text = text.replaceAll(COMMENT, ' ');
-  }
-  return text.split(';').some(writes);
+  return withoutNoise(sql).split(';').some(writes);
 }
 
 function writes(statement: string): boolean {

@@ -1,7 +1,8 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
+import { rememberTransaction } from '../base/lock-transactions.js';
 import { Reply } from '../base/reply.js';
-import { runInside, Scope, scopeWith } from '../base/scope.js';
+import { runInside } from '../base/scope.js';
 import { Ticket } from '../connection/pool.js';
 import {
   type BeginOptions,
@@ -11,34 +12,38 @@ import {
   type Opening,
   type OpeningOptions,
   type Query,
+  type SkippedOperation,
 } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
+import { isExtended } from './client.js';
 import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
-import { fencedTx, IN_FLIGHT, type OperationNames, UNSENT, Unsent } from './tx.js';
+import { detectOutsideWrites } from './outside.js';
+import { fencedTx, IN_FLIGHT, type OperationNames, SKIPPED, UNSENT, Unsent } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
- * the locks were made for. `concerned`: the models whose writes can reach fenced rows.
+ * the locks were made for.
  */
-export function prismaDatabases(
-  rescue: Query,
-  concerned: readonly string[],
-): (client: PrismaInternals) => Database<object> {
+export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Database<object> {
   const databases = new WeakMap<PrismaInternals, Database<object>>();
   return (client) => {
     const known = databases.get(client);
     if (known !== undefined) return known;
-    const database = prismaDatabase(client, rescue, concerned);
+    const database = prismaDatabase(client, rescue);
     databases.set(client, database);
     return database;
   };
 }
 
-function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: readonly string[]): Database<object> {
+function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
   const models = new Set(Object.keys(client._runtimeDataModel.models).flatMap((name) => [name, lower(name)]));
   const operations = { isModel: (name: string) => models.has(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
+  // Behind the other extensions: one of them may put an operation of `tx` into a transaction of its own.
+  const innermost = isExtended(client)
+    ? client.$extends({ name: 'fenced-lock transactions', query: detectOutsideWrites(client) })
+    : client;
   return {
     rescue,
     sqlState,
@@ -49,24 +54,20 @@ function prismaDatabase(client: PrismaInternals, rescue: Query, concerned: reado
     isEnded,
     unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
     inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
-    open: (options) => begin(client, options, concerned, operations),
+    skipped: (tx) => (tx as { readonly [SKIPPED]?: SkippedOperation })[SKIPPED],
+    open: (options) => begin(innermost, options, operations),
   };
 }
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
-function begin(
-  client: PrismaInternals,
-  options: OpeningOptions,
-  concerned: readonly string[],
-  operations: OperationNames,
-): Opening<object> {
+function begin(client: PrismaInternals, options: OpeningOptions, operations: OperationNames): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(options);
   const fencedBefore = fencedClasses.count;
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>
-    (hooks === undefined ? client : client.$extends(hooks.extension(concerned))).$transaction(
+    (hooks === undefined ? client : client.$extends(hooks.extension())).$transaction(
       (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
       prismaOptions(options),
     ),
@@ -77,9 +78,13 @@ function begin(
         ticket.close();
         if (!ticket.used) return notFenced(client, fencedBefore);
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
-        hooks?.begin(hook, tx);
+        hooks?.begin(hook);
         const own = fencedTx(tx, options.key, new Unsent(operations, options.key));
-        return body(own.tx, own.close);
+        const forget = rememberTransaction(transactionId(tx));
+        return body(own.tx, () => {
+          own.close();
+          forget();
+        });
       };
       let ended: Promise<void> | undefined;
       // An extension may repeat the transaction, on a connection that is not fenced. A repetition ends as the first run
@@ -120,6 +125,15 @@ function anotherClient(): InvalidOptionError {
 /** A property that only a client with this hook has. */
 const HOOKED = '$fencedLockHook';
 
+/** Where an interactive transaction tells its id, before Prisma 7.9 and since. */
+const ID = Symbol.for('prisma.client.transaction.id');
+const SCOPE = Symbol.for('prisma.client.transaction.scope_context');
+
+function transactionId(tx: TransactionClient): unknown {
+  const { [ID]: id, [SCOPE]: scope } = tx as { [ID]?: unknown; [SCOPE]?: { readonly txId?: unknown } };
+  return id ?? scope?.txId;
+}
+
 function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string, unknown> {
   return {
     // Prisma's own timeout must never fire: it lets the rest of a running operation run outside the transaction
@@ -130,54 +144,66 @@ function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string
   };
 }
 
-/**
- * Marks an operation that this package itself runs, so that the hook passes it. Operations that another extension
- * starts meanwhile still count as the caller's.
- */
-interface OwnOperation {
-  readonly model: string;
-  readonly name: string;
-  sent: boolean;
-}
+/** Raw SQL, which may write. */
+const RAW = ['$executeRaw', '$executeRawUnsafe', '$queryRaw', '$queryRawUnsafe', '$queryRawTyped'];
 
-/** Passes the writes of one transaction to its hook, for models whose tables have no guard. */
+/**
+ * Passes the writes of one transaction to its hook, where a table has no guard: those of all models and raw SQL, so that none
+ * overtakes another.
+ */
 class WriteHooks {
   #hook: Hook | undefined;
-  #tx: TransactionClient | undefined;
 
-  begin(hook: Hook, tx: TransactionClient): void {
+  begin(hook: Hook): void {
     this.#hook = hook;
-    this.#tx = tx;
   }
 
   /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
-  extension(models: readonly string[]): object {
+  extension(): object {
     const onWrite = (params: HookParams) => this.#onWrite(params);
-    const writes = Object.fromEntries([...WRITE_NAMES].map((name) => [name, onWrite]));
+    const each = (names: Iterable<string>) => Object.fromEntries([...names].map((name) => [name, onWrite]));
     return {
       name: 'fenced-lock writes',
       client: { [HOOKED]: true },
-      query: Object.fromEntries(models.map((model) => [lower(model), writes])),
+      query: { $allModels: each(WRITE_NAMES), ...each(RAW) },
     };
   }
 
-  #onWrite({ model = '', operation: name, args, query }: HookParams): Promise<unknown> {
-    const [hook, tx] = [this.#hook, this.#tx];
-    const own = scopeWith('own')?.inside.own as OwnOperation | undefined;
-    const isOwn = own !== undefined && !own.sent && own.model === model && own.name === name;
-    if (isOwn) own.sent = true;
-    if (hook === undefined || tx === undefined || isOwn) return query(args);
+  #onWrite({ model, operation: name, args, query, __internalParams: params }: HookParams): Promise<unknown> {
+    const hook = this.#hook;
+    if (hook === undefined) return query(args);
+    if (model === undefined) {
+      const send = (sent: unknown) => query(sent);
+      return hook({ model: '', name, args, send, run: send });
+    }
+    // Behind the extensions, which have seen the caller's operation already. `query` changes the parameters.
+    const named = (other: string) => ({ ...params, action: other, clientMethod: `${lower(model)}.${other}` });
     return hook({
       model,
       name,
-      args,
-      send: (sent) => query(sent),
-      run: (other, otherName, sent) =>
-        new Scope({ own: { model: other, name: otherName, sent: false } satisfies OwnOperation }).run(
-          async () => await tx[lower(other)]?.[otherName]?.(sent),
-        ),
+      args: withoutSkips(args),
+      send: (sent, other = name) => query(sent, named(other)),
+      run: (other, sent) => query(sent, { ...named(other), dataPath: [], unpacker: undefined }),
     });
   }
+}
+
+/** The parts of the arguments that this package reads, which has to see what Prisma will make of them. */
+const READ = new Set(['where', 'data', 'create', 'update']);
+
+/** Leaves out what is `Prisma.skip`, as Prisma does. */
+function withoutSkips(args: unknown, depth = 0): unknown {
+  if (Array.isArray(args)) return args.map((each) => withoutSkips(each, depth));
+  if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
+  const kept = Object.entries(args).filter(([, value]) => !isSkip(value));
+  const read = ([name, value]: [string, unknown]) =>
+    [name, depth === 0 && READ.has(name) ? withoutSkips(value, 1) : value] as const;
+  return Object.fromEntries(kept.map(read));
+}
+
+/** Known by its method: there is a class of it in each copy of Prisma's runtime. */
+function isSkip(value: unknown): boolean {
+  return typeof (value as { readonly ifUndefined?: unknown } | null | undefined)?.ifUndefined === 'function';
 }
 
 const lower = (model: string) => model.charAt(0).toLowerCase() + model.slice(1);

@@ -1,5 +1,13 @@
 import { withCaller } from '../base/caller.js';
-import { cutShort, InsideTransactionError, lateOperation, toFencedLockError } from '../base/errors.js';
+import {
+  cutShort,
+  InsideTransactionError,
+  lateOperation,
+  skippedOperation,
+  toFencedLockError,
+} from '../base/errors.js';
+import type { SkippedOperation } from '../database/database.js';
+import { failedBefore } from './batches.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -34,6 +42,7 @@ export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx
         if (EXITS.has(property)) return exit(String(property));
         if (property === UNSENT) return unsent.first;
         if (property === IN_FLIGHT) return unsent.inFlight;
+        if (property === SKIPPED) return unsent.skipped;
         return unsent.watched(property, Reflect.get(tx, property, receiver));
       },
       has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
@@ -77,12 +86,23 @@ function exit(name: string): unknown {
   };
 }
 
+/** An operation of `tx` in the array of a `$transaction` is sent by that transaction, on another connection. */
+function leavesTransaction(name: string): InsideTransactionError {
+  return new InsideTransactionError(
+    `\`${name}\` was called on the \`tx\` of a lock and given to \`$transaction([…])\`, and would leave its transaction. Await it, or ` +
+      'give it to `Promise.all`: what is called on `tx` is in one transaction already.',
+  );
+}
+
 /** The property that returns the first operation that was called and not sent. */
 export const UNSENT = Symbol('prisma-extension-fenced-lock.unsent');
 /** The property that returns the first operation that was sent and has not settled. */
 export const IN_FLIGHT = Symbol('prisma-extension-fenced-lock.in-flight');
+/** The property that returns the first operation that Prisma has skipped. */
+export const SKIPPED = Symbol('prisma-extension-fenced-lock.skipped');
 
-const RAW: ReadonlySet<unknown> = new Set([
+/** The methods of a client that send raw SQL. */
+export const RAW: ReadonlySet<unknown> = new Set([
   '$executeRaw',
   '$executeRawUnsafe',
   '$queryRaw',
@@ -90,7 +110,8 @@ const RAW: ReadonlySet<unknown> = new Set([
   '$queryRawTyped',
 ]);
 
-const READS: ReadonlySet<unknown> = new Set([
+/** The operations of a model that only read. */
+export const READS: ReadonlySet<unknown> = new Set([
   'findUnique',
   'findUniqueOrThrow',
   'findFirst',
@@ -117,6 +138,7 @@ export interface OperationNames {
  *   operation of it, which counts in its place. Reads are ignored: not sending them changes nothing.
  * - In flight: an operation of any kind whose `then` was called and whose result has not arrived. Counted here and not
  *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
+ * - Skipped: an operation that Prisma has not sent, because another one of its batch had failed. It rejects.
  */
 export class Unsent {
   readonly operations: OperationNames;
@@ -125,6 +147,7 @@ export class Unsent {
   readonly #inFlight = new Set<Settling>();
   /** The models that were used, by their names on the client; usually a few. */
   readonly #delegates: Delegate[] = [];
+  #skipped: SkippedOperation | undefined;
   #isClosed = false;
 
   constructor(operations: OperationNames, key: string) {
@@ -140,6 +163,10 @@ export class Unsent {
   get inFlight(): string | undefined {
     for (const { name } of this.#inFlight) return name;
     return undefined;
+  }
+
+  get skipped(): SkippedOperation | undefined {
+    return this.#skipped;
   }
 
   /** Called when the transaction ends. Operations that were called before are not sent any more. */
@@ -178,12 +205,18 @@ export class Unsent {
       },
       (error: unknown) => {
         this.#inFlight.delete(settling);
+        const failed = failedBefore(error);
+        if (failed !== undefined) {
+          const skipped = { name, failed };
+          this.#skipped ??= skipped;
+          throw skippedOperation(this.#key, skipped);
+        }
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
         // Or our gate has refused a statement of it, whose error does not name the operation.
         const { code } = (error ?? {}) as { readonly code?: unknown };
         // Made below Prisma, where the stack does not lead to the operation.
         withCaller(toFencedLockError(error));
-        throw this.#isClosed && (code === 'P2028' || code === 'CLOSED') ? cutShort(this.#key, name, error) : error;
+        throw this.#isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
   }
@@ -198,6 +231,9 @@ export class Unsent {
     return new Proxy(operation as object, handler);
   }
 }
+
+/** Codes that an operation rejects with behind the end of its transaction: Prisma's, our gate's, and that of a late extension. */
+const OF_ENDED: ReadonlySet<unknown> = new Set(['P2028', 'CLOSED', 'INSIDE_TRANSACTION']);
 
 /** An operation that was sent and has not settled. */
 interface Settling {
@@ -267,6 +303,7 @@ class Watched implements ProxyHandler<object> {
 
   get(operation: object, property: string | symbol): unknown {
     if (typeof property !== 'string') return Reflect.get(operation, property);
+    if (property === 'requestTransaction') return () => Promise.reject(leavesTransaction(this.name));
     if (property !== 'then' && property !== 'catch' && property !== 'finally') {
       const value: unknown = Reflect.get(operation, property);
       if (typeof value !== 'function') return value;

@@ -58,6 +58,7 @@ export interface ClusterClient extends Commands {
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };
 
 interface RedisPipeline {
+  eval(lua: string, keys: number, ...rest: string[]): unknown;
   evalsha(sha1: string, keys: number, ...rest: string[]): unknown;
   exec(): Promise<Array<[error: Error | null, reply: unknown]> | null>;
 }

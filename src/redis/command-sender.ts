@@ -15,6 +15,7 @@ const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 
 /** Sends commands and bounds the wait for their answers. */
 export class CommandSender {
+  readonly scripts = new KnownScripts();
   readonly #redis: RedisClient | ClusterClient;
   readonly #nodes: Nodes;
   readonly #longest: number;
@@ -71,8 +72,8 @@ export class CommandSender {
   }
 
   /**
-   * Runs a script by its hash. If the server does not know the script, sends its text once; not after the time limit,
-   * because the text would then arrive after the command that undoes it.
+   * Runs a script by its hash, or by its text if the server may lack it. If the server does lack it, sends the text once;
+   * not after the time limit, because the text would then arrive after the command that undoes it.
    */
   runScript<Keys extends string[], Args extends string[], Reply>(
     { sha1, lua, keys: count }: Script<Keys, Args, Reply>,
@@ -91,6 +92,7 @@ export class CommandSender {
       });
       const answered = (reply: unknown): void => {
         timer.stop();
+        this.scripts.add(sha1);
         resolve(reply as Reply);
       };
       const failed = (error: unknown): void => {
@@ -98,8 +100,15 @@ export class CommandSender {
         if (isWaiting && !isReply(error)) this.#nodes.refreshTopology();
         reject(presentable(error));
       };
+      const sendText = () => void this.#redis.eval(lua, count, ...keys, ...args).then(answered, failed);
+      if (!this.scripts.has(sha1)) {
+        sendText();
+        return;
+      }
       this.#redis.evalsha(sha1, count, ...keys, ...args).then(answered, (error: unknown) => {
-        if (isUnknownScript(error) && isWaiting) this.#redis.eval(lua, count, ...keys, ...args).then(answered, failed);
+        const isMiss = isUnknownScript(error);
+        if (isMiss) this.scripts.missed(sha1);
+        if (isMiss && isWaiting) sendText();
         else failed(error);
       });
     });
@@ -172,5 +181,44 @@ class RedisConnection {
   /** Removes the listeners from the client. */
   close(): void {
     this.#settle();
+  }
+}
+
+/**
+ * Which scripts the server has, judged by its answers. A command whose script is lacking is refused, sent again with the
+ * text, and so executed after commands that were issued later: a release after the next look at its key.
+ *
+ * At first every script counts as known, so a process on a server in use sends no text. A server that lacks one script was
+ * started, flushed or replaced, and may lack the others, too. From then on, each is sent with its text until the server has
+ * executed it.
+ *
+ * Two cases remain in which a command is sent again: the first one that finds a script lacking, and, on a Cluster, a script
+ * that one node has and another lacks. `misses` counts them. A look repeats itself after a release that was sent again; a
+ * look that waited for the release's answer instead would cost every call a round trip.
+ */
+class KnownScripts {
+  /** The hashes that were answered since a script was lacking; `undefined` if none has ever been. */
+  #answered: Set<string> | undefined;
+  readonly #misses = new Map<string, number>();
+
+  /** Whether to send the hash instead of the text. */
+  has(sha1: string): boolean {
+    return this.#answered === undefined || this.#answered.has(sha1);
+  }
+
+  /** Called when the server has executed the script. */
+  add(sha1: string): void {
+    this.#answered?.add(sha1);
+  }
+
+  /** Called when the server lacks the script. */
+  missed(sha1: string): void {
+    this.#answered = new Set();
+    this.#misses.set(sha1, this.misses(sha1) + 1);
+  }
+
+  /** How often the server lacked the script. */
+  misses(sha1: string): number {
+    return this.#misses.get(sha1) ?? 0;
   }
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { now } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../base/refusal.js';
 import {
@@ -112,17 +113,26 @@ export class RedisStore implements LeaseStore {
     const { sender, nodes, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
     const { connection } = sender;
-    const time = connection ? await sender.connected(connection, atMost) : atMost;
+    const time = (connection ? await sender.connected(connection, atMost) : atMost) ?? this.#options.commandTimeout;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const [reply, present, process] = await sender
-      .runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], time)
-      .catch((error: unknown) => {
-        if (nodes.resends && !isReply(error)) {
-          this.#unanswered ??= new Unanswered();
-          this.#unanswered.add(holder);
-        }
-        throw error;
-      });
+    const look = (atMost: number) =>
+      sender.runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], atMost);
+    const since = now();
+    const lateReleases = sender.scripts.misses(scripts.release.sha1);
+    let answer: unknown[];
+    try {
+      answer = await look(time);
+      // A release that was sent before this look was sent again behind it. If it was for this key, the look has seen a
+      // lease that is over, or has renewed one (a quorum repeats its holder's id) that the release then ended.
+      if (sender.scripts.misses(scripts.release.sha1) !== lateReleases) answer = await look(time - (now() - since));
+    } catch (error) {
+      if (nodes.resends && !isReply(error)) {
+        this.#unanswered ??= new Unanswered();
+        this.#unanswered.add(holder);
+      }
+      throw error;
+    }
+    const [reply, present, process] = answer;
     const left = Number(reply);
     if (left === 0) return { taken: true, contended: Number(present) > 0 };
     const expiresIn = left === -1 ? Number.POSITIVE_INFINITY : left;
@@ -298,10 +308,13 @@ export class RedisStore implements LeaseStore {
   async #extendTogether(claims: readonly Claim[], atMost?: number): Promise<Extension[]> {
     try {
       const pipeline = this.#redis.pipeline();
-      for (const claim of claims) {
-        const { sha1, keys } = scripts.extend;
-        pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
-      }
+      const { sha1, lua, keys } = scripts.extend;
+      claims.forEach((claim, index) => {
+        const rest = [...this.#extendKeys(claim), ...this.#extendArgs(claim)];
+        // Behind the text of the first, the server has the script.
+        if (index > 0 || this.#sender.scripts.has(sha1)) pipeline.evalsha(sha1, keys, ...rest);
+        else pipeline.eval(lua, keys, ...rest);
+      });
       const replies = await this.#sender.bounded(pipeline.exec(), atMost);
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
@@ -312,7 +325,11 @@ export class RedisStore implements LeaseStore {
   async #extension(claim: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
-    if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
+    if (error === null) {
+      this.#open?.sender.scripts.add(scripts.extend.sha1);
+      return Number(extended) === 1 ? 'extended' : 'gone';
+    }
+    if (isUnknownScript(error)) this.#open?.sender.scripts.missed(scripts.extend.sha1);
     // A pipeline goes to one node. If a key has moved from there, extend it by a single command.
     if (!isReply(error)) this.#open?.nodes.refreshTopology();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);

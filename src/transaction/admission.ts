@@ -89,6 +89,8 @@ export class Entry<Tx> {
   /** The replies to the statements before the admission. */
   before: readonly Reply<StatementResult>[] = [];
   connection: Connection | undefined;
+  /** Whether its writes pass the hook. */
+  readonly hooked: boolean;
   readonly #opening: Opening<Tx>;
   readonly #over: Connection | undefined;
   #discarded = false;
@@ -120,6 +122,7 @@ export class Entry<Tx> {
       );
     };
     this.#over = over;
+    this.hooked = options.hooked;
     this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
   }
 

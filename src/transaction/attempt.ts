@@ -8,10 +8,20 @@ import {
   LockTimeoutError,
   lateOperation,
   StaleTokenError,
+  skippedOperation,
   TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
-import type { Conductor, Connection, Query, Row, Statement, StatementResult } from '../database/database.js';
+import type {
+  Conductor,
+  Connection,
+  Hook,
+  Operation,
+  Query,
+  Row,
+  Statement,
+  StatementResult,
+} from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import type { Fencing } from '../fencing/fencing.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
@@ -21,7 +31,7 @@ import type { Call, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import { connectionClosed, endOfLostCommit, isEndOfSession, isRefusal } from './lost-commit.js';
+import { connectionClosed, endOfLostCommit, isEndOfSession, isRefusal, LEAST_COMMIT_TIME } from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
 
 /**
@@ -46,8 +56,6 @@ const END_BLOCKERS_TIME = 500;
  * takes the processor that Postgres needs for it, and has nothing from it; milliseconds.
  */
 const LONG_COMMIT = 1;
-/** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
-const LEAST_COMMIT_TIME = 1_000;
 
 /** What earlier attempts of the same call found. */
 export interface EarlierAttempts {
@@ -168,6 +176,7 @@ export class Attempt<Tx, R> implements Conductor {
     connection.conductor = this;
     try {
       const admission = await this.#admitted(connection);
+      if (this.#entry.hooked) await this.#prepareHook(connection, admission);
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
@@ -263,6 +272,8 @@ export class Attempt<Tx, R> implements Conductor {
       if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
     }
     this.#mayCommit();
+    const skipped = this.#call.database.skipped?.(tx);
+    if (skipped) throw skippedOperation(this.#call.leases.key, skipped);
   }
 
   async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
@@ -434,21 +445,33 @@ export class Attempt<Tx, R> implements Conductor {
     });
   }
 
-  readonly #hook: NonNullable<Parameters<Entry<Tx>['run']>[0]> = async (operation) => {
+  async #prepareHook(connection: Connection, { token }: Admission): Promise<void> {
+    // Through the gate, so that a failure of the connection is found there when the outcome is explained.
+    const query: Query = (text, values) => this.#ask(connection, text, values);
+    this.#operations = await FencedOperations.prepare(this.#call, token, query);
+    // The function would be called although its call was given up meanwhile.
+    this.#call.abort.throwIfAborted();
+  }
+
+  readonly #hook: Hook = (operation) => {
+    // Not an async function: a write that is sent at once must not be overtaken by what is called behind it and is not hooked.
+    const operations = this.#operations;
+    // All tables have a guard.
+    if (operations === undefined) return operation.send(operation.args);
+    return operations.maySendAtOnce(operation)
+      ? operations.sendAtOnce(operation)
+      : this.#sendFenced(operation, operations);
+  };
+
+  async #sendFenced(operation: Operation, operations: FencedOperations): Promise<unknown> {
     try {
       this.gate.throwIfShut();
-      const { token } = this.#admission as Admission;
-      const connection = this.#entry.connection as Connection;
-      // Through the gate, so that a failure of the connection is found there when the outcome is explained.
-      this.#operations ??= new FencedOperations(this.#call, token, (text, values) =>
-        this.#ask(connection, text, values),
-      );
-      return await this.#operations.send(operation);
+      return await operations.send(operation);
     } catch (error) {
       this.refused(error);
       throw error;
     }
-  };
+  }
 
   #options(before: readonly Statement[]): EntryOptions {
     const { options, parts, leases, database, registered } = this.#call;

@@ -1,7 +1,7 @@
 import type { Database, Operation, Query } from '../database/database.js';
 import type { Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
-import { sendFenced, WRITE_NAMES } from '../fencing/writes.js';
+import { isConditional, sendFenced } from '../fencing/writes.js';
 import type { Call } from './call.js';
 
 type Needed = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'registered'> & {
@@ -9,53 +9,84 @@ type Needed = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'registered'> & 
 };
 
 /**
- * Sends the operations of one admitted transaction. Writes of fenced models without a guard get a condition on the
- * fence.
+ * Sends the writes of one admitted transaction, where a fenced model has no guard. Those of such a model get a condition on
+ * the fence.
  */
 export class FencedOperations {
   readonly #call: Needed;
-  readonly #token: bigint;
-  readonly #query: Query;
-  #fence: Promise<Fence> | undefined;
+  readonly #fence: Fence;
+  /** Settles when the writes before have; `undefined` if they have. */
+  #before: Promise<void> | undefined;
 
-  constructor(call: Needed, token: bigint, query: Query) {
+  private constructor(call: Needed, fence: Fence) {
     this.#call = call;
-    this.#token = token;
-    this.#query = query;
+    this.#fence = fence;
   }
 
-  /** @throws StaleTokenError, InvalidOptionError, or what the database client throws. */
-  async send(operation: Operation): Promise<unknown> {
-    const { database, leases, parts } = this.#call;
+  /**
+   * Asks which tables have a guard, if that is not known: before the work, so that its first writes are sent as its later
+   * ones. Resolves to `undefined` if all of them have one.
+   */
+  static async prepare(call: Needed, token: bigint, query: Query): Promise<FencedOperations | undefined> {
+    const { database, leases, parts, registered } = call;
     const { fencing } = parts;
-    const { model, name, args } = operation;
-    try {
-      if (!WRITE_NAMES.has(name) || !fencing.concerns(model)) return await operation.send(args);
-      // Store the promise: several operations may start at the same time, and one query of the guards is enough.
-      this.#fence ??= fencing.guarded(this.#query, database.rescue).then((guarded) => this.#makeFence(guarded));
-      return await sendFenced(operation, await this.#fence);
-    } catch (error) {
-      throw fromGuard(error, database, { key: leases.key, token: this.#token, ofHandle: this.#ofHandle, fencing });
-    }
-  }
-
-  get #ofHandle(): boolean {
-    return this.#call.registered !== undefined;
-  }
-
-  #makeFence(guarded: ReadonlySet<string>): Fence {
-    const { database, leases, parts } = this.#call;
-    const { fencing } = parts;
-    return {
+    const guarded = await fencing.guarded(query, database.rescue);
+    if (fencing.allIn(guarded)) return undefined;
+    return new FencedOperations(call, {
       key: leases.key,
-      token: this.#token,
-      ofHandle: this.#ofHandle,
+      token,
+      ofHandle: registered !== undefined,
       field: fencing.field,
       models: fencing.models,
       isFenced: (model) => fencing.isFenced(model),
-      concerns: (model) => fencing.concerns(model),
       isGuarded: (model) => guarded.has(model),
       isNoMatch: (error) => database.isNoMatch(error),
-    };
+    });
+  }
+
+  /** Whether an operation is sent as it is, and none before it is still to be sent. */
+  maySendAtOnce(operation: Operation): boolean {
+    return this.#before === undefined && !isConditional(operation, this.#fence);
+  }
+
+  /**
+   * Sends an operation in the turn of its call, so that a read that is called behind it and passes no hook does not overtake
+   * it.
+   *
+   * @throws InvalidOptionError
+   */
+  sendAtOnce(operation: Operation): Promise<unknown> {
+    try {
+      return sendFenced(operation, this.#fence);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * Sends the operations in the order of the calls, each when the one before it has settled: some become several
+   * operations, and the next one may write the same row or refer to it.
+   *
+   * @throws StaleTokenError, InvalidOptionError, or what the database client throws.
+   */
+  async send(operation: Operation): Promise<unknown> {
+    // Not by reactions to the promise of the one before: the stack of an error leads to the caller over `await` alone.
+    const before = this.#before;
+    let settle: () => void = () => {};
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    this.#before = settled;
+    try {
+      await before;
+      return await sendFenced(operation, this.#fence);
+    } catch (error) {
+      const { database, parts } = this.#call;
+      const { key, token, ofHandle } = this.#fence;
+      throw fromGuard(error, database, { key, token, ofHandle, fencing: parts.fencing });
+    } finally {
+      if (this.#before === settled) this.#before = undefined;
+      settle();
+    }
   }
 }

@@ -1,10 +1,11 @@
 import { InsideTransactionError } from '../base/errors.js';
+import { withoutInnermost, withoutNoise } from '../base/sql-text.js';
 
 /**
- * All operations of a transaction pass this gate. It refuses transaction control, counts operations in flight, remembers
- * the first failure, and can be shut. A shut gate refuses new operations. Operations in flight are waited for: Prisma
- * would otherwise send ROLLBACK or COMMIT between the statements of an operation, and the rest would run outside the
- * transaction.
+ * All operations of a transaction pass this gate. It refuses transaction control and COPY … FROM STDIN, counts operations
+ * in flight, remembers the first failure, and can be shut. A shut gate refuses new operations. Operations in flight are
+ * waited for: Prisma would otherwise send ROLLBACK or COMMIT between the statements of an operation, and the rest would
+ * run outside the transaction.
  */
 export class Gate {
   readonly #leases: { readonly key: string; readonly loss: unknown };
@@ -40,11 +41,11 @@ export class Gate {
   /**
    * Counts an operation that begins; each `enter` needs one `leave`. `text`: the statement, if it is one of the work.
    *
-   * @throws InsideTransactionError for transaction control, or the error of a shut gate.
+   * @throws InsideTransactionError for transaction control and for COPY … FROM STDIN, or the error of a shut gate.
    */
   enter(text?: string): void {
     if (text !== undefined) {
-      refuseControl(text, this.#leases.key);
+      refuseCommand(text, this.#leases.key);
       // After a pause of the process, replies and closed sockets are handled before overdue timers. Reading `loss` checks
       // the clock, so an expired lease aborts the work now, and the caller gets that error instead of a follow-up error.
       void this.#leases.loss;
@@ -92,13 +93,16 @@ export class Gate {
   }
 }
 
-/** @throws InsideTransactionError for a statement that would end the transaction. */
-function refuseControl(sql: string, key: string): void {
-  const control = transactionControl(sql);
-  if (control === undefined) return;
+/** @throws InsideTransactionError for a statement that would end the transaction, or that gets no answer. */
+function refuseCommand(sql: string, key: string): void {
+  const refused = refusedCommand(sql);
+  if (refused === undefined) return;
   throw new InsideTransactionError(
-    `Raw SQL under the lock must not end its transaction, and this begins with ${control}. ` +
-      'Return from the function to commit, or throw to roll back.',
+    refused === 'COPY'
+      ? 'Raw SQL under the lock cannot send the rows of COPY … FROM STDIN: the server would wait for them, and not ' +
+          'answer ROLLBACK. Use createMany, or INSERT … SELECT … FROM unnest($1::int[], $2::text[]).'
+      : `Raw SQL under the lock must not end its transaction, and this begins with ${refused}. ` +
+          'Return from the function to commit, or throw to roll back.',
     { key },
   );
 }
@@ -137,18 +141,37 @@ function firstWord(sql: string): [word: string, rest: string] {
   return [text.slice(0, end).toUpperCase(), text.slice(end)];
 }
 
-/** Words that end the transaction or begin another one. Savepoints stay inside it. */
-const CONTROL: ReadonlySet<string> = new Set(['BEGIN', 'COMMIT', 'END', 'ABORT', 'START', 'ROLLBACK', 'PREPARE']);
+/** Words that end the transaction or begin another one, and COPY. Savepoints stay inside the transaction. */
+const REFUSED: ReadonlySet<string> = new Set([
+  'BEGIN',
+  'COMMIT',
+  'END',
+  'ABORT',
+  'START',
+  'ROLLBACK',
+  'PREPARE',
+  'COPY',
+]);
 
 /**
- * Returns the first word of a statement that is transaction control, `undefined` for any other. One statement is
- * enough: the extended protocol takes only one.
+ * Returns the first word of a statement that is refused, `undefined` for any other. One statement is enough: the extended
+ * protocol takes only one.
  */
-export function transactionControl(sql: string): string | undefined {
+export function refusedCommand(sql: string): string | undefined {
   const [word, rest] = firstWord(sql);
-  if (!CONTROL.has(word)) return undefined;
+  if (!REFUSED.has(word)) return undefined;
+  if (word === 'COPY') return isFromStdin(rest) ? word : undefined;
   const [second, more] = firstWord(rest);
   if (word === 'PREPARE') return second === 'TRANSACTION' ? word : undefined;
   const third = second === 'WORK' || second === 'TRANSACTION' ? firstWord(more)[0] : second;
   return word === 'ROLLBACK' && third === 'TO' ? undefined : word;
+}
+
+/**
+ * Whether a COPY reads from the client. A query in it may read from a table with the name `stdin`: what is in parentheses
+ * does not count.
+ */
+function isFromStdin(copy: string): boolean {
+  // Postgres takes STDOUT for STDIN here.
+  return /\bfrom\s+std(?:in|out)\b/i.test(withoutInnermost(withoutNoise(copy), /\([^()]*\)/g));
 }

@@ -29,6 +29,8 @@ const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58
  * committed, and the key may have another holder by now.
  */
 const SESSION_ENDED: ReadonlySet<string> = new Set(['25P03', '25P04']);
+/** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
+export const LEAST_COMMIT_TIME = 1_000;
 /** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
 export const OUTCOME_TIME = 15_000;
 /** Least time for one look, even if the deadline has passed; milliseconds. */
@@ -67,6 +69,16 @@ export function connectionClosed(key: string, code: string | undefined, cause: u
   return new TransactionAbortedError(key, 'connection', why, cause);
 }
 
+/** The error of a transaction whose COMMIT was still running when this client ended its backend. */
+function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
+  return new TransactionAbortedError(
+    key,
+    'timeout',
+    `its COMMIT had not ended within its timeout of ${timeout} ms, of which COMMIT gets at least ${LEAST_COMMIT_TIME} ms. ` +
+      'Deferred constraints and triggers run in COMMIT. Make them shorter, or raise `timeout`.',
+  );
+}
+
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
 export function isRefusal(code: string | undefined): boolean {
   return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !SESSION_ENDED.has(code);
@@ -75,20 +87,26 @@ export function isRefusal(code: string | undefined): boolean {
 /**
  * The end of a transaction whose COMMIT got no answer: `undefined` if it has committed, else the error of the call.
  *
+ * @param error what came in place of the answer; `undefined` if nothing came within the timeout.
  * @param hasSuccessor whether the next turn of this process began with that COMMIT.
  */
 export async function endOfLostCommit(
-  { database, parts, leases }: Pick<Call<unknown, unknown>, 'database' | 'parts' | 'leases'>,
+  { database, parts, leases, options }: Pick<Call<unknown, unknown>, 'database' | 'parts' | 'leases' | 'options'>,
   admission: Admission,
   error: unknown,
   hasSuccessor: boolean,
 ): Promise<{ readonly error: unknown; readonly isUnknown?: boolean } | undefined> {
-  const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
+  let wasRunning = false;
+  const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME), () => {
+    wasRunning = true;
+  });
   parts.emit({ type: 'commit-resolved', key: leases.key, outcome });
   if (outcome === 'committed') return undefined;
   if (outcome === 'unknown') {
     return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
   }
+  // COMMIT had arrived, so the connection was not what failed. No `statement_timeout` covers COMMIT.
+  if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
   const aborted = connectionClosed(leases.key, database.sqlState(error), error);
   // If the key has passed to a successor, the lease tells about the successor, not about this call.
   return { error: hasSuccessor ? aborted : await fromOvertaking(aborted, { database, leases }) };
@@ -98,12 +116,19 @@ export async function endOfLostCommit(
  * Finds out whether a transaction whose COMMIT got no answer has committed.
  *
  * Its backend is ended before each look, so that a COMMIT that is still on its way cannot take effect after it.
+ *
+ * @param onEnded called when a backend was ended whose COMMIT was running: Postgres had received it.
  */
-export async function resolveOutcome(rescue: Query, admission: Admission, deadline: Deadline): Promise<Verdict> {
+export async function resolveOutcome(
+  rescue: Query,
+  admission: Admission,
+  deadline: Deadline,
+  onEnded?: () => void,
+): Promise<Verdict> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
     // A look may take long: the rescue connection sends one statement at a time, and other calls may have queued
     // before.
-    const looking = look(rescue, admission).catch(() => 'open' as const);
+    const looking = look(rescue, admission, onEnded).catch(() => 'open' as const);
     const verdict = await within(looking, Math.max(LEAST_LOOK, deadline.remaining));
     if (verdict !== 'open' && verdict !== OVERDUE) return verdict;
     if (deadline.passed) return 'unknown';
@@ -111,8 +136,9 @@ export async function resolveOutcome(rescue: Query, admission: Admission, deadli
   }
 }
 
-async function look(rescue: Query, admission: Admission): Promise<Verdict | 'open'> {
-  await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);
+async function look(rescue: Query, admission: Admission, onEnded?: () => void): Promise<Verdict | 'open'> {
+  const [backend] = await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);
+  if (backend?.['working'] === true) onEnded?.();
   const [row] = await rescue(EVIDENCE, [admission.key, admission.xid]);
   if (row === undefined) return 'open';
   return judge(admission, {

@@ -1,6 +1,12 @@
 import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { sleep } from '../base/clock.js';
-import { LockTimeoutError, LockUnavailableError, NotInstalledError, StaleTokenError } from '../base/errors.js';
+import {
+  LockTimeoutError,
+  LockUnavailableError,
+  NotInstalledError,
+  StaleTokenError,
+  toFencedLockError,
+} from '../base/errors.js';
 import { NotRun } from '../database/database.js';
 import { Attempt } from './attempt.js';
 import type { Call } from './call.js';
@@ -9,6 +15,8 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const QUERY_CANCELED = '57014';
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK = '40P01';
+/** Of a standby, or of a database that an operator or a hoster has made read-only, for example because its disk is full. */
+const READ_ONLY = '25006';
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
 const MOST_DISCONNECTS = 3;
 /** Pauses before the work runs again double from the first to the longest, with jitter; milliseconds. */
@@ -126,7 +134,8 @@ async function admittedTransaction<Tx, R>(
       if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');
       const code = database.sqlState(error);
       if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
-      if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw error;
+      if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, 'read-only');
+      if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;
       // An admission that was sent ahead waits only some milliseconds, so its timeout does not show a blocking
       // transaction.
       blocked ||= code !== SERIALIZATION_FAILURE && !wasAhead;

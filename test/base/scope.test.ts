@@ -39,7 +39,7 @@ describe('an async context', () => {
         await sleep(1);
         expect([held(), ticket()]).toEqual(['inner', 't']);
       });
-      expect(new Scope({ write: 'w' }).run(() => [held(), ticket()])).toEqual(['outer', 't']);
+      expect(new Scope({ hook: 'o' }).run(() => [held(), ticket()])).toEqual(['outer', 't']);
       expect(held()).toBe('outer');
     });
     expect(held()).toBeUndefined();

@@ -1,11 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
-import { beforeEach, expect, inject, test } from 'vitest';
-import { fencedLock, NestedError, ReentryError } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
-import { busy } from '../support/busy.js';
-import { eventually } from '../support/eventually.js';
+import { beforeEach, expect, test } from 'vitest';
+import { NestedError, ReentryError } from '../../src/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 /** Longer than the last lock has to have ended for async contexts not to be followed any more; ms. */
@@ -70,28 +65,6 @@ describeWithShop('after a while without any lock', () => {
     goOn.open();
     expect(await long).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
     expect((await shop.row(id))?.quantity).toBe(9);
-  });
-
-  test('a write that a function has left behind, and that still waits for a connection, is refused all the same', async () => {
-    const { id, key } = await shop.product(10);
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 1 });
-    const narrow = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
-    shop.closeLater(() => narrow.$disconnect());
-    const locking = narrow.$extends(fencedLock({ redis: shop.redis() }));
-    let bystander: Promise<{ letGo(): Promise<void> }> | undefined;
-    let left: Promise<unknown> | undefined;
-    await locking.$withLock(key, async () => {
-      bystander = busy(narrow);
-      // Of two rows, and so in a transaction.
-      const orders = { create: { buyer: 'late', quantity: 1 } };
-      left = locking.stock.update({ where: { id }, data: { quantity: 0, orders } }).catch((error: unknown) => error);
-      await eventually('both wait for a connection', async () => pool.waitingCount === 2);
-    });
-    const { letGo } = await (bystander as Promise<{ letGo(): Promise<void> }>);
-    await sleep(REST);
-    await letGo();
-    expect(await left).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
   test('a client without a lock writes as ever', async () => {

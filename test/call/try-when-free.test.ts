@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { expect, inject, test } from 'vitest';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 /** Longer than a transaction that was begun ahead waits for its lease; ms. */
@@ -22,5 +25,20 @@ describeWithShop('a call that does not wait', () => {
     };
     // On a busy machine that transaction may last longer than such a call waits for its end.
     for (let tries = 1; !(await always()); tries++) expect(tries).toBeLessThan(5);
+  });
+
+  test('waits for the first connection to Redis, and for a slow answer behind it', async () => {
+    const url = new URL(inject('redis').url as string);
+    const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
+    shop.closeLater(() => proxy.close());
+    proxy.latency(100);
+    await shop.redis().script('LOAD', scripts.acquire.lua);
+    const redis = new Redis(proxy.url(url.href));
+    shop.closeLater(() => redis.disconnect());
+    // `INFO` and the look, one after the other.
+    expect(await shop.client({ redis }).prisma.$tryWithLock(`free:${randomUUID()}`, () => 'in')).toEqual({
+      acquired: true,
+      value: 'in',
+    });
   });
 });

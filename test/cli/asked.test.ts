@@ -47,8 +47,9 @@ describeWithShop('the servers that a command asks', () => {
 
   test('unlock says in its result what it did in which', async () => {
     const operator = new Operator(shop);
-    await operator.client().$withLock('stock:1', () => {});
-    const { out } = await operator.run('unlock', 'stock:1');
+    const { key } = await shop.product(1);
+    await operator.client().$withLock(key, () => {});
+    const { out } = await operator.run('unlock', key);
     expect(out).toContain(`  In PostgreSQL ${asked().postgres}: no transaction was in the way; the token was `);
     expect(out).toContain(`  In Redis ${asked().redis}: there was no lease.\n`);
   });
@@ -83,8 +84,9 @@ describeWithShop('the servers that a command asks', () => {
     const operator = new Operator(shop);
     await using database = await createDatabase();
     await applyMigrations(database.url);
-    const handle = await operator.client().$lock('stock:1', { leaseTime: 60_000 });
-    const elsewhere = ['stock:1', '--json', '--database-url', database.url];
+    const { key } = await shop.product(1);
+    const handle = await operator.client().$lock(key, { leaseTime: 60_000 });
+    const elsewhere = [key, '--json', '--database-url', database.url];
     const rehearsed = await operator.run('unlock', ...elsewhere, '--dry-run');
     const { json, out } = await operator.run('unlock', ...elsewhere);
     expect(rehearsed.json['warning']).toBe(json['warning']);

@@ -23,18 +23,20 @@ describeWithShop('ls', () => {
 
   test('shows each key with its holder, who waits, its token and the transaction', async () => {
     const operator = new Operator(shop);
+    // Other files use the same database.
+    const [one, two] = [`1:${randomUUID()}`, `2:${randomUUID()}`];
     const [holder, waiting] = [operator.client(), operator.client({ name: 'web 2' })];
-    const before = await holder.$withLock('stock:2', (_, { token }) => String(token));
-    await using handle = await holder.$lock('stock:1');
+    const before = await holder.$withLock(two, (_, { token }) => String(token));
+    await using handle = await holder.$lock(one);
     const [inside, goOn] = [gate<number>(), gate()];
-    const working = holder.$withLock('stock:2', async (tx) => {
+    const working = holder.$withLock(two, async (tx) => {
       const [own] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
       inside.open(own?.pid ?? 0);
       await goOn.opened;
     });
     const pid = await inside.opened;
-    const next = waiting.$withLock('stock:2', () => {});
-    await expect.poll(async () => (await waiting.$locks.inspect('stock:2')).waiting).toBe(1);
+    const next = waiting.$withLock(two, () => {});
+    await expect.poll(async () => (await waiting.$locks.inspect(two)).waiting).toBe(1);
 
     const { json } = await operator.run('ls', '--json');
     const states = await holder.$locks.list();
@@ -55,9 +57,9 @@ describeWithShop('ls', () => {
         })),
     );
     expect(json['keys']).toMatchObject([
-      { key: 'stock:1', token: String(handle.token), waiting: 0, transaction: null },
+      { key: one, token: String(handle.token), waiting: 0, transaction: null },
       {
-        key: 'stock:2',
+        key: two,
         waiting: 1,
         waiters: ['web 2'],
         transaction: { pid, since: expect.stringMatching(PLAIN_TIME) },
@@ -76,7 +78,7 @@ describeWithShop('ls', () => {
     const cells = lines.map((line) => line.split(/ {2,}/));
     expect(cells).toEqual([
       [
-        'stock:1',
+        one,
         `${hostname()}:${process.pid}`,
         expect.any(String),
         expect.stringMatching(/^\d+\.\d s$/),
@@ -87,7 +89,7 @@ describeWithShop('ls', () => {
         '-',
       ],
       [
-        'stock:2',
+        two,
         `${hostname()}:${process.pid}`,
         expect.any(String),
         expect.stringMatching(/^\d+\.\d s$/),

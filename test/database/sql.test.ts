@@ -3,10 +3,13 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { END_BACKEND, END_BLOCKERS, OWN_TRANSACTION, START_EPOCH } from '../../src/database/sql.js';
 import { admitByHand } from '../support/admit-by-hand.js';
+import { FenceWorld } from '../support/fence-world.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('the statements that end backends', () => {
   const shop = new Shop();
+  // A lost COMMIT of another file, in the same database, would be taken for one before a crash.
+  const world = new FenceWorld('sql_epoch');
 
   async function session(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: inject('postgres').app });
@@ -28,7 +31,9 @@ describeWithShop('the statements that end backends', () => {
     expect((await rescue.query(END_BACKEND, [own.pid, foreign.xid, null])).rowCount).toBe(0);
     expect((await rescue.query(END_BACKEND, [own.pid, own.xid, randomUUID()])).rowCount).toBe(0);
     await holder.query('SELECT 1');
-    expect((await rescue.query(END_BACKEND, [own.pid, own.xid, null])).rows).toEqual([{ pid: own.pid, ended: true }]);
+    expect((await rescue.query(END_BACKEND, [own.pid, own.xid, null])).rows).toEqual([
+      { pid: own.pid, working: false, ended: true },
+    ]);
     // It is gone, not about to go.
     const { rowCount } = await shop.admin.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [own.pid]);
     expect(rowCount).toBe(0);
@@ -65,16 +70,15 @@ describeWithShop('the statements that end backends', () => {
   });
 
   test('an epoch that a crash has emptied is begun again by the next lock, and nobody can hold it up for long', async () => {
-    const { key } = await shop.product(1);
-    const [rescue, bystander] = [await session(), await session()];
-    await shop.admin.query('DELETE FROM fenced_lock.epoch');
+    const [rescue, bystander] = [await world.session(), await world.session()];
+    await world.admin.query('DELETE FROM fenced_lock.epoch');
     await bystander.query('BEGIN');
     await bystander.query(START_EPOCH);
     await expect(rescue.query(START_EPOCH)).rejects.toMatchObject({ code: '55P03' });
     await bystander.query('ROLLBACK');
-    await shop.client().prisma.$withLock(key, () => {});
+    await world.client().$withLock('epoch', () => {});
     await expect
-      .poll(async () => (await shop.admin.query('SELECT 1 FROM fenced_lock.epoch')).rowCount, { timeout: 5_000 })
+      .poll(async () => (await world.admin.query('SELECT 1 FROM fenced_lock.epoch')).rowCount, { timeout: 5_000 })
       .toBe(1);
   });
 });

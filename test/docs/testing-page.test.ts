@@ -8,7 +8,7 @@ import { describeWithShop } from '../support/shop.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PAGE = readFileSync(join(ROOT, 'docs/guides/testing.md'), 'utf8');
-const TESTS = 6;
+const TESTS = 7;
 
 /** The file that the page builds up, of this repository's sources and its generated client. */
 function file(): string {
@@ -21,6 +21,16 @@ function file(): string {
     .replaceAll("'prisma-extension-fenced-lock'", "'../../../src/index.js'")
     .replaceAll('./generated/prisma/', '../../generated/prisma/');
 }
+
+test('what docs/guides/testing.md puts in the place of a module is what the tests of the example do', () => {
+  const blocks = [...PAGE.matchAll(/^```js\n([\s\S]*?)^```/gm)].map(([, code = '']) => code);
+  const example = (file: string) => readFileSync(join(ROOT, `examples/testing/${file}.ts`), 'utf8');
+  expect(blocks).toHaveLength(3);
+  // The page has it without types.
+  expect(example('src/restock').replaceAll(/: number|: Promise<void>|^\/\*\* .*\n/gm, '')).toBe(blocks[0]);
+  expect(example('vitest/restock.test')).toContain(blocks[1]);
+  expect(example('jest/restock.test')).toContain(blocks[2]);
+});
 
 describeWithShop('docs/guides/testing.md', () => {
   test('its tests pass in node:test', async () => {

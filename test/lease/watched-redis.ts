@@ -104,7 +104,9 @@ export async function asleep(contender: Party, key: string, asked: Asked = {}): 
 
 /** The names of the scripts that the server was sent about the key, and the other commands by their own. */
 export async function sentAbout({ monitor }: Stage, key: string): Promise<string[]> {
-  return namesOfScripts(await monitor.about(key));
+  const names = namesOfScripts(await monitor.about(key));
+  // A file that runs beside this one may list all keys, and so ask about each.
+  return names.filter((name) => name !== 'inspect');
 }
 
 export function namesOfScripts(lines: readonly string[][]): string[] {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
+import { fencedLock, InvalidOptionError } from '../../src/index.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('an extension whose $transaction begins on the client that it was made for', () => {
@@ -37,6 +37,27 @@ describeWithShop('an extension whose $transaction begins on the client that it w
     await expect(held).rejects.toMatchObject({ code: 'INVALID_OPTION', option: '$transaction' });
     expect(ran).toBe(false);
     // And it stands in nobody's way.
+    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
+  });
+
+  test('is refused at once where it sends a statement before the function, which would come before the admission', async () => {
+    const { plain } = shop.client();
+    const tenant = plain.$extends({
+      client: {
+        $transaction: (work: (tx: unknown) => Promise<unknown>) =>
+          plain.$transaction(async (tx) => {
+            await tx.$executeRaw`SELECT set_config('app.tenant', '1', true)`;
+            return await work(tx);
+          }),
+      },
+    });
+    const prisma = tenant.$extends(fencedLock({ redis: shop.redis(), models: [] })) as unknown as ShopClient;
+    const { key } = await shop.product(10);
+    await expect(prisma.$withLock(key, () => 'in')).rejects.toMatchObject({
+      constructor: InvalidOptionError,
+      option: '$transaction',
+      message: expect.stringContaining('sends a statement before it calls its function'),
+    });
     expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
   });
 });

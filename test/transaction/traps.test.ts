@@ -11,6 +11,7 @@ import {
   LockLostError,
   NotInstalledError,
   TransactionAbortedError,
+  toFencedLockError,
 } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -172,7 +173,7 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('what another extension writes while we claim a row is held to the fence like all else', async () => {
+  test('what an extension writes beside a write of its caller is held to the fence like all else', async () => {
     const [own, fresher] = [await shop.product(10), await shop.product(10)];
     await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [fresher.id]);
     const contexts = new AsyncLocalStorage<Pick<ShopClient, 'stock'>>();
@@ -180,7 +181,7 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     const auditing = prisma.$extends({
       query: {
         stock: {
-          async updateMany({ args, query }) {
+          async upsert({ args, query }) {
             const answer = await query(args);
             if (!audited) {
               audited = true;
@@ -260,6 +261,33 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );
+
+  test('COPY … FROM STDIN is refused before it is sent: the server would wait for the rows and not answer', async () => {
+    const { id, key } = await shop.product(10);
+    const alone = shop.client({ pool: { max: 1 } }).prisma;
+    const held = alone.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      await tx.$executeRawUnsafe('COPY "Stock" (id, product) FROM STDIN');
+    });
+    const error = await held.catch((error: unknown) => toFencedLockError(error));
+    expect(error).toBeInstanceOf(InsideTransactionError);
+    expect(error).toMatchObject({ key, message: expect.stringMatching(/COPY … FROM STDIN.*createMany/) });
+    // The connection is good, and so is a transaction that goes on without the statement.
+    await alone.$withLock(key, async (tx) => {
+      await expect(tx.$executeRaw`COPY "Stock" (id, product) FROM STDIN`).rejects.toThrow('COPY');
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('COPY … TO STDOUT is executed', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx) => {
+      await tx.$executeRawUnsafe(`COPY (SELECT 'FROM STDIN') TO STDOUT`);
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
 
   test.each([
     'SELECT 1; COMMIT; SELECT 2',

@@ -12,8 +12,13 @@ import { type WaitingProcess, WakeUps } from './wake-ups.js';
 /** First pause after a failed look or split votes of a quorum. It doubles up to the longest; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
-/** Time limit of the first look if less wait time is left: a healthy network answers within it; milliseconds. */
-const LEAST_LOOK = 250;
+/**
+ * Time limit of the first look if less wait time is left; milliseconds. A process that has just started makes its
+ * connection within it, with TLS, on a machine that is busy.
+ */
+const LEAST_LOOK = 1_000;
+/** How long a look has no answer until Redis counts as silent; milliseconds. */
+const SILENT = 250;
 /**
  * How much longer than the longest wait the place in the store's queue is kept, so that new callers seldom have to
  * extend it; milliseconds.
@@ -72,9 +77,7 @@ export class AcquireLoop implements WaitingProcess {
   failure(): unknown {
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);
-    return (
-      this.#lookError ?? (silentFor > LEAST_LOOK ? new Error(`there was no answer for ${silentFor} ms`) : undefined)
-    );
+    return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
   }
 
   /** How many looks in a row have failed, with the one in flight. */

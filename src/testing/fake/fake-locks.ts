@@ -20,9 +20,11 @@ import {
   resolveSchedule,
 } from '../../options/validate-call.js';
 import { resolveOptions } from '../../options/validate-options.js';
-import { refuseInsideLock } from '../../prisma/inside-transaction.js';
+import { refuseInsideLock, refuseInsideTransaction } from '../../prisma/inside-transaction.js';
 import { CallRecord, type FakeCall } from './calls.js';
+import { fakeClient } from './client.js';
 import { FakeHandle } from './handle.js';
+import { functionOf } from './mock.js';
 import { type Next, type Plan, Script } from './plan.js';
 import { nextInterval, notNow, Runs } from './runs.js';
 import { noClient } from './statements.js';
@@ -57,6 +59,11 @@ export interface AnyClient {
   readonly [name: string]: Anything;
 }
 
+/** What a test may give in place of a client: some of its models and methods, in any form. */
+type MockOf<Client> = string extends keyof Client
+  ? object
+  : { readonly [Name in keyof Client | '$on' | '$extends']?: unknown };
+
 /** Locks of one test, without a server. */
 export interface FakeLocks<Client> {
   /** What the code under test is given. */
@@ -75,13 +82,18 @@ export interface FakeLocks<Client> {
   waiting(key: string, count?: number): Promise<void>;
   /** How many entries of the script no call has taken. */
   readonly unused: number;
-  /** Forgets the calls and the script, for the next test. What is held stays. */
+  /**
+   * Forgets the calls, the script and the runs of `$oncePer`, for the next test. What is held stays. What your mocks have
+   * recorded stays too: clear that by the test runner.
+   */
   reset(): void;
 }
 
 /**
  * A client with locks that need no server, for unit tests: serial per key in this process, with rising tokens and the real
- * errors. Nothing is rolled back, because `prisma` is the test's own: a few functions, or a mock of your client.
+ * errors. Nothing is rolled back, because `prisma` is the test's own: a few functions, or a mock of your client. Operations of
+ * Prisma on `tx` call it when they are awaited. Those that are not awaited, and writes on the client in place of `tx`, are
+ * refused as by the real locks.
  *
  * Waits by the timers that are in force when a call is made, so a test runner's fake timers end them.
  *
@@ -89,7 +101,7 @@ export interface FakeLocks<Client> {
  * @throws InvalidOptionError for an option that `fencedLock` would refuse.
  */
 export function fakeLocks<Client extends object = AnyClient>(
-  prisma: object = noClient(),
+  prisma: NoInfer<MockOf<Client>> = noClient(),
   options: { readonly defaults?: LockOptions; readonly unsetKeyParts?: 'throw' | 'allow' } = {},
 ): FakeLocks<Client> {
   const { defaults, unsetKeyParts } = resolveOptions({ redis: memoryStore(), ...options });
@@ -118,16 +130,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     this.#base = base;
     this.#defaults = defaults;
     this.#checksParts = checksParts;
-    const methods = this.#methods();
-    const home = (client: object, name: string | symbol) => (Object.hasOwn(methods, name) ? methods : client);
-    this.prisma = new Proxy(base, {
-      get: (client, name) => Reflect.get(home(client, name), name),
-      has: (client, name) => Reflect.has(home(client, name), name),
-      // A spy of the test runner takes the place of a method, and puts it back.
-      set: (client, name, value) => Reflect.set(home(client, name), name, value),
-      defineProperty: (client, name, as) => Reflect.defineProperty(home(client, name), name, as),
-      getOwnPropertyDescriptor: (client, name) => Reflect.getOwnPropertyDescriptor(home(client, name), name),
-    });
+    this.prisma = fakeClient(base, this.#methods());
   }
 
   get unused(): number {
@@ -158,6 +161,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     this.calls = [];
     this.events = [];
     this.#script.clear();
+    this.#runs.clear();
   }
 
   #methods(): object {
@@ -194,12 +198,20 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
           await locks.#close();
         },
       },
-      $connect: async () => {},
+      $connect: async () => {
+        await locks.#own('$connect');
+      },
       $disconnect: async () => {
         refuseInsideLock('$disconnect', heldKey());
         await locks.#close();
+        await locks.#own('$disconnect');
       },
     };
+  }
+
+  /** Calls the method of the mock, if it has one. */
+  #own(method: '$connect' | '$disconnect'): unknown {
+    return functionOf(this.#base, method)?.();
   }
 
   /** Who waits is turned away, handles are given back, and work that runs ends. */
@@ -219,7 +231,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   ): Promise<R> {
     const keys = this.#keysOf(key);
     checkWork(work);
-    const options = resolveLockOptions(given, this.#defaults);
+    const options = this.#optionsOf(method, keys, given);
     const joinable = joinableOf({ client: this.prisma, keys, options });
     if (joinable) return await join(joinable, work, given);
     const record = this.#record(method, keys);
@@ -270,7 +282,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   async #oncePer<R>(key: string, interval: unknown, work: Work<object, R>, given: OnceOptions): Promise<OnceResult<R>> {
     checkWork(work);
     const { schedule, rest } = resolveSchedule(interval, given);
-    const { leaseTime, nested } = resolveLockOptions(rest, this.#defaults);
+    const { leaseTime, nested } = this.#optionsOf('$oncePer', [key], rest);
     findJoinable([key], nested, () => false);
     const due = this.#runs.due(key, schedule);
     if (due !== undefined) return notNow(due, false);
@@ -283,7 +295,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
 
   async #lock(method: FakeCall['method'], key: unknown, given: LockOptions): Promise<FakeHandle> {
     const keys = this.#keysOf(key);
-    const options = resolveLockOptions(given, this.#defaults);
+    const options = this.#optionsOf(method, keys, given);
     findJoinable(keys, options.nested, () => false);
     const record = this.#record(method, keys);
     const turn = await this.#turn(record, this.#script.take(keys, 'lock'), options);
@@ -294,7 +306,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   async #resume(state: unknown, given: LockOptions): Promise<FakeHandle> {
     const { keys, tokens, holders, leaseTime } = checkState(state);
     if ('leaseTime' in given) throw new InvalidOptionError('leaseTime', 'is that of the handle that is resumed.');
-    const options = { ...resolveLockOptions(given, this.#defaults), leaseTime };
+    const options = { ...this.#optionsOf('$resumeLock', keys, given), leaseTime };
     const token = BigInt(tokens.at(-1) as string);
     const old = [...this.#handles].find(({ turn }) => turn.holders.every((holder, at) => holder === holders[at]));
     if (old === undefined || old.turn.lost.aborted) {
@@ -358,6 +370,13 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const record = new CallRecord(method, keys);
     this.calls.push(record);
     return record;
+  }
+
+  /** @throws InvalidOptionError, InsideTransactionError */
+  #optionsOf(method: FakeCall['method'], keys: readonly string[], given: LockOptions): ResolvedLockOptions {
+    const options = resolveLockOptions(given, this.#defaults);
+    if (options.nested === 'throw' && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);
+    return options;
   }
 
   #keysOf(key: unknown): readonly string[] {

@@ -7,6 +7,7 @@ import {
   StaleTokenError,
   TransactionAbortedError,
 } from '../../base/errors.js';
+import { writeConflict } from '../../prisma/write-conflict.js';
 
 /** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
 export interface Plan {
@@ -18,10 +19,11 @@ export interface Plan {
   /** The first write behind so many operations is refused. */
   readonly refused?: {
     readonly after: number;
-    readonly error: (key: string, token: bigint, ofHandle: boolean) => unknown;
+    /** `model`: that of the refused write, if it has one. */
+    readonly error: (key: string, token: bigint, ofHandle: boolean, model?: string) => unknown;
   };
-  /** The function runs, and is rolled back by this; `retries` counts. */
-  readonly conflict?: Error;
+  /** The function runs, and is rolled back by this; `retries` counts. `times`: how many runs of the call. */
+  readonly conflict?: { readonly error: Promise<Error>; readonly times: number };
   /** In place of COMMIT's answer. */
   readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
 }
@@ -39,26 +41,23 @@ export interface Next {
   isLost(how?: { readonly after?: number; readonly reason?: LossReason }): void;
   /**
    * The first write behind `after` operations, or COMMIT at the latest, is refused with StaleTokenError, also if the function
-   * swallows it. Default of `reason`: `superseded`.
+   * swallows it. Default of `reason`: `superseded`; of `model`: that of the refused write, such as `Stock` of `tx.stock`.
    */
   isStale(how?: { readonly after?: number; readonly reason?: StaleReason; readonly model?: string }): void;
   /** The answer to COMMIT is lost, and nobody can tell whether it held: CommitUnknownError. */
   hasUnknownOutcome(): void;
   /** Postgres rolls back at COMMIT: TransactionAbortedError. */
   isRolledBack(why?: string): void;
-  /** Postgres rolls back because of a concurrent transaction (SQLSTATE 40001): runs again as `retries` says, then rejects. */
-  conflicts(): void;
+  /**
+   * Postgres rolls back because of a concurrent transaction: runs again as `retries` says, then rejects with Prisma's error
+   * P2034. `times`: how many runs of this one call are rolled back. Default: 1. More than `retries`: it is used up.
+   */
+  conflicts(how?: { readonly times?: number }): void;
   /** Any other error instead of the lock, such as one of your own. */
   rejects(error: unknown): void;
 }
 
 const SCRIPTED = new Error('The script of fakeLocks says so.');
-
-/** As Prisma reports it. */
-function conflict(): Error {
-  const message = 'Transaction failed due to a write conflict or a deadlock. Please retry your transaction';
-  return Object.assign(new Error(message), { name: 'PrismaClientKnownRequestError', code: 'P2034' });
-}
 
 /** What shall happen, in order. */
 export class Script {
@@ -72,14 +71,20 @@ export class Script {
       isUnavailable: (cause = SCRIPTED) => add({ instead: (of) => new LockUnavailableError(of, cause) }),
       rejects: (error) => add({ instead: () => error }),
       isLost: ({ after = Number.POSITIVE_INFINITY, reason = 'gone' } = {}) => add({ lost: { after, reason } }),
-      isStale: ({ after = 0, reason = 'superseded', model = 'Model' } = {}) =>
+      isStale: ({ after = 0, reason = 'superseded', model } = {}) =>
         add({
           refused: {
             after,
-            error: (of, token, ofHandle) => new StaleTokenError(of, token, model, { reason, ofHandle }),
+            error: (of, token, ofHandle, written = 'Model') =>
+              new StaleTokenError(of, token, model ?? written, { reason, ofHandle }),
           },
         }),
-      conflicts: () => add({ conflict: conflict() }),
+      conflicts({ times = 1 } = {}) {
+        const error = writeConflict();
+        // Whoever awaits it is told that Prisma's client could not be loaded. A call may never come to it.
+        error.catch(() => {});
+        add({ conflict: { error, times } });
+      },
       hasUnknownOutcome: () =>
         add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),
       isRolledBack: (why = SCRIPTED.message) =>

@@ -18,6 +18,10 @@ export class Runs {
     this.#last.set(key, { ranAt, heldUntil: ranAt + atLeast });
   }
 
+  clear(): void {
+    this.#last.clear();
+  }
+
   /** When the next one is due; `undefined`: now. */
   due(key: string, schedule: Schedule): number | undefined {
     const last = this.#last.get(key);

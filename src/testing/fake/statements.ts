@@ -1,12 +1,20 @@
-import { InvalidOptionError, type LossReason } from '../../base/errors.js';
+import type { LossReason } from '../../base/errors.js';
 import type { LazyAbort } from '../../base/lazy-abort.js';
-import { fencedTx, Unsent } from '../../prisma/tx.js';
+import { isWrite } from '../../prisma/outside.js';
+import { fencedTx, RAW, READS, Unsent } from '../../prisma/tx.js';
+import { lazily, microtasks, OF_OPERATION } from './lazy.js';
+import {
+  absent,
+  isModel,
+  type MockCall,
+  missing,
+  modelOf,
+  standIn,
+  watchedMethod,
+  watchedMock,
+  writes,
+} from './mock.js';
 import type { Plan } from './plan.js';
-
-type Method = (this: unknown, ...args: unknown[]) => unknown;
-
-const RAW = /^\$(execute|query)Raw/;
-const WRITE = /^(create|update|upsert|delete)|^\$executeRaw/;
 
 /** The lock that they run under. */
 export interface StatementsOf {
@@ -16,21 +24,27 @@ export interface StatementsOf {
   lose(reason: LossReason): void;
 }
 
-/** The operations of one fake transaction: counted, and refused where the script or an abort says so. */
+/**
+ * The operations of one fake transaction: counted, and refused where the script or an abort says so. Those that Prisma has
+ * are sent when they are awaited. Other functions, such as those of an extension, are called at once, and count if they
+ * return a promise.
+ */
 export class Statements extends Unsent {
   /** What was refused: it stays, also if the function swallows it. */
   refusal: { readonly error: unknown } | undefined;
+  readonly #client: object;
   readonly #plan: Plan | undefined;
   readonly #abort: LazyAbort;
   readonly #lock: StatementsOf;
-  readonly #models = new Map<string, object>();
-  /** The names of those that have not settled. */
+  readonly #models = new Map<string, { readonly mock: unknown; readonly model: object }>();
+  /** The names of those that were called at once and have not settled. */
   readonly #running = new Map<object, string>();
   #begun = 0;
   #done = 0;
 
-  constructor(plan: Plan | undefined, abort: LazyAbort, lock: StatementsOf) {
-    super({ isModel: (name) => !name.startsWith('$'), isWrite: () => false }, lock.key);
+  constructor(client: object, plan: Plan | undefined, abort: LazyAbort, lock: StatementsOf) {
+    super({ isModel: (name) => !name.startsWith('$'), isWrite: (name) => isWrite(name, undefined) }, lock.key);
+    this.#client = client;
     this.#plan = plan;
     this.#abort = abort;
     this.#lock = lock;
@@ -38,58 +52,65 @@ export class Statements extends Unsent {
 
   override get inFlight(): string | undefined {
     for (const name of this.#running.values()) return name;
-    return undefined;
+    return super.inFlight;
   }
 
   /** The client of the transaction, as the real one is: without what leaves it, and closed at its end. */
-  on(client: object): { readonly tx: object; close(): void } {
-    return fencedTx(client, this.#lock.key, this);
+  open(): { readonly tx: object; close(): void } {
+    const client = this.#client;
+    // Its own getters have the mock as `this`: they may use private fields.
+    const mock = standIn(client, (name) => Reflect.get(client, name));
+    return fencedTx(mock, this.#lock.key, this);
   }
 
   override watched(name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
-    if (typeof value === 'function' && RAW.test(name)) return this.#operation(name, value as Method, undefined);
-    // A mock of a model may be a function that has the operations as its properties.
-    if (name.startsWith('$') || value === null || !['object', 'function'].includes(typeof value)) return value;
-    const known = this.#models.get(name) ?? this.#model(value as object);
-    this.#models.set(name, known);
-    return known;
+    if (typeof value === 'function' && RAW.has(name)) {
+      return watchedMethod(value, name, this.#client, (call) => this.#whenAwaited(name, undefined, call, true));
+    }
+    if (value === undefined && RAW.has(name)) return absent(name);
+    if (!this.operations.isModel(name) || !isModel(value)) return value;
+    const known = this.#models.get(name);
+    if (known !== undefined && known.mock === value) return known.model;
+    const model = watchedMock(value, name, (call) => this.#operation(name, call));
+    this.#models.set(name, { mock: value, model });
+    return model;
   }
 
-  #model(model: object): object {
-    // A target of its own: the engine compares the value with the target's own property, which a frozen mock cannot change.
-    return new Proxy(typeof model === 'function' ? () => {} : {}, {
-      get: (_, name) => {
-        const value: unknown = Reflect.get(model, name);
-        const isOperation = typeof name === 'string' && typeof value === 'function' && name !== 'then';
-        return isOperation ? this.#operation(name, value as Method, model) : value;
-      },
-      apply: (_, self, args) => Reflect.apply(model as Method, self, args),
-      has: (_, name) => Reflect.has(model, name),
-      set: (_, name, value) => Reflect.set(model, name, value),
-    });
+  #operation(model: string, call: MockCall): unknown {
+    const name = `${model}.${call.name}`;
+    const writes = this.operations.isWrite(call.name);
+    return writes || READS.has(call.name)
+      ? this.#whenAwaited(name, model, call, writes)
+      : this.#atOnce(name, model, call);
   }
 
-  #operation(name: string, method: Method, model: object | undefined): Method {
-    const statements = this;
-    return function (...args) {
-      const { key, token, ofHandle } = statements.#lock;
-      if (statements.#abort.aborted) return Promise.reject(statements.#abort.reason);
-      const { refused } = statements.#plan ?? {};
-      const before = statements.#begun++;
-      if (refused && WRITE.test(name) && before >= refused.after && statements.refusal === undefined) {
-        statements.refusal = { error: refused.error(key, token, ofHandle) };
-      }
-      if (statements.refusal) return Promise.reject(statements.refusal.error);
-      return statements.#counted(name, Reflect.apply(method, model ?? this, args));
+  /** An operation of Prisma. */
+  #whenAwaited(name: string, model: string | undefined, of: MockCall, mustBeSent: boolean): unknown {
+    let isSent = false;
+    const start = () => {
+      this.#admit(of, model);
+      isSent = true;
+      return of.call(...of.args);
     };
+    const settled = async () => {
+      if (!isSent) return;
+      await microtasks(OF_OPERATION);
+      this.#isDone();
+    };
+    const make = () => lazily(start, settled);
+    return this.method(name, make, mustBeSent)();
   }
 
-  /** What the function awaits is settled before anything happens to it. */
-  #counted(name: string, result: unknown): unknown {
-    if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') {
-      this.#isDone();
-      return result;
+  #atOnce(name: string, model: string, of: MockCall): unknown {
+    const result = of.call(...of.args);
+    // Not an operation, as far as one can tell.
+    if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return result;
+    try {
+      this.#admit(of, model);
+    } catch (error) {
+      if (result instanceof Promise) result.catch(() => {});
+      return Promise.reject(error);
     }
     const running = {};
     this.#running.set(running, name);
@@ -97,8 +118,21 @@ export class Statements extends Unsent {
       this.#running.delete(running);
       this.#isDone();
     };
+    // What the function awaits is settled before anything happens to it.
     void Promise.resolve(result).then(isDone, isDone);
     return result;
+  }
+
+  /** @throws what an abort or the script says. */
+  #admit(of: MockCall, model: string | undefined): void {
+    const { key, token, ofHandle } = this.#lock;
+    this.#abort.throwIfAborted();
+    const { refused } = this.#plan ?? {};
+    const before = this.#begun++;
+    if (refused && this.refusal === undefined && before >= refused.after && writes(of)) {
+      this.refusal = { error: refused.error(key, token, ofHandle, model && modelOf(model)) };
+    }
+    if (this.refusal) throw this.refusal.error;
   }
 
   #isDone(): void {
@@ -116,10 +150,7 @@ export function noClient(): object {
       get(_, name) {
         // Whoever awaits it, prints it or compares it asks for these.
         if (typeof name === 'symbol' || ['then', 'toJSON', 'asymmetricMatch'].includes(name)) return undefined;
-        throw new InvalidOptionError(
-          'prisma',
-          `has no ${name}: give fakeLocks({ ${name}: … }) what the function works on.`,
-        );
+        throw missing(name);
       },
     },
   );

@@ -1,16 +1,10 @@
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
-import {
-  FencedLockError,
-  inFlightAtReturn,
-  type LossReason,
-  StaleTokenError,
-  TransactionAbortedError,
-} from '../../base/errors.js';
-import { holding } from '../../base/held-keys.js';
+import { FencedLockError, type LossReason, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
-import { type CallHooks, HeldLock, type JoinableTransaction, type Work } from '../../call/lock.js';
+import { type CallHooks, runFunction, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
 import type { CallRecord } from './calls.js';
+import { microtasks, OF_REACTIONS } from './lazy.js';
 import type { Plan } from './plan.js';
 import { Statements } from './statements.js';
 import { startTimer } from './timer.js';
@@ -40,14 +34,20 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
     try {
       return await runOnce({ ...request, plan }, work);
     } catch (error) {
+      const conflict = await plan?.conflict?.error.catch(() => undefined);
       const isConflict =
-        plan?.conflict === error ||
+        (conflict !== undefined && conflict === error) ||
         (error instanceof StaleTokenError && error.reason === 'other-key' && !error.ofHandle);
       if (!isConflict || run >= request.options.retries) throw error;
-      plan = undefined;
+      if (run + 1 >= (plan?.conflict?.times ?? 1)) plan = undefined;
     }
   }
 }
+
+/** There is no Postgres to ask, and nothing of a fake asks it. */
+const asksNothing = () => Promise.reject(new Error('A fake lock has no database.'));
+
+const reactions = () => microtasks(OF_REACTIONS);
 
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
   const { owner, joins, client, turn, plan, options, record, hooks } = request;
@@ -62,34 +62,33 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const aborted = { handleEvent: () => abort.abort(signal?.reason) };
   onAbort(signal, aborted);
   if (signal?.aborted) aborted.handleEvent();
-  const overdue = `the work had not ended within its timeout of ${timeout} ms. If that is too short, raise \`timeout\`.`;
+  // In the words of a real one.
+  const overdue = `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`;
   const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, 'timeout', overdue)));
-  const statements = new Statements(plan, abort, { key: named, token, ofHandle: !joins, lose });
-  const { tx, close } = statements.on(client);
-  const lock = new HeldLock(turn.keys, token, abort);
-  hooks.begin(lock);
-  const own: JoinableTransaction = { client: owner, tx, lock, abort, options, joined: undefined };
+  const statements = new Statements(client, plan, abort, { key: named, token, ofHandle: !joins, lose });
+  const { tx, close } = statements.open();
+  // What was called and not awaited is refused by the code that refuses it under a real lock.
+  const database = { unsent: () => statements.first, inFlight: () => statements.inFlight };
+  const call = { client: owner, database, keys: turn.keys, options };
   try {
     abort.throwIfAborted();
-    const value = await abort.race(
-      holding(turn.keys, joins ? own : undefined, own, () => work(tx, lock)).finally(() => lock.end()),
-    );
-    own.joined?.check();
-    if (statements.inFlight !== undefined) throw inFlightAtReturn(key, `\`${statements.inFlight}\``);
+    const run = runFunction({ call, fn: work, abort, hooks, joins, reactions }, tx, token, asksNothing);
+    const value = await abort.race(run);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
     // It wrote nothing that could have been refused.
     if (plan?.refused) throw plan.refused.error(named, token, !joins);
-    if (plan?.conflict) throw plan.conflict;
+    if (plan?.conflict) throw await plan.conflict.error;
     if (plan?.atCommit) throw plan.atCommit.error(key);
     record.end('committed');
     hooks.settle({ type: 'committed' });
     return value;
   } catch (error) {
+    // The function goes on until its next operation, which is refused by that reason and not by the end of the transaction.
+    if (abort.aborted) await reactions();
     // What it threw came of that, or came after it.
     const cause = abort.aborted ? abort.reason : (statements.refusal?.error ?? error);
-    own.joined?.end(cause);
     const isUnknown = cause instanceof FencedLockError && cause.code === 'COMMIT_UNKNOWN';
     record.end(isUnknown ? 'unknown' : 'rolled back', cause);
     hooks.settle({ type: isUnknown ? 'unknown' : 'rolled-back', error: cause });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
@@ -12,31 +13,32 @@ const WRITES = {
     tx.stock.delete({ where: { product }, select: { id: true } }),
 };
 
+/** A connection that calls `then` when the look for a fresher row was answered, and hands on the answer afterwards. */
+function pausingBehindTheLook(then: () => Promise<void>): typeof pg.Client {
+  return class extends pg.Client {
+    override query(...args: [never]): never {
+      const answer: unknown = super.query(...args);
+      const { text } = (args[0] ?? {}) as { text?: string };
+      if (!/^SELECT .*"fence" > \$/.test(text ?? '')) return answer as never;
+      return (answer as Promise<unknown>).then((result) => then().then(() => result)) as never;
+    }
+  };
+}
+
 describeWithShop('a fresher row that comes behind a claim which met none', () => {
   const shop = new Shop();
 
   test.each(Object.entries(WRITES))('is not met by the write: %s', async (_, write) => {
     const product = randomUUID();
-    let came = false;
-    const client = shop.client().prisma.$extends({
-      query: {
-        stock: {
-          // The claim's look for a fresher row is the last that comes before the write.
-          async findFirst({ args, query }) {
-            const answer = await query(args);
-            if (came) return answer;
-            came = true;
-            await shop.admin.query('INSERT INTO "Stock" (product, quantity, fence) VALUES ($1, 50, $2)', [
-              product,
-              FRESHER,
-            ]);
-            return answer;
-          },
-        },
-      },
-    }) as unknown as ShopClient;
-    await expect(client.$withLock(product, (tx) => write(tx, product))).rejects.toMatchObject({ code: 'P2025' });
-    expect(came).toBe(true);
+    let came = 0;
+    const Client = pausingBehindTheLook(async () => {
+      // The claim's look for a fresher row is the last that comes before the write.
+      if (++came > 1) return;
+      await shop.admin.query('INSERT INTO "Stock" (product, quantity, fence) VALUES ($1, 50, $2)', [product, FRESHER]);
+    });
+    const { prisma } = shop.client({ pool: { Client } as pg.PoolConfig });
+    await expect(prisma.$withLock(product, (tx) => write(tx, product))).rejects.toMatchObject({ code: 'P2025' });
+    expect(came).toBe(1);
     const { rows } = await shop.admin.query('SELECT quantity, fence FROM "Stock" WHERE product = $1', [product]);
     expect(rows).toEqual([{ quantity: 50, fence: String(FRESHER) }]);
   });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { ClosedError, InsideTransactionError, InvalidOptionError } from '../../../src/index.js';
+import { ClosedError, InsideTransactionError, InvalidOptionError, type LockTx } from '../../../src/index.js';
+import type { Prisma } from '../../generated/prisma/client.js';
 import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
 import { makeRows } from './rows.js';
@@ -20,6 +21,17 @@ describeWithShop('misuse is noticed', () => {
     '$queryRaw that writes': (id) => prisma.$queryRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id} RETURNING id`,
     'a transaction of its own': (id) => prisma.$transaction((other) => other.stock.update(set(id))),
     'a batch': (id) => prisma.$transaction([prisma.stock.update(set(id))]),
+    'a batch that begins with a read': (id) =>
+      prisma.$transaction([prisma.stock.count(), prisma.stock.update(set(id))]),
+    'a batch that ends with a read': (id) => prisma.$transaction([prisma.stock.update(set(id)), prisma.stock.count()]),
+    'a batch with raw SQL and reads': (id) =>
+      prisma.$transaction([
+        prisma.stock.findMany(),
+        prisma.$executeRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id}`,
+        prisma.stock.count(),
+      ]),
+    'a transaction of its own, behind a read': (id) =>
+      prisma.$transaction((other) => Promise.all([other.stock.count(), other.stock.update(set(id))])),
     'another client of the package': (id) => shop.client().prisma.stock.update(set(id)),
   };
 
@@ -34,6 +46,92 @@ describeWithShop('misuse is noticed', () => {
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );
+
+  // Prisma sends the operations of one tick together, in the async context of the first.
+  test.each(['fenced', 'without a condition'])('a write beside one on `tx`, in the same tick: %s', async (which) => {
+    const { prisma: client } = which === 'fenced' ? { prisma } : shop.client({ models: [] });
+    const { id, key } = await shop.product(10);
+    const order = { buyer: key, quantity: 1, stockId: id };
+    const OUTSIDE_BESIDE: Array<(tx: LockTx<ShopClient>) => Promise<unknown>> = [
+      () => client.$transaction([client.order.create({ data: order })]),
+      () => client.$transaction((other) => other.order.create({ data: order })),
+      (tx) => client.$transaction((other) => Promise.all([tx.order.count(), other.order.create({ data: order })])),
+      () => client.order.create({ data: order }),
+    ];
+    for (const write of OUTSIDE_BESIDE) {
+      const call = client.$withLock(key, async (tx) => {
+        const [, refused] = await Promise.allSettled([tx.stock.update(set(id)), write(tx), tx.stock.findFirst()]);
+        if (refused.status === 'rejected') throw refused.reason;
+      });
+      await expect(call).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
+    }
+    expect((await shop.row(id))?.quantity).toBe(10);
+    expect(await plain.order.count({ where: { buyer: key } })).toBe(0);
+  });
+
+  const IN_ARRAYS: Record<string, (tx: LockTx<ShopClient>, id: number) => Array<Prisma.PrismaPromise<unknown>>> = {
+    writes: (tx, id) => [tx.stock.update(set(id)), tx.order.create({ data: { buyer: 'x', quantity: 1, stockId: id } })],
+    'a write and a read': (tx, id) => [tx.stock.count(), tx.stock.update(set(id))],
+    'raw SQL': (tx, id) => [tx.$executeRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id}`],
+    'a write among those of the client': (tx, id) => [plain.stock.count(), tx.stock.update(set(id))],
+  };
+
+  test.each(Object.entries(IN_ARRAYS))(
+    'an operation of `tx` that is given to an array of `$transaction`: %s',
+    async (_, operations) => {
+      const { id, key } = await shop.product(10);
+      for (const client of [prisma, shop.client({ models: [] }).prisma]) {
+        const work = (tx: LockTx<ShopClient>, by: Pick<ShopClient, '$transaction'>) =>
+          by.$transaction(operations(tx, id) as Prisma.PrismaPromise<unknown>[]);
+        for (const by of [client, plain] as Array<Pick<ShopClient, '$transaction'>>) {
+          await expect(client.$withLock(key, (tx) => work(tx, by))).rejects.toMatchObject({
+            code: 'INSIDE_TRANSACTION',
+            message: expect.stringContaining('and given to `$transaction([…])`'),
+          });
+          // Nor does it commit without them.
+          const swallowed = client.$withLock(key, (tx) => work(tx, by).catch(() => {}));
+          await expect(swallowed).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'not-awaited' });
+        }
+      }
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
+
+  test('what others send in the same tick as a write on `tx` is not refused', async () => {
+    // An extension that was applied after ours: the `tx` has our query hooks, too.
+    const extended = shop
+      .client({ models: [] })
+      .prisma.$extends({ result: { stock: { label: { needs: { id: true }, compute: ({ id }) => `#${id}` } } } });
+    for (const ticks of [0, 1, 2, 3, 4, 5, 6, 8]) {
+      const { id, key } = await shop.product(10);
+      const inside = gate();
+      const start = gate();
+      const later = async <R>(operation: () => Promise<R>): Promise<R> => {
+        await start.opened;
+        for (let tick = 0; tick < ticks; tick++) await null;
+        return await operation();
+      };
+      const bystanders = [
+        later(async () => extended.stock.findUnique({ where: { id } })),
+        later(() => extended.$transaction([extended.order.create({ data: { buyer: key, quantity: 1, stockId: id } })])),
+        later(async () => plain.stock.findUnique({ where: { id } })),
+      ];
+      const call = extended.$withLock(key, async (tx) => {
+        inside.open();
+        await start.opened;
+        const read = (async () => {
+          for (let tick = 0; tick < ticks; tick++) await null;
+          return await extended.stock.findUnique({ where: { id } });
+        })();
+        return await Promise.all([tx.stock.update(set(id)), read]);
+      });
+      await inside.opened;
+      start.open();
+      // The order waits for the lock's transaction: its row is the one that is referred to.
+      await Promise.all([call, ...bystanders]);
+      expect(await plain.order.count({ where: { buyer: key } })).toBe(1);
+    }
+  });
 
   /** As it is sent, so each of these would write. */
   const RAW_WRITES = [

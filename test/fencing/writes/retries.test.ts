@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { type Lock, type LockTx, StaleTokenError } from '../../../src/index.js';
+import { type Lock, type LockTx, StaleTokenError, TransactionAbortedError } from '../../../src/index.js';
 import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
 describeWithShop('retries: the whole transaction again, under the same lease and a fresh token', () => {
@@ -179,7 +179,10 @@ describeWithShop('retries: the whole transaction again, under the same lease and
             );
             sold++;
           } catch (error) {
-            refused.push(error);
+            // On a busy machine Postgres may take seconds for one statement. Nothing was done.
+            const isSlow = error instanceof TransactionAbortedError && error.reason === 'connection';
+            if (isSlow) order--;
+            else refused.push(error);
           }
         }
       }),

@@ -77,6 +77,7 @@ for (const guard of [undefined, 'prove'] as const) {
       expect(inside).toMatchObject({ code: 'STALE_TOKEN' });
       expect(outside).toBeInstanceOf(StaleTokenError);
       expect(toFencedLockError(inside)).toBe(outside);
+      for (const error of [inside, outside]) expect(JSON.stringify(error)).toContain(`"fence":"${FRESHER}"`);
       expect(toFencedLockError(new Error('no sale'))).toBeUndefined();
     });
 

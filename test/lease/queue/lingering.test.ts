@@ -5,7 +5,15 @@ import type { AcquireResult, LeaseStore } from '../../../src/lease/store.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, queueName, someKey, turnOfLoop } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
+import {
+  asleep,
+  direct,
+  expectFree,
+  expectNothingLeft,
+  namesOfScripts,
+  sentAbout,
+  setStage,
+} from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
@@ -105,7 +113,7 @@ describeWithShop('a lease behind callers that come one right after the other', (
     expect(turns).toBe(4);
     (await waiting).end();
     // A file that runs beside this one may list all keys.
-    expect(await sentAbout(stage(), key)).toContain('inspect');
+    expect(namesOfScripts(await stage().monitor.about(key))).toContain('inspect');
   });
 
   /** A store that says what it is told to of other processes that wait. */

@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { now } from '../../../src/base/clock.js';
 import { LockUnavailableError } from '../../../src/base/errors.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
+import * as scripts from '../../../src/redis/scripts.generated.js';
 import { Monitor } from '../../redis/monitor.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { Actor, holderOf, leaseName, someKey } from '../actors.js';
@@ -119,8 +120,8 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     const made = make();
     const { actor, inner } = made;
     const key = someKey();
-    // It knows the scripts from now on, and hears no answer.
-    await actor.release(await actor.acquire(someKey()));
+    // It knows the scripts, and hears no answer from now on.
+    for (const { lua } of Object.values(scripts)) await actor.redis.script('LOAD', lua);
     const monitor = await Monitor.start(redis().url);
     redis().freeze();
     const turn = await actor.acquire(key);

@@ -104,6 +104,28 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     for (const monitor of monitors) monitor.stop();
   });
 
+  test('a key that was released on a node without scripts is free for the next look, though another node has them', async () => {
+    const { store } = actor();
+    const key = someKey();
+    const owner = await cluster().ownerOf(leaseName(key));
+    let other = claimOf(someKey());
+    while ((await cluster().ownerOf(leaseName(other.key))) === owner) other = claimOf(someKey());
+    for (const { url } of cluster().nodes) await loadScripts(url);
+    const claim = claimOf(key);
+    for (const each of [claim, other]) await store.acquire(each);
+    for (const { url } of cluster().nodes) {
+      const node = new Redis(url);
+      await node.script('FLUSH');
+      await node.script('LOAD', scripts.acquire.lua);
+      node.disconnect();
+    }
+    // That node is sent the text. The client cannot tell that the owner of the key lacks it still.
+    await store.release(other);
+    const released = store.release(claim);
+    expect(await store.acquire(claimOf(key))).toMatchObject({ taken: true });
+    await released;
+  });
+
   test.for(['released', 'passed on'])(
     'a look that was given up, and carried out after the key was %s, is undone',
     async (how) => {

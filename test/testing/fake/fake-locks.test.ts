@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WithLock } from '../../../src/decorators/index.js';
 import * as errors from '../../../src/index.js';
 import { type AnyClient, type FakeLocks, fakeLocks } from '../../../src/testing/index.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import { gate } from '../../support/shop.js';
 
 /** A row that is read and written in two steps, as by a database that takes its time. */
@@ -160,6 +161,30 @@ describe('the client of the transaction', () => {
     const { prisma } = fakeLocks({ stock: new Stock() });
     expect(await prisma.$withLock('k', (tx) => tx['stock'].find())).toBe(3);
   });
+
+  test('keeps the `this` of a getter of a client that is a class', async () => {
+    class Client {
+      readonly #stock = { count: async () => 4 };
+      get stock() {
+        return this.#stock;
+      }
+    }
+    const { prisma } = fakeLocks(new Client());
+    expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(4);
+    expect(await prisma.$withLock('k', async (tx) => tx instanceof Client && 'stock' in tx)).toBe(true);
+  });
+
+  test('takes a value that is set, as the mock of the client does', async () => {
+    const mock: Record<string, unknown> = {};
+    const { prisma } = fakeLocks(mock);
+    await prisma.$withLock('k', (tx) => {
+      tx['tenant'] = 7;
+      expect(tx['tenant']).toBe(7);
+      delete tx['tenant'];
+      tx['tenant'] = 8;
+    });
+    expect(mock).toEqual({ tenant: 8 });
+  });
 });
 
 describe('the script', () => {
@@ -220,13 +245,60 @@ describe('the script', () => {
   test('is stale: the write is refused, and the call rejects with that, also if the function swallows it', async () => {
     const { row, client } = shelf(5);
     const locks = fakeLocks(client);
-    locks.next().isStale({ model: 'Stock' });
+    locks.next().isStale();
     const call = locks.prisma.$withLock('k', async (tx) => {
       const { quantity } = await tx['stock'].find();
       await tx['stock'].update(quantity - 1).catch(() => {});
     });
     await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Stock' });
     expect(row.quantity).toBe(5);
+  });
+
+  test('is stale in the model that the test says, or in that of the refused write', async () => {
+    const orderLine = { create: async () => {} };
+    const locks = fakeLocks({ orderLine, $executeRaw: async () => 1 });
+    const modelOf = async (work: (tx: Record<string, AnyClient>) => unknown, model?: string) => {
+      locks.next().isStale({ reason: 'other-key', ...(model && { model }) });
+      const error: unknown = await locks.prisma.$withLock('k', work as never).catch((error: unknown) => error);
+      return (
+        error instanceof errors.StaleTokenError && error.message.includes(`A row of ${error.model} `) && error.model
+      );
+    };
+    expect(await modelOf((tx) => tx['orderLine']?.['create']())).toBe('OrderLine');
+    expect(await modelOf((tx) => tx['orderLine']?.['create'](), 'order_line')).toBe('order_line');
+    // No write of a model.
+    expect(await modelOf((tx) => (tx as unknown as AnyClient)['$executeRaw']``)).toBe('Model');
+    expect(await modelOf(() => {})).toBe('Model');
+  });
+
+  test('is stale at its first write and not before, also at raw SQL that writes, and not at what only has such a name', async () => {
+    const stock = { createdSince: vi.fn(async () => 3), deleteStamp: vi.fn(() => 4), update: vi.fn() };
+    const $queryRaw = vi.fn(async () => [5]);
+    const $queryRawUnsafe = vi.fn(async () => [6]);
+    const locks = fakeLocks({ stock, $queryRaw, $queryRawUnsafe });
+    const reads: Array<(tx: Record<string, AnyClient>) => unknown> = [
+      (tx) => tx['stock']?.['createdSince'](),
+      (tx) => tx['stock']?.['deleteStamp'](),
+      (tx) => (tx as unknown as AnyClient)['$queryRaw']`SELECT 'UPDATE'`,
+      (tx) => (tx as unknown as AnyClient)['$queryRawUnsafe']('SELECT 1'),
+    ];
+    const writes: typeof reads = [
+      (tx) => (tx as unknown as AnyClient)['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`,
+      (tx) => (tx as unknown as AnyClient)['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`),
+      (tx) => (tx as unknown as AnyClient)['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id'),
+    ];
+    for (const write of writes) {
+      locks.next().isStale();
+      const seen: unknown[] = [];
+      const call = locks.prisma.$withLock('k', async (tx) => {
+        for (const read of reads) seen.push(await read(tx));
+        seen.push(await codeOf(write(tx) as Promise<unknown>));
+      });
+      await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+      expect(seen).toEqual([3, 4, [5], [6], 'STALE_TOKEN']);
+    }
+    expect($queryRaw).toHaveBeenCalledTimes(writes.length);
+    expect($queryRawUnsafe).toHaveBeenCalledTimes(writes.length);
   });
 
   test('has an unknown outcome, or is rolled back at COMMIT: the function has run', async () => {
@@ -320,6 +392,14 @@ describe('once in each interval', () => {
     expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual(next);
     vi.setSystemTime(11 * DAY);
     expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
+  });
+
+  test('a run is forgotten by reset, for the next test', async () => {
+    const locks = fakeLocks();
+    expect(await locks.prisma.$oncePer('nightly', DAY, () => 1)).toMatchObject({ ran: true });
+    expect(await locks.prisma.$oncePer('nightly', DAY, () => 2)).toMatchObject({ ran: false });
+    locks.reset();
+    expect(await locks.prisma.$oncePer('nightly', DAY, () => 3)).toEqual({ ran: true, value: 3 });
   });
 
   test('of many that come at once one runs, and the others are told', async () => {
@@ -474,6 +554,30 @@ test('is of the type that the test says', async () => {
   expect(count).toBe(4);
 });
 
+test('takes some models of the client that the test names, in any form, and no name that the client does not have', () => {
+  type Model = { count(): Promise<number>; update(): Promise<number> };
+  type Client = { readonly stock: Model; readonly order: Model; $withLock(key: string): void };
+  class Mock {
+    readonly stock = { count: 1 };
+    readonly helper = 2;
+  }
+  fakeLocks<Client>({ stock: { count: async () => 4 }, $on: () => {}, $extends: undefined });
+  fakeLocks<Client>({});
+  fakeLocks<Client>();
+  fakeLocks<Client>(new Mock());
+  fakeLocks<Client>({} as Client);
+  fakeLocks<Client>({} as AnyClient);
+  fakeLocks<Client>({} as object);
+  // biome-ignore lint/suspicious/noExplicitAny: as many mocks are
+  fakeLocks<Client>({} as any);
+  // @ts-expect-error: a slip of the pen
+  fakeLocks<Client>({ stocks: { count: async () => 4 } });
+  // Of no type.
+  fakeLocks(new Mock());
+  const { prisma }: FakeLocks<AnyClient> = fakeLocks({ whatever: 1 });
+  expect(prisma['whatever']).toBe(1);
+});
+
 describe('code under a lock that is not given tx', () => {
   test('finds it by the client, in the function of a call, in a handle and in a method with a decorator', async () => {
     const { prisma } = fakeLocks();
@@ -521,6 +625,28 @@ describe('the end of a fake client', () => {
     expect(await prisma.$withLock('handle', () => 'anew')).toBe('anew');
   });
 
+  test('calls `$connect` and `$disconnect` of the mock, the latter when no work runs any more', async () => {
+    const seen: unknown[] = [];
+    class Client {
+      readonly #name = 'mine';
+      async $connect() {
+        seen.push(`${this.#name} connects`);
+      }
+      async $disconnect() {
+        seen.push(`${this.#name} disconnects`);
+      }
+    }
+    const { prisma } = fakeLocks(new Client());
+    await prisma['$connect']();
+    const works = prisma.$withLock('k', async () => void seen.push('works'));
+    await prisma['$disconnect']();
+    await works;
+    await prisma.$withLock('k', async () => void (await codeOf(prisma['$disconnect']())));
+    expect(seen).toEqual(['mine connects', 'works', 'mine disconnects']);
+    await fakeLocks({}).prisma['$connect']();
+    await fakeLocks().prisma['$disconnect']();
+  });
+
   test('is refused inside a lock, and so is forceRelease of its key', async () => {
     const { prisma } = fakeLocks();
     await prisma.$withLock('stock:1', async () => {
@@ -539,7 +665,31 @@ test('a conflict that the script has is retried as `retries` says', async () => 
   locks.next().conflicts();
   expect(await locks.prisma.$withLock('stock:1', () => ++runs, { retries: 1 })).toBe(2);
   locks.next().conflicts();
-  expect(await codeOf(locks.prisma.$withLock('stock:1', () => ++runs, { retries: 0 }))).toBe('P2034');
+  const conflict = locks.prisma.$withLock('stock:1', () => ++runs, { retries: 0 });
+  await expect(conflict).rejects.toBeInstanceOf(Prisma.PrismaClientKnownRequestError);
+  await expect(conflict).rejects.toMatchObject({ code: 'P2034' });
+});
+
+test('conflicts of one call use up its retries, and no call behind it has one', async () => {
+  const locks = fakeLocks();
+  let runs = 0;
+  locks.next().conflicts({ times: 3 });
+  const call = locks.prisma.$withLock('stock:1', () => ++runs, { retries: 2 });
+  await expect(call).rejects.toMatchObject({ code: 'P2034' });
+  expect([runs, locks.unused]).toEqual([3, 0]);
+  locks.next().conflicts({ times: 2 });
+  expect(await locks.prisma.$withLock('stock:1', () => ++runs, { retries: 2 })).toBe(6);
+  expect(await locks.prisma.$withLock('stock:1', () => ++runs)).toBe(7);
+});
+
+test('a function that throws nothing in particular is not run again', async () => {
+  let runs = 0;
+  const fails = () => {
+    runs++;
+    return Promise.reject();
+  };
+  await expect(fakeLocks().prisma.$withLock('stock:1', fails, { retries: 2 })).rejects.toBeUndefined();
+  expect(runs).toBe(1);
 });
 
 test('a run of $oncePer that is done is refused inside a lock of its key', async () => {
@@ -552,23 +702,194 @@ test('a run of $oncePer that is done is refused inside a lock of its key', async
 
 test('an operation that is in flight when the function returns is refused, as by the real locks', async () => {
   const slow = gate();
-  const { prisma, calls } = fakeLocks({ stock: { find: async () => 1, update: () => slow.opened } });
+  const { prisma, calls } = fakeLocks({ stock: { count: async () => 1, update: () => slow.opened } });
   const forgotten = prisma.$withLock('stock:1', async (tx) => {
-    void tx['stock'].update();
-    return await tx['stock'].find();
+    void tx['stock'].update().then(() => {});
+    return await tx['stock'].count();
   });
   await expect(forgotten).rejects.toMatchObject({
     code: 'TRANSACTION_ABORTED',
-    message: expect.stringContaining('update'),
+    message: expect.stringContaining('`stock.update` was still in flight'),
   });
   expect(calls.at(-1)?.outcome).toBe('rolled back');
   slow.open();
-  await prisma.$withLock('stock:1', (tx) => Promise.all([tx['stock'].update(), tx['stock'].find()]));
+  await prisma.$withLock('stock:1', (tx) => Promise.all([tx['stock'].update(), tx['stock'].count()]));
 });
 
 test('a frozen mock of a model can be used', async () => {
   const stock = Object.freeze({ find: async () => 1 });
   expect(await fakeLocks({ stock }).prisma.$withLock('stock:1', (tx) => tx['stock'].find())).toBe(1);
+});
+
+test('mocks are seen through the client and through tx as the test made them, a frozen client too', async () => {
+  const stock = { create: vi.fn(async (id: number) => ({ id })), find: vi.fn(() => 1) };
+  const { prisma } = fakeLocks(Object.freeze({ stock }));
+  expect(vi.isMockFunction(prisma['stock'].create)).toBe(true);
+  expect(prisma['stock'].create).toBe(prisma['stock'].create);
+  prisma['stock'].create.mockResolvedValueOnce({ id: 7 });
+  expect(await prisma['stock'].create(1)).toEqual({ id: 7 });
+  expect(prisma['stock'].create).toHaveBeenCalledWith(1);
+  expect([Object.keys(prisma), Object.keys(prisma['stock'])]).toEqual([['stock'], ['create', 'find']]);
+  const spy = vi.spyOn(prisma['stock'], 'create').mockResolvedValue({ id: 8 });
+  expect(await prisma.$withLock('stock:1', (tx) => tx['stock'].create(2))).toEqual({ id: 8 });
+  spy.mockRestore();
+  expect(await prisma['stock'].create(3)).toEqual({ id: 3 });
+});
+
+test('a function that is found by the descriptor of its property is watched too', async () => {
+  const stock = { update: vi.fn(async () => {}), count: vi.fn(async () => 1) };
+  const { prisma } = fakeLocks({ stock });
+  const ofDescriptor = (of: object, name: string) => Object.getOwnPropertyDescriptor(of, name)?.value;
+  const call = prisma.$withLock('k', async (tx) => {
+    expect(await codeOf(ofDescriptor(prisma['stock'], 'update')())).toBe('INSIDE_TRANSACTION');
+    expect(await codeOf(ofDescriptor(ofDescriptor(prisma, 'stock'), 'update')())).toBe('INSIDE_TRANSACTION');
+    void ofDescriptor(tx['stock'], 'update')();
+  });
+  expect(await codeOf(call)).toBe('TRANSACTION_ABORTED');
+  expect(stock.update).not.toHaveBeenCalled();
+});
+
+test('a spy that is taken away, or a function that is put back, leaves the function of the mock in its place', async () => {
+  const { update, count } = { update: async () => 1, count: async () => 2 };
+  const stock = { update, count };
+  const { prisma } = fakeLocks({ stock });
+  await prisma.$withLock('k', async (tx) => {
+    const spy = vi.spyOn(tx['stock'], 'update');
+    await tx['stock'].update();
+    spy.mockRestore();
+    const before = tx['stock'].count;
+    tx['stock'].count = async () => 3;
+    tx['stock'].count = before;
+  });
+  expect([stock.update, stock.count]).toEqual([update, count]);
+  expect([await prisma['stock'].update(), await prisma['stock'].count()]).toEqual([1, 2]);
+});
+
+test('a method of Prisma that the mock does not have says so when it is called', async () => {
+  const { prisma } = fakeLocks({ stock: {} });
+  for (const name of ['$transaction', '$on', '$queryRaw', '$executeRawUnsafe']) {
+    expect(() => prisma[name]()).toThrow(`has no ${name}: give fakeLocks({ ${name}: … })`);
+    expect(name in prisma).toBe(false);
+  }
+  expect(prisma['$extends']).toBeUndefined();
+  const call = prisma.$withLock('stock:1', (tx) => tx['$queryRaw']`SELECT 1`);
+  await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'prisma' });
+});
+
+test('an operation of Prisma that the mock of a model does not have says so when it is called', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  const says = 'has no stock.create: give fakeLocks({ stock: { create: … } })';
+  expect(() => prisma['stock'].create()).toThrow(says);
+  const call = prisma.$withLock('k', (tx) => tx['stock'].create());
+  await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(says) });
+  expect('create' in prisma['stock']).toBe(false);
+  // Prisma has no such operation, so it may be looked for.
+  expect(prisma['stock'].sellOne).toBeUndefined();
+});
+
+test('a relation that the result of a mock does not have says how the mock gives it', async () => {
+  const row = { id: 1 };
+  const withOrders = () => Object.assign(Promise.resolve(row), { orders: async () => ['order'] });
+  const orders = (findUnique: () => unknown) =>
+    fakeLocks({ stock: { findUnique } }).prisma.$withLock('k', (tx) => tx['stock'].findUnique().orders());
+  await expect(orders(async () => row)).rejects.toThrow(
+    'Object.assign(Promise.resolve(row), { orders: async () => … })',
+  );
+  expect(await orders(withOrders)).toEqual(['order']);
+});
+
+test('a mock of `$transaction` has the client with its locks as `this`', async () => {
+  const { prisma } = fakeLocks({
+    $transaction() {
+      return this;
+    },
+  });
+  expect(prisma['$transaction']()).toBe(prisma);
+});
+
+test('the function of a plain `$transaction` gets the models of the mock, and resolves with its result', async () => {
+  const tx = { stock: { update: vi.fn(async () => 1) }, $withLock: () => 'of a deep mock' };
+  const { prisma } = fakeLocks({ $transaction: (work: (tx?: object) => unknown, given = tx) => work(given) });
+  const helper = vi.fn(async (on: AnyClient) => await on['stock'].update());
+  expect(await prisma['$transaction'](helper)).toBe(1);
+  expect(helper.mock.lastCall?.[0]['stock']).toBe(tx.stock);
+  expect(await codeOf(prisma['$transaction']((on: AnyClient) => on.$withLock('k', () => {})))).toBe(
+    'INSIDE_TRANSACTION',
+  );
+  expect(await prisma['$transaction']((on: unknown) => on, null)).toBeNull();
+  const plain = { stock: tx.stock };
+  await prisma['$transaction'](helper, plain);
+  expect(helper).toHaveBeenLastCalledWith(plain);
+});
+
+test('a property of the client that is no model is the one that the test gave', async () => {
+  const settings = { pageSize: 20 };
+  const cache = new Map([['a', 1]]);
+  const { prisma } = fakeLocks({ settings, cache });
+  expect(prisma['settings']).toBe(settings);
+  expect(prisma['cache'].get('a')).toBe(1);
+});
+
+test('a property of tx that is no model is the one that the test gave, and is no operation', async () => {
+  const settings = { pageSize: 20, get: () => 20 };
+  const list = [1, 2];
+  const label = () => 'label';
+  const stock = { findMany: vi.fn(async () => list), label };
+  const locks = fakeLocks({ settings, list, stock });
+  locks.next().isLost({ after: 2 });
+  const seen: unknown[] = [];
+  const call = locks.prisma.$withLock('k', async (tx) => {
+    expect(tx['settings']).toBe(settings);
+    expect(Array.isArray(tx['list'])).toBe(true);
+    seen.push(tx['settings'].get(), tx['stock'].label(), await tx['stock'].findMany());
+    seen.push(tx['settings'].get(), tx['stock'].label(), await tx['stock'].findMany());
+    seen.push(tx['settings'].get(), tx['stock'].label(), await codeOf(tx['stock'].findMany()));
+  });
+  expect(await codeOf(call)).toBe('LOCK_LOST');
+  expect(seen).toEqual([20, 'label', list, 20, 'label', list, 20, 'label', 'LOCK_LOST']);
+  expect(stock.findMany).toHaveBeenCalledTimes(2);
+});
+
+test('a function of an extension on tx counts if it returns a promise, and rejects behind the loss', async () => {
+  const stock = { update: async () => {}, sellOne: vi.fn(async (code: string) => Promise.reject(new Error(code))) };
+  const locks = fakeLocks({ stock });
+  locks.next().isLost({ after: 1 });
+  const seen: unknown[] = [];
+  const call = locks.prisma.$withLock('k', async (tx) => {
+    seen.push(await tx['stock'].sellOne('sold out').catch((error: Error) => error.message));
+    seen.push(await codeOf(tx['stock'].sellOne('sold out')));
+  });
+  expect(await codeOf(call)).toBe('LOCK_LOST');
+  expect(seen).toEqual(['sold out', 'LOCK_LOST']);
+});
+
+test('a strict mock, which throws for each name that it does not have, can be used', async () => {
+  const strict = <T extends object>(of: T) =>
+    new Proxy(of, {
+      get(_, name) {
+        if (typeof name === 'symbol' || name in of) return Reflect.get(of, name);
+        throw new Error(`unexpected: ${name}`);
+      },
+    });
+  const { prisma } = fakeLocks(strict({ stock: strict({ count: async () => 3 }) }));
+  expect(await prisma['stock'].count()).toBe(3);
+  expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(3);
+  expect(() => prisma['stock'].update()).toThrow('unexpected: update');
+});
+
+test('a deep mock, which makes each function when it is read, is a client with models', async () => {
+  const called: string[] = [];
+  const deep = (path: string): object =>
+    new Proxy(() => {}, {
+      get: (_, name) => (typeof name === 'symbol' || name === 'then' ? undefined : deep(`${path}.${name}`)),
+      apply: () => called.push(path),
+    });
+  const { prisma } = fakeLocks(deep('client'));
+  await prisma.$withLock('k', async (tx) => {
+    await tx['stock'].update();
+    expect(await codeOf(prisma['stock'].update())).toBe('INSIDE_TRANSACTION');
+  });
+  expect(called).toEqual(['client.stock.update']);
 });
 
 test('a spy of the test runner on a method sees the calls, and can be taken away', async () => {

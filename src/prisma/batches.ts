@@ -1,0 +1,47 @@
+import { isOfLock } from '../base/lock-transactions.js';
+import type { SkippedOperation } from '../database/database.js';
+import type { Engine, EngineQuery, PrismaInternals } from './internals.js';
+
+/** The operation of a batch that failed, and kept the rest from being sent. */
+type Failed = SkippedOperation['failed'];
+
+/** By which another copy of this package, which may have wrapped the engine, tells the same. */
+const FAILED = Symbol.for('prisma-extension-fenced-lock.failed-before');
+
+function skipped(failed: Failed): Error {
+  const error = new Error(`This operation was not sent, because \`${failed.name}\` had failed.`);
+  return Object.defineProperty(error, FAILED, { value: failed });
+}
+
+/** What failed before an operation that Prisma has therefore not sent; `undefined` if `error` is another one. */
+export function failedBefore(error: unknown): Failed | undefined {
+  return (error as { [FAILED]?: Failed } | null | undefined)?.[FAILED];
+}
+
+const WRAPPED = Symbol.for('prisma-extension-fenced-lock.whole-batches');
+
+/**
+ * Prisma makes a batch of the operations that are called on a transaction in one tick, stops at the first that fails, and
+ * resolves the rest to `undefined`. In the transactions of locks the rest is rejected: a function that has caught the error
+ * would take those operations for done. Found at the engine, because an extension may make a value of `undefined`.
+ */
+export function rejectSkipped({ _engine: engine }: PrismaInternals): void {
+  if (engine?.requestBatch === undefined || Object.hasOwn(engine, WRAPPED)) return;
+  Object.defineProperty(engine, WRAPPED, { value: true });
+  const { requestBatch } = engine;
+  engine.requestBatch = async function (this: Engine, queries, options) {
+    const results = await requestBatch.call(this, queries, options);
+    const last = queries[results.length - 1];
+    if (last === undefined || results.length === queries.length) return results;
+    const { kind, options: transaction } = options?.transaction ?? {};
+    if (!isOfLock(kind, transaction?.id)) return results;
+    const failed = { name: nameOf(last), error: results.at(-1) };
+    return [...results, ...queries.slice(results.length).map(() => skipped(failed))];
+  };
+}
+
+/** As the caller knows it: the engine says `updateOne` for `update`. */
+function nameOf({ modelName, action }: EngineQuery): string {
+  const name = action.replace(/One$/, '');
+  return modelName === undefined ? `$${name}` : `${modelName.charAt(0).toLowerCase()}${modelName.slice(1)}.${name}`;
+}

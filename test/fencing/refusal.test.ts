@@ -1,0 +1,74 @@
+import { beforeAll, expect, test } from 'vitest';
+import { StaleTokenError } from '../../src/index.js';
+import { FenceWorld, FRESHER, guardSql } from '../support/fence-world.js';
+import { describeWithShop } from '../support/shop.js';
+
+describeWithShop('the row that the guard names in a refusal', () => {
+  const world = new FenceWorld('fence_refusal', 'allow', ['Tag']);
+  beforeAll(async () => {
+    await world.admin.query(`
+      ALTER TABLE people."Tag" ALTER id TYPE bigint;
+      CREATE TABLE people.bill (id bigint, amount numeric, ratio float8, text text, fence bigint NOT NULL,
+        PRIMARY KEY (id, amount, ratio, text));
+      ${guardSql('people.bill', 'fence', 'allow')}
+      GRANT ALL ON people.bill TO PUBLIC`);
+  });
+
+  // Each with digits that a `number` cannot keep, or with text that looks like them.
+  test.each<[string, { id: string; amount: string; ratio?: string; text?: string }, object]>([
+    ['a wide id', { id: '9007199254740993', amount: '1' }, { id: 9007199254740993n, amount: 1 }],
+    ['a wide id below 0', { id: '-9007199254740993', amount: '-1.5' }, { id: -9007199254740993n, amount: -1.5 }],
+    ['the widest id', { id: '9223372036854775807', amount: '0' }, { id: 9223372036854775807n, amount: 0 }],
+    ['the widest number', { id: '9007199254740991', amount: '0' }, { id: 9007199254740991, amount: 0 }],
+    ['the first after it', { id: '9007199254740992', amount: '0' }, { id: 9007199254740992n, amount: 0 }],
+    [
+      'an exact fraction',
+      { id: '1', amount: '1234567890123456.70', ratio: '0.1' },
+      { id: 1, amount: '1234567890123456.70', ratio: 0.1 },
+    ],
+    ['a fraction of a float', { id: '1', amount: '1', ratio: '0.30000000000000004' }, { ratio: 0.30000000000000004 }],
+    ['a wide integer of a numeric', { id: '1', amount: `1${'0'.repeat(30)}` }, { amount: 10n ** 30n }],
+    ['a large float', { id: '1', amount: '1', ratio: '1e30' }, { ratio: 10n ** 30n }],
+    ['digits in a text', { id: '2', amount: '1', text: 'no 9007199254740993 of -1e99' }, {}],
+    ['quotes in a text', { id: '2', amount: '1', text: '\\", "id": 9007199254740993, "\\\\"' }, {}],
+    ['a text of digits', { id: '2', amount: '1', text: '9007199254740993' }, {}],
+  ])('is that row: %s', async (name, { id, amount, ratio = '0', text = name }, where) => {
+    await world.overriding((session) =>
+      session.query('INSERT INTO people.bill VALUES ($1, $2, $3, $4, $5)', [id, amount, ratio, text, FRESHER]),
+    );
+    const error = await world
+      .client()
+      .$withLock(`bill:${name}`, (tx) => tx.$executeRaw`DELETE FROM people.bill WHERE text = ${text}`)
+      .catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(StaleTokenError);
+    expect(error).toMatchObject({ model: 'bill', fence: FRESHER, where: { text, ...where } });
+  });
+
+  test('is the row that a retry locks before it draws its token, also by a wide id', async () => {
+    const id = 9007199254740993n;
+    const [holder, other] = [world.client(), world.client()];
+    await world.admin.query(`INSERT INTO people."Tag" (id, name, value) VALUES ($1, 'wide', 0)`, [id]);
+    const isLocked = async () => {
+      const { rows } = await world.admin.query('SELECT FROM people."Tag" WHERE id = $1 FOR UPDATE SKIP LOCKED', [id]);
+      return rows.length === 0;
+    };
+    const locked: boolean[] = [];
+    await holder.$withLock(
+      'tag:wide',
+      async (tx) => {
+        locked.push(await isLocked());
+        if (locked.length === 1) {
+          const write = other.$withLock(
+            'tag:other',
+            (late) => late.$executeRaw`UPDATE people."Tag" SET value = 1 WHERE id = ${id}`,
+            { nested: 'allow' },
+          );
+          await write;
+        }
+        await tx.$executeRaw`UPDATE people."Tag" SET value = 2 WHERE id = ${id}`;
+      },
+      { retries: 1 },
+    );
+    expect(locked).toEqual([false, true]);
+  });
+});

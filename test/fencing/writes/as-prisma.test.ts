@@ -1,0 +1,261 @@
+import { makeTypedQueryFactory } from '@prisma/client/runtime/client';
+import { beforeAll, expect, test } from 'vitest';
+import { Prisma } from '../../generated/fence/client.js';
+import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
+import { describeWithShop } from '../../support/shop.js';
+
+const { skip } = Prisma;
+
+describeWithShop('a write of a model without a guard means what it means to Prisma', () => {
+  const world = new FenceWorld('fence_as_prisma');
+  let names = 0;
+  const name = () => `word ${++names}`;
+
+  /** A row, and what a write of it gives. */
+  async function run<T>(write: (tx: FenceTx, id: number) => Promise<T>): Promise<T> {
+    const { id } = await world.client().word.create({ data: { name: name(), value: 1 } });
+    return await world.client().$withLock(`word:${id}`, (tx) => write(tx, id));
+  }
+
+  const EMPTY: Record<string, (tx: FenceTx) => Promise<unknown>> = {
+    updateMany: (tx) => tx.word.updateMany({ where: undefined as never, data: { value: 2 } }),
+    updateManyAndReturn: (tx) => tx.word.updateManyAndReturn({ where: undefined as never, data: { value: 2 } }),
+    deleteMany: (tx) => tx.word.deleteMany({ where: undefined as never }),
+  };
+
+  test.each(Object.entries(EMPTY))(
+    'an explicit `undefined` in place of the condition is refused, where Prisma is strict: %s',
+    async (_, write) => {
+      await expect(run(write)).rejects.toThrow('explicitly `undefined` values are not allowed');
+      expect(await world.client().word.count({ where: { value: 2 } })).toBe(0);
+    },
+  );
+
+  const SKIPPED: Record<string, [value: number, (tx: FenceTx, id: number) => PromiseLike<unknown>]> = {
+    'the fence of an update': [3, (tx, id) => tx.word.update({ where: { id }, data: { value: 3, fence: skip } })],
+    'a relation of an update': [4, (tx, id) => tx.word.update({ where: { id }, data: { value: 4, update: skip } })],
+    'the AND of an update': [5, (tx, id) => tx.word.update({ where: { id, AND: skip }, data: { value: 5 } })],
+    'the limit of an updateMany': [
+      6,
+      (tx, id) => tx.word.updateMany({ where: { id, name: skip }, data: { value: 6 }, limit: skip }),
+    ],
+    'parts of an upsert': [
+      7,
+      (tx, id) =>
+        tx.word.upsert({
+          where: { id, connect: skip },
+          update: { value: 7, fence: skip },
+          create: { name: name(), value: 1, fence: skip },
+          select: skip as never,
+        }),
+    ],
+    'the fence of rows of a createMany': [
+      1,
+      (tx) => tx.word.createMany({ data: [{ name: name(), value: 1, fence: skip, where: skip }] }),
+    ],
+    'the condition of an updateManyAndReturn': [
+      8,
+      (tx) => tx.word.updateManyAndReturn({ where: skip, data: { value: 8 }, select: { id: true } }),
+    ],
+  };
+
+  test.each(Object.entries(SKIPPED))('`Prisma.skip` leaves it out: %s', async (_, [value, write]) => {
+    const id = await run(async (tx, id) => {
+      await write(tx, id);
+      return id;
+    });
+    expect(await world.client().word.findUnique({ where: { id } })).toMatchObject({ value });
+  });
+
+  // A claim of the row is a write of it: triggers fire, and Prisma sets `@updatedAt`.
+  beforeAll(() =>
+    world.admin.query(`
+      CREATE FUNCTION people.next_version() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.number := OLD.number + 1; RETURN NEW; END $$;
+      CREATE TRIGGER versions BEFORE UPDATE ON people."Note" FOR EACH ROW EXECUTE FUNCTION people.next_version();`),
+  );
+
+  const CONDITIONAL: Record<string, (tx: FenceTx, memberId: number) => PromiseLike<unknown>> = {
+    'update, with a relation': (tx, memberId) =>
+      tx.note.update({
+        where: { title: { name: 'n', number: 1 }, memberId, member: { id: memberId } },
+        data: { value: 5 },
+      }),
+    'update, with a filter and the fence': (tx, memberId) =>
+      tx.note.update({
+        where: {
+          memberId_number: { memberId, number: 1 },
+          number: { lt: 2 },
+          fence: 0n,
+          AND: { fence: 0n, number: 1 },
+        },
+        data: { value: 5 },
+        include: { member: true },
+      }),
+    upsert: (tx, memberId) =>
+      tx.note.upsert({
+        where: { memberId_number: { memberId, number: 1 }, number: 1, value: { gte: 1 } },
+        update: { value: 5 },
+        create: { memberId, number: 100, name: 'made', value: 5 },
+      }),
+    'delete, with an include': (tx, memberId) =>
+      tx.note.delete({
+        where: { memberId_number: { memberId, number: 1 }, number: 1, NOT: { fence: { gt: 0n } } },
+        include: { member: true },
+      }),
+  };
+
+  test.each(Object.entries(CONDITIONAL))(
+    'a condition on what a trigger changes by every write of the row is met: %s',
+    async (kind, write) => {
+      const client = world.client();
+      const { id } = await client.member.create({ data: { name: name(), value: 1 } });
+      await client.note.create({ data: { memberId: id, number: 1, name: 'n', value: 1 } });
+      await client.note.create({ data: { memberId: id, number: 50, name: 'other', value: 1 } });
+      await client.$withLock(`member:${id}`, (tx) => write(tx, id));
+      const rows = await client.note.findMany({ where: { memberId: id }, orderBy: { name: 'asc' } });
+      const others = { name: 'other', number: 50, value: 1 };
+      expect(rows).toMatchObject(kind.startsWith('delete') ? [others] : [{ name: 'n', value: 5 }, others]);
+      await client.note.deleteMany({ where: { memberId: id } });
+    },
+  );
+
+  test('one that another row meets is not met', async () => {
+    const client = world.client();
+    const { id: memberId } = await client.member.create({ data: { name: name(), value: 1 } });
+    const where = { memberId_number: { memberId, number: 1 } };
+    await client.note.create({ data: { memberId, number: 1, name: 'n', value: 1 } });
+    for (const more of [{ number: 2 }, { value: { gt: 1 } }, { member: { id: -memberId } }, { NOT: { fence: 0n } }]) {
+      const write = client.$withLock(`member:${memberId}`, (tx) =>
+        tx.note.delete({ where: { ...where, ...more }, include: { member: true } }),
+      );
+      await expect(write).rejects.toMatchObject({ code: 'P2025' });
+    }
+    expect(await client.note.count({ where: { memberId } })).toBe(1);
+  });
+});
+
+describeWithShop('a row that is named by a compound key, without a guard', () => {
+  const world = new FenceWorld('fence_compound_keys');
+  let members = 0;
+
+  /** A member with three notes, whose values are their numbers. */
+  async function notes() {
+    const client = world.client();
+    const { id } = await client.member.create({ data: { name: `member ${++members}`, value: 1 } });
+    const rows = [1, 2, 3].map((number) => ({ memberId: id, number, name: `n${number} of ${id}`, value: number }));
+    await client.note.createMany({ data: rows });
+    const values = async () => {
+      const found = await client.note.findMany({ where: { memberId: id }, orderBy: { number: 'asc' } });
+      return found.map(({ number, value, fence }) => `${number}=${value}${fence > 0n ? '*' : ''}`);
+    };
+    return { client, id, values };
+  }
+
+  /** As without `strictUndefinedChecks`, which most clients do not have. */
+  function lenient(client: object): void {
+    (client as { _originalClient: { _previewFeatures: string[] } })._originalClient._previewFeatures = [];
+  }
+
+  type Where = Prisma.NoteWhereUniqueInput;
+  const WRITES: Record<string, (tx: FenceTx, where: Where, memberId: number) => Promise<unknown>> = {
+    'delete, with an include': (tx, where) => tx.note.delete({ where, include: { member: true } }),
+    'update, with a relation': (tx, where, id) =>
+      tx.note.update({ where: { ...where, member: { id } }, data: { value: 99 } }),
+    upsert: (tx, where, memberId) =>
+      tx.note.upsert({
+        where,
+        update: { value: 99 },
+        create: { memberId, number: 9, name: `made ${memberId}`, value: 9 },
+      }),
+    'update of columns': (tx, where) => tx.note.update({ where, data: { value: 99 } }),
+  };
+
+  test.each(Object.entries(WRITES))(
+    'is the one that is written, whatever else is asked of its parts: %s',
+    async (kind, write) => {
+      for (const more of [{ number: { gt: 0 } }, { number: { lte: 3 }, memberId: { gt: 0 } }, { AND: { number: 3 } }]) {
+        const { client, id, values } = await notes();
+        const where = { memberId_number: { memberId: id, number: 3 }, ...more };
+        await client.$withLock(`member:${id}`, (tx) => write(tx, where, id));
+        expect(await values()).toEqual(kind.startsWith('delete') ? ['1=1', '2=2'] : ['1=1', '2=2', '3=99*']);
+      }
+    },
+  );
+
+  test.each(Object.entries(WRITES))('is no other one, where that meets what else is asked: %s', async (kind, write) => {
+    const others = (id: number): Array<Partial<Where>> => [
+      { number: 2 },
+      { title: { name: `n2 of ${id}`, number: 2 } },
+    ];
+    for (const at of [0, 1]) {
+      const { client, id, values } = await notes();
+      const where = { memberId_number: { memberId: id, number: 1 }, ...others(id)[at] };
+      const written = client.$withLock(`member:${id}`, (tx) => write(tx, where, id));
+      if (kind === 'upsert') await written;
+      else await expect(written).rejects.toMatchObject({ code: 'P2025' });
+      expect(await values()).toEqual(['1=1', '2=2', '3=3', ...(kind === 'upsert' ? ['9=9*'] : [])]);
+    }
+  });
+
+  test.each(Object.entries(WRITES))('may have another key beside it that is left out: %s', async (kind, write) => {
+    const { client, id, values } = await notes();
+    lenient(client);
+    const where = { memberId_number: { memberId: id, number: 3 }, title: undefined } as unknown as Where;
+    await client.$withLock(`member:${id}`, (tx) => write(tx, where, id));
+    expect(await values()).toEqual(kind.startsWith('delete') ? ['1=1', '2=2'] : ['1=1', '2=2', '3=99*']);
+  });
+
+  // As they come out of the JSON of a request.
+  const UNNAMED: ReadonlyArray<(id: number) => unknown> = [
+    (id) => ({ memberId_number: { memberId: id, number: { gt: 0 } } }),
+    (id) => ({ memberId_number: { memberId: id, number: undefined } }),
+    (id) => ({ memberId_number: { memberId: id, number: null } }),
+    (id) => ({ memberId: { equals: id }, number: { gt: 1 } }),
+    (id) => ({ memberId_number: { memberId: id, number: 3 }, title: { name: { contains: 'n' }, number: 3 } }),
+    () => ({ memberId_number: undefined }),
+    () => ({ memberId_number: {} }),
+    () => ({}),
+    () => undefined,
+  ];
+
+  test.each(
+    Object.entries(WRITES).flatMap(([kind, write]) => [
+      [kind, 'strict', write] as const,
+      [kind, 'lenient', write] as const,
+    ]),
+  )('is none, where the key is none: %s, by a %s client', async (_, mode, write) => {
+    const { client, id, values } = await notes();
+    if (mode === 'lenient') lenient(client);
+    for (const where of UNNAMED) {
+      const caught = client.$withLock(`member:${id}`, async (tx) => {
+        await expect(write(tx, where(id) as Where, id)).rejects.toMatchObject({ name: 'PrismaClientValidationError' });
+      });
+      await caught;
+      expect(await values(), JSON.stringify(where(id))).toEqual(['1=1', '2=2', '3=3']);
+    }
+  });
+});
+
+describeWithShop('typed SQL that writes, called on the client inside the function of a lock', () => {
+  const world = new FenceWorld('fence_typed_sql');
+  // As `prisma generate --sql` makes them.
+  const set = makeTypedQueryFactory('UPDATE people."Word" SET value = $1 WHERE id = $2 RETURNING value') as (
+    ...values: [number, number]
+  ) => Parameters<FenceTx['$queryRawTyped']>[0];
+
+  test('is refused, and on `tx` it is part of the transaction', async () => {
+    const client = world.client();
+    const { id } = await client.word.create({ data: { name: 'typed', value: 1 } });
+    const outside = client.$withLock('typed', () => client.$queryRawTyped(set(77, id)));
+    await expect(outside).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
+    const rolledBack = client.$withLock('typed', async (tx) => {
+      await tx.$queryRawTyped(set(78, id));
+      throw new Error('no');
+    });
+    await expect(rolledBack).rejects.toThrow('no');
+    expect(await client.word.findUnique({ where: { id } })).toMatchObject({ value: 1 });
+    await client.$withLock('typed', (tx) => tx.$queryRawTyped(set(79, id)));
+    expect(await client.word.findUnique({ where: { id } })).toMatchObject({ value: 79 });
+  });
+});

@@ -1,0 +1,330 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { describe, expect, inject, test } from 'vitest';
+import { fencedLock, type LockTx } from '../../../src/index.js';
+import { type Prisma, PrismaClient } from '../../generated/prisma/client.js';
+import { FenceWorld } from '../../support/fence-world.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
+
+/** Above every token. */
+const FRESHER = 9_000_000_000_000_000_000n;
+
+interface Seen {
+  readonly model: string | undefined;
+  readonly operation: string;
+}
+
+describeWithShop('an extension of the client, and a model without a guard', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  /** Extended before and after `fencedLock`. */
+  const SIDES = ['before', 'after'] as const;
+  function extended(side: (typeof SIDES)[number], extension: (client: object) => object): typeof prisma {
+    const apply = (client: object): object => (client as PrismaClient).$extends(extension(client) as never);
+    if (side === 'after') return apply(shop.client().prisma) as typeof prisma;
+    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: inject('postgres').app }) });
+    shop.closeLater(() => plain.$disconnect());
+    return (apply(plain) as PrismaClient).$extends(fencedLock({ redis: shop.redis() })) as typeof prisma;
+  }
+
+  test.each(SIDES)('applied %s: changes the values of an upsert once', async (side) => {
+    const { id, key } = await shop.product(10);
+    const twice = (row: { quantity: number }) => ({ ...row, quantity: row.quantity * 2 });
+    const client = extended(side, () => ({
+      query: {
+        stock: {
+          async $allOperations({ args, query }: { args: never; query: (args: unknown) => Promise<unknown> }) {
+            const { data, update, create, ...rest } = args as Record<string, { quantity: number }>;
+            return await query({
+              ...rest,
+              ...(data && { data: twice(data) }),
+              ...(update && { update: twice(update) }),
+              ...(create && { create: twice(create) }),
+            });
+          },
+        },
+      },
+    }));
+    const upsert = (where: Prisma.StockWhereUniqueInput) =>
+      client.$withLock(key, (tx) =>
+        tx.stock.upsert({ where, update: { quantity: 7 }, create: { product: `new ${key}`, quantity: 7 } }),
+      );
+    expect(await upsert({ id })).toMatchObject({ quantity: 14 });
+    expect(await upsert({ product: `new ${key}` })).toMatchObject({ quantity: 14 });
+  });
+
+  test.each(SIDES)('applied %s: hides no stale row', async (side) => {
+    const { id, key } = await shop.product(10);
+    const client = extended(side, () => ({
+      query: {
+        stock: {
+          findFirst: ({ args, query }: { args: { where?: object }; query: (args: unknown) => Promise<unknown> }) =>
+            query({ ...args, where: { AND: [args.where ?? {}, { quantity: { gt: 100 } }] } }),
+        },
+      },
+    }));
+    await shop.admin.query('UPDATE "Stock" SET fence = $2 WHERE id = $1', [id, FRESHER]);
+    for (const write of ['updateMany', 'update', 'upsert'] as const) {
+      const stale = client.$withLock(key, async (tx) => {
+        if (write === 'updateMany') await tx.stock.updateMany({ where: { id }, data: { quantity: 9 } });
+        if (write === 'update') await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        if (write === 'upsert') {
+          await tx.stock.upsert({ where: { id }, update: { quantity: 9 }, create: { product: key, quantity: 9 } });
+        }
+      });
+      await expect(stale, write).rejects.toMatchObject({ code: 'STALE_TOKEN', model: 'Stock' });
+    }
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test.each(SIDES)('applied %s: sees the operations of its caller and no other', async (side) => {
+    const { id, key } = await shop.product(10);
+    const seen: string[] = [];
+    const client = extended(side, () => ({
+      query: {
+        $allOperations({ model, operation, args, query }: Seen & { args: unknown; query: (args: unknown) => unknown }) {
+          if (model !== undefined) seen.push(`${model}.${operation}`);
+          return query(args);
+        },
+      },
+    }));
+    await client.$withLock(key, async (tx) => {
+      await tx.stock.upsert({ where: { id }, update: { quantity: 9 }, create: { product: key, quantity: 9 } });
+      await tx.stock.update({ where: { id, orders: { none: {} } }, data: { quantity: 8 } });
+      await tx.stock.updateMany({ where: { id }, data: { quantity: 7 } });
+    });
+    expect(seen).toEqual(['Stock.upsert', 'Stock.update', 'Stock.updateMany']);
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test.each(SIDES)('applied %s: computes a field of the row that an upsert gives', async (side) => {
+    const { id, key } = await shop.product(10);
+    const client = extended(side, () => ({
+      result: { stock: { label: { needs: { product: true }, compute: () => 'computed' } } },
+    }));
+    const row = await client.$withLock(key, (tx) =>
+      tx.stock.upsert({ where: { id }, update: { quantity: 9 }, create: { product: key, quantity: 9 } }),
+    );
+    expect(row).toMatchObject({ id, quantity: 9, label: 'computed' });
+  });
+
+  /** Recipes for row-level security do so; `how`: how they set the variable of the session. */
+  const ownTransactions = (how: '$executeRaw' | '$queryRaw') => (base: object) => ({
+    query: {
+      $allModels: {
+        async $allOperations({ args, query }: { args: unknown; query: (args: unknown) => Promise<unknown> }) {
+          const client = base as PrismaClient;
+          const set = client[how]`SELECT set_config('app.tenant', '1', true)`;
+          const [, result] = await client.$transaction([set, query(args) as Prisma.PrismaPromise<unknown>]);
+          return result;
+        },
+      },
+    },
+  });
+
+  describe.each(SIDES)('applied %s, that sends each operation in a transaction of its own', (side) => {
+    test.each(['$executeRaw', '$queryRaw'] as const)('by %s, is noticed', async (how) => {
+      const client = extended(side, ownTransactions(how));
+      const { id, key } = await shop.product(10);
+      const write: Record<string, (tx: LockTx<ShopClient>) => Promise<unknown>> = {
+        fenced: (tx) => tx.stock.update({ where: { id }, data: { quantity: 1 } }),
+        related: (tx) => tx.order.create({ data: { stockId: id, buyer: key, quantity: 1 } }),
+        'of no concern': (tx) =>
+          tx.ledger.create({ data: { key, token: 1n, before: 1, after: 1, worker: 'none', once: null } }),
+      };
+      for (const each of Object.values(write)) {
+        const held = client.$withLock(key, async (tx) => {
+          await each(tx);
+          throw new Error('roll back');
+        });
+        await expect(held).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
+      }
+      expect((await shop.row(id))?.quantity).toBe(10);
+      expect(await prisma.order.count({ where: { stockId: id } })).toBe(0);
+      expect(await prisma.ledger.count({ where: { key } })).toBe(0);
+      // Outside of locks it works as before.
+      expect(await client.stock.update({ where: { id }, data: { quantity: 1 } })).toMatchObject({ quantity: 1 });
+    });
+  });
+
+  test.each(SIDES)('applied %s, that is late: the operation says that its transaction has ended', async (side) => {
+    const { key } = await shop.product(10);
+    const went = gate();
+    const client = extended(side, () => ({
+      query: {
+        ledger: {
+          async create({ args, query }: { args: unknown; query: (args: unknown) => Promise<unknown> }) {
+            await went.opened;
+            return await query(args);
+          },
+        },
+      },
+    }));
+    const controller = new AbortController();
+    const late = gate<unknown>();
+    const held = client.$withLock(
+      key,
+      async (tx) => {
+        const data = { key, token: 1n, before: 1, after: 1, worker: 'none' };
+        const created = tx.ledger.create({ data }).catch((error: unknown) => late.open(error));
+        controller.abort(new Error('closing time'));
+        await created;
+      },
+      { signal: controller.signal },
+    );
+    await expect(held).rejects.toThrow('closing time');
+    went.open();
+    expect(await late.opened).toMatchObject({ code: 'CLOSED', key });
+    expect(await prisma.ledger.count({ where: { key } })).toBe(0);
+  });
+});
+
+describeWithShop('writes of one `Promise.all`, on models without a guard', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  test('are executed in the order of the calls, however many statements each takes', async () => {
+    const { id, key } = await shop.product(10);
+    const where = { id };
+    await prisma.$withLock(key, (tx) =>
+      Promise.all([
+        tx.stock.upsert({ where, update: { quantity: 1 }, create: { product: key, quantity: 1 } }),
+        tx.stock.update({ where, data: { quantity: { multiply: 10 } } }),
+        tx.stock.update({ where: { id, orders: { none: {} } }, data: { quantity: { increment: 5 } } }),
+        tx.stock.updateMany({ where, data: { quantity: { multiply: 2 } } }),
+      ]),
+    );
+    expect((await shop.row(id))?.quantity).toBe(30);
+  });
+
+  test('are executed in that order among raw SQL and writes of other models', async () => {
+    const { id, key } = await shop.product(10);
+    const raw = (tx: LockTx<ShopClient>) =>
+      tx.$executeRaw`UPDATE "Stock" SET quantity = quantity * 10 WHERE id = ${id}`;
+    const noted = (tx: LockTx<ShopClient>) =>
+      tx.$queryRaw`INSERT INTO "Ledger" (key, token, before, after, worker)
+        SELECT ${key}, 1, 0, quantity, (SELECT count(*)::text FROM "Ledger" WHERE key = ${key}) FROM "Stock" WHERE id = ${id}`;
+    await prisma.$withLock(key, (tx) =>
+      Promise.all([
+        tx.stock.upsert({ where: { id }, update: { quantity: 1 }, create: { product: key, quantity: 1 } }),
+        raw(tx),
+        tx.ledger.create({ data: { key, token: 1n, before: 0, after: 0, worker: 'first' } }),
+        noted(tx),
+        tx.stock.update({ where: { id }, data: { quantity: { increment: 5 } } }),
+        raw(tx),
+      ]),
+    );
+    expect((await shop.row(id))?.quantity).toBe(150);
+    const entries = await prisma.ledger.findMany({ where: { key }, orderBy: { id: 'asc' } });
+    expect(entries).toMatchObject([{ worker: 'first' }, { worker: '1', after: 10 }]);
+  });
+
+  test('and a read behind one that takes one statement sees it', async () => {
+    const { id, key } = await shop.product(10);
+    const entry = { key, token: 1n, before: 0, worker: 'none' };
+    await prisma.$withLock(key, async (tx) => {
+      const [, made] = await Promise.all([
+        tx.ledger.create({ data: { ...entry, after: 1 } }),
+        tx.ledger.findMany({ where: { key } }),
+      ]);
+      expect(made).toMatchObject([{ after: 1 }]);
+      const [, changed] = await Promise.all([
+        tx.$executeRaw`UPDATE "Ledger" SET after = 5 WHERE key = ${key}`,
+        tx.ledger.findMany({ where: { key } }),
+      ]);
+      expect(changed).toMatchObject([{ after: 5 }]);
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+    });
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('say in the stack of their errors who called them', async () => {
+    const { id, key } = await shop.product(10);
+    const failing: Record<string, (tx: LockTx<ShopClient>) => Promise<unknown>> = {
+      raw: (tx) => tx.$executeRaw`SELECT 1 / 0`,
+      'raw behind a write': (tx) =>
+        Promise.all([tx.stock.update({ where: { id }, data: { quantity: 1 } }), tx.$executeRaw`SELECT 1 / 0`]),
+      'of another model': (tx) => tx.ledger.update({ where: { id: -1 }, data: { after: 1 } }),
+      fenced: (tx) => tx.stock.update({ where: { id: -1 }, data: { quantity: 1 } }),
+    };
+    for (const [kind, write] of Object.entries(failing)) {
+      const error: unknown = await prisma
+        .$withLock(key, async (tx) => await write(tx))
+        .catch((error: unknown) => error);
+      expect((error as Error).stack, kind).toContain('extensions.test.ts');
+    }
+  });
+
+  test('may write a row that one of them makes, and refer to it', async () => {
+    const { id, key } = await shop.product(10);
+    const product = `new ${key}`;
+    const make = { where: { product }, update: { quantity: 2 }, create: { id: -id, product, quantity: 1 } };
+    const [made, again, order] = await prisma.$withLock(key, (tx) =>
+      Promise.all([
+        tx.stock.upsert(make),
+        tx.stock.upsert(make),
+        tx.order.create({ data: { stockId: -id, buyer: key, quantity: 1 } }),
+      ]),
+    );
+    expect([made.quantity, again.quantity, order.stockId]).toEqual([1, 2, -id]);
+  });
+
+  test('go on behind one that finds no row', async () => {
+    const { id, key } = await shop.product(10);
+    const settled = await prisma.$withLock(key, (tx) =>
+      Promise.allSettled([
+        tx.stock.update({ where: { id: -id }, data: { quantity: 1 } }),
+        tx.stock.update({ where: { id }, data: { quantity: 1 } }),
+      ]),
+    );
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect((await shop.row(id))?.quantity).toBe(1);
+  });
+
+  test('give a relation of the row that an upsert writes', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.order.create({ data: { stockId: id, buyer: key, quantity: 3 } });
+    const orders = await prisma.$withLock(key, (tx) =>
+      tx.stock.upsert({ where: { id }, update: { quantity: 1 }, create: { product: key, quantity: 1 } }).orders(),
+    );
+    expect(orders).toMatchObject([{ stockId: id, quantity: 3 }]);
+  });
+});
+
+describeWithShop('operations of one `Promise.all`, where all tables have a guard', () => {
+  const world = new FenceWorld('fence_first_call', 'allow');
+
+  test('are executed in the order of the calls, also in the first call of a client', async () => {
+    for (const round of ['first', 'second']) {
+      const client = world.client();
+      for (const call of ['first', 'next']) {
+        const name = `${round} client, ${call} call`;
+        const [, found] = await client.$withLock(name, (tx) =>
+          Promise.all([
+            tx.word.create({ data: { name, value: 1 } }),
+            tx.word.findUnique({ where: { name } }),
+            tx.word.update({ where: { name }, data: { value: 2 } }),
+            tx.$executeRaw`UPDATE people."Word" SET value = value * 10 WHERE name = ${name}`,
+          ]),
+        );
+        expect(found, name).toMatchObject({ value: 1 });
+        expect(await client.word.findUnique({ where: { name } }), name).toMatchObject({ value: 20 });
+      }
+    }
+  });
+
+  test('behind one that fails are skipped, also in the first call of a client', async () => {
+    const client = world.client();
+    const { id } = await client.word.create({ data: { name: 'skipped', value: 1 } });
+    for (const call of ['first', 'next']) {
+      const held = client.$withLock('skipped', (tx) =>
+        Promise.allSettled([
+          tx.word.delete({ where: { id: -1 } }),
+          tx.word.update({ where: { id }, data: { value: 2 } }),
+        ]),
+      );
+      await expect(held, call).rejects.toMatchObject({ reason: 'skipped-operation' });
+    }
+    expect(await client.word.findUnique({ where: { id } })).toMatchObject({ value: 1 });
+  });
+});

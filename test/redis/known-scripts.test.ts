@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
+import type { Claim } from '../../src/lease/store.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { RedisStore } from '../../src/redis/store.js';
+import { holderOf, leaseName, PREFIX, someKey } from '../lease/actors.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { Shop } from '../support/shop.js';
+import { Monitor } from './monitor.js';
+
+describeWithRedis('on a server that lacks scripts', (redis) => {
+  const { app, admin: owner } = inject('postgres');
+  const shop = new Shop(() => ({ postgres: app, admin: owner, redis: redis().url }));
+  let admin: Redis;
+  beforeAll(() => {
+    admin = new Redis(redis().url);
+  });
+  afterAll(() => admin.disconnect());
+  beforeEach(async () => {
+    for (const { lua } of Object.values(scripts)) await admin.script('LOAD', lua);
+  });
+
+  /** The store of a process that the server has always known the scripts of. */
+  async function process(): Promise<RedisStore> {
+    const client = new Redis(redis().url);
+    const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 5_000 }, () => {});
+    const claim = claimOf(someKey());
+    await store.acquire(claim);
+    await store.release(claim);
+    onTestFinished(async () => {
+      await store.close();
+      client.disconnect();
+    });
+    return store;
+  }
+
+  const claimOf = (key: string): Claim => ({ key, holder: randomUUID(), leaseTime: 60_000 });
+
+  /** As where another process has taken a key since, and nobody has released one yet. */
+  async function onlyKnows({ lua }: { readonly lua: string }): Promise<void> {
+    await admin.script('FLUSH');
+    await admin.script('LOAD', lua);
+  }
+
+  test('a key that one call released is free for the next call', async () => {
+    const { prisma } = shop.client();
+    const key = someKey();
+    for (let tries = 0; tries < 10; tries++) {
+      await admin.script('FLUSH');
+      await prisma.$withLock(key, () => 1);
+      expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
+    }
+  });
+
+  test('an acquire that overtakes the release before it still gets the key', async () => {
+    const holder = await process();
+    const claim = claimOf(someKey());
+    const next = claimOf(claim.key);
+    await holder.acquire(claim);
+    await onlyKnows(scripts.acquire);
+    const released = holder.release(claim);
+    expect(await holder.acquire(next)).toMatchObject({ taken: true });
+    await released;
+    expect(await holderOf(admin, claim.key)).toBe(next.holder);
+  });
+
+  test('an acquire of the same holder, as of a quorum, is not undone by the release before it', async () => {
+    const holder = await process();
+    const claim = claimOf(someKey());
+    await holder.acquire(claim);
+    await onlyKnows(scripts.acquire);
+    const released = holder.release(claim);
+    expect(await holder.acquire(claim)).toMatchObject({ taken: true });
+    await released;
+    expect(await holderOf(admin, claim.key)).toBe(claim.holder);
+  });
+
+  test('an acquire that overtakes the release before it does not get the key of a bystander', async () => {
+    const [holder, bystander] = [await process(), await process()];
+    const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
+    await holder.acquire(claim);
+    await bystander.acquire(other);
+    await onlyKnows(scripts.acquire);
+    const released = holder.release(claim);
+    const refused = await holder.acquire(claimOf(other.key));
+    expect(refused).toMatchObject({ taken: false, holder: other.holder });
+    await released;
+  });
+
+  test('commands are executed in their order as soon as one answer has shown it', async () => {
+    const holder = await process();
+    const monitor = await Monitor.start(redis().url);
+    const claim = claimOf(someKey());
+    await admin.script('FLUSH');
+    await holder.acquire(claim);
+    const [extended, released, seen] = [
+      holder.extend([claim, claim]),
+      holder.release(claim),
+      holder.inspect(claim.key),
+    ];
+    expect(await extended).toEqual(['extended', 'extended']);
+    await released;
+    expect((await seen).holder).toBeUndefined();
+    // Each text was sent once, and is not needed again.
+    await holder.acquire(claim);
+    await holder.extend([claim]);
+    await holder.release(claim);
+    const sent = await monitor.about(leaseName(claim.key));
+    expect(sent.map(([verb, text]) => `${verb} ${nameOf(text)}`)).toEqual([
+      ...['evalsha acquire', 'eval acquire'],
+      ...['eval extend', 'evalsha extend', 'eval release', 'eval inspect'],
+      ...['evalsha acquire', 'evalsha extend', 'evalsha release'],
+    ]);
+    monitor.stop();
+  });
+});
+
+/** A monitor shows a line's end as two characters. */
+function nameOf(text: string | undefined): string | undefined {
+  return Object.values(scripts).find(({ sha1, lua }) => text === sha1 || text === lua.replaceAll('\n', '\\n'))?.name;
+}
