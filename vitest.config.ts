@@ -33,6 +33,7 @@ const common = {
   testTimeout: 30_000,
   hookTimeout: 60_000,
   teardownTimeout: 20_000,
+  expect: { poll: { timeout: 10_000 } },
   pool: 'forks' as const,
   setupFiles: ['test/support/name-sessions.ts'],
 };

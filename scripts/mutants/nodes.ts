@@ -5,6 +5,21 @@ const refusal = 'src/redis/topology/refused-connection.ts';
 
 export const NODES: readonly Mutant[] = [
   {
+    name: 'client: a time limit that is over before the answers that have arrived are read',
+    file: 'src/base/clock.ts',
+    change: [['this.#timer = after(ms, () => soon(overdue));', 'this.#timer = after(ms, overdue);']],
+    tests: ['test/redis/blocked-loop'],
+    why: 'An application that computes for a while would find all nodes of a quorum silent.',
+  },
+  {
+    name: 'quorum: a short lease gives its nodes a twentieth of its time',
+    file: 'src/lease/stores/quorum.ts',
+    change: [['Math.max(LEAST_NODE_TIME, leaseTime * NODE_SHARE)', 'leaseTime * NODE_SHARE']],
+    tests: ['test/lease/stores/quorum-late.slow'],
+    only: 'a tenth of a second is not late',
+    why: 'Servers on a busy machine would be left out, and nobody could decide.',
+  },
+  {
     name: 'client: one that was closed is asked until the wait time is over',
     file: 'src/redis/command-sender.ts',
     change: [['this.#nodes.ended ? turnOfLoop() : this.#connection.awaited', 'this.#connection.awaited']],

@@ -107,13 +107,34 @@ export function turnOfLoop(): Promise<void> {
   });
 }
 
+/**
+ * Calls `action` once, after `ms` and after the answers that have arrived by then. When the event loop is free again after it
+ * was blocked, Node may run the timers first and read its sockets behind them.
+ */
+export class AnswerTimer {
+  readonly #timer: Timer;
+  #isStopped = false;
+
+  constructor(ms: number, action: () => void) {
+    const overdue = () => {
+      if (!this.#isStopped) action();
+    };
+    this.#timer = after(ms, () => soon(overdue));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer.stop();
+  }
+}
+
 /** The result of `within` when the time is over first. */
 export const OVERDUE = Symbol('overdue');
 
-/** The promise's result, or `OVERDUE` after `ms`. A later rejection of the promise is ignored. */
+/** The promise's result, or `OVERDUE` if it has none after `ms`. A later rejection of the promise is ignored. */
 export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof OVERDUE> {
   return new Promise((resolve, reject) => {
-    const timer = after(ms, () => resolve(OVERDUE));
+    const timer = new AnswerTimer(ms, () => resolve(OVERDUE));
     promise.then(
       (value) => {
         timer.stop();

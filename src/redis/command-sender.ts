@@ -1,4 +1,4 @@
-import { after, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
+import { AnswerTimer, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
 import { Denied, isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable, WHICH_URL } from './errors.js';
@@ -85,7 +85,7 @@ export class CommandSender {
     return new Promise((resolve, reject) => {
       const time = Math.min(atMost, this.#longest);
       let isWaiting = true;
-      const timer = after(time, () => {
+      const timer = new AnswerTimer(time, () => {
         isWaiting = false;
         this.#nodes.refreshTopology();
         reject(new Error(this.#silence(time)));

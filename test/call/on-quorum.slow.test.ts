@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
-import { afterEach, expect, inject, test, vi } from 'vitest';
+import { afterEach, expect, inject, test } from 'vitest';
 import type { FencedLockOptions } from '../../src/index.js';
+import { untilHolds } from '../support/eventually.js';
 import { connectTo } from '../support/redis-site.js';
 import { type RedisServer, startQuorum } from '../support/servers/index.js';
 import { Shop } from '../support/shop.js';
@@ -97,7 +98,7 @@ describeWithGroup(
       const held = await holder.prisma.$lock(key);
       const waiting = waiter.prisma.$withLock(key, () => 'in');
       const down = expect.objectContaining({ type: 'subscriber-down', node: 3 });
-      await vi.waitFor(() => expect(waiter.events).toContainEqual(down), 5_000);
+      await untilHolds(() => expect(waiter.events).toContainEqual(down));
       await held.release();
       expect(await waiting).toBe('in');
     });

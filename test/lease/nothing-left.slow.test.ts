@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { getEventListeners, setMaxListeners } from 'node:events';
 import { expect, test, vi } from 'vitest';
+import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { leaseName } from './actors.js';
 import { timers } from './counted-clock.js';
@@ -44,7 +45,7 @@ describeWithShop('many keys', () => {
     expect(contender.room.isFree(`${folder}:0`)).toBe(true);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     const names = leaseName(`${folder}:0`).replace(/:0\}.*$/, '*');
-    await vi.waitFor(async () => expect(await stage().admin.pubsub('CHANNELS', names)).toEqual([]));
+    await untilHolds(async () => expect(await stage().admin.pubsub('CHANNELS', names)).toEqual([]));
     const left = (await stage().admin.keys('*')).filter((name) => name.includes(folder));
     expect(left).toEqual([]);
     expect(timers.size).toBe(0);

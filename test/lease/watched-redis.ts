@@ -1,10 +1,11 @@
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import type { Turn } from '../../src/lease/lease.js';
 import type { WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
 import { memoryStore } from '../../src/lease/stores/memory.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { Monitor } from '../redis/monitor.js';
+import { untilHolds } from '../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import {
   Actor,
@@ -120,7 +121,7 @@ export async function expectNothingLeft({ admin }: Stage, contender: Party, key:
   // Turns nobody away, and resolves only where nothing is left.
   await contender.room.close();
   expect(contender.room.isFree(key)).toBe(true);
-  await vi.waitFor(async () => expect(await receivers(admin, key)).toBe(0));
+  await untilHolds(async () => expect(await receivers(admin, key)).toBe(0));
   expect(await admin.exists(queueName(key))).toBe(0);
   expect(timers.size).toBe(0);
 }

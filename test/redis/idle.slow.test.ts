@@ -16,10 +16,10 @@ describeWithShop('behind what cuts idle connections', () => {
   const seen = ({ events }: Actor) => events.map(({ type }) => type);
 
   test('a reset between any two renewals: the lease is held, and whoever waits gets the key', async () => {
-    const { proxy, make } = await way(150, 'reset');
+    const { proxy, make } = await way(500, 'reset');
     const [holder, contender] = [make(), make()];
     const key = someKey();
-    const { lease, end } = await holder.acquire(key, { leaseTime: 1_500 });
+    const { lease, end } = await holder.acquire(key, { leaseTime: 4_500 });
     holder.renewal.add(lease, true);
     const waiting = contender.acquire(key);
     await holder.store.extended.reach(4);
@@ -49,9 +49,10 @@ describeWithShop('behind what cuts idle connections', () => {
   });
 
   test('connections that are forgotten without a word: socketTimeout replaces them', async () => {
-    const { proxy, make } = await way(150, 'forgotten');
-    const holder = make({ redis: { socketTimeout: 300 } });
-    const { lease } = await holder.acquire(someKey(), { leaseTime: 3_000 });
+    // Longer than a busy machine takes between two steps of a handshake, and shorter than the pause between renewals.
+    const { proxy, make } = await way(500, 'forgotten');
+    const holder = make({ redis: { socketTimeout: 600 } });
+    const { lease } = await holder.acquire(someKey(), { leaseTime: 9_000 });
     holder.renewal.add(lease, true);
     await holder.store.extended.reach(3);
     expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(3).fill('extended'));

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { vi } from 'vitest';
 
 /** For what gives no event: asks until the answer is given. */
 export async function eventually<T>(
@@ -13,4 +14,9 @@ export async function eventually<T>(
     if (performance.now() > deadline) throw new Error(`not within ${within} ms: ${what}`);
     await sleep(every);
   }
+}
+
+/** Repeats the check until it throws no more. Vitest's own limit of a second is short for a busy machine. */
+export function untilHolds<T>(check: () => T | Promise<T>, { timeout = 10_000, interval = 20 } = {}): Promise<T> {
+  return vi.waitFor(check, { timeout, interval });
 }

@@ -74,7 +74,7 @@ describeWithShop('an error in answer to COMMIT', () => {
         await tx.stock.update({ where: { id }, data: { quantity: 9 } });
         proxy.silence('toServer');
       },
-      { leaseTime: 400 },
+      { leaseTime: 1_500 },
     );
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
     expect((await shop.row(id))?.quantity).toBe(10);

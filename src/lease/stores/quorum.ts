@@ -18,8 +18,8 @@ import { QuorumWatch } from './quorum-watch.js';
 
 /** Share of the lease time that one node may take to answer. The others decide without a slower one. */
 const NODE_SHARE = 1 / 20;
-/** Least time limit for a node, however short the lease; a healthy network answers within it; milliseconds. */
-const LEAST_NODE_TIME = 50;
+/** Least time limit for a node, however short the lease: a healthy server on a busy machine answers within it; milliseconds. */
+const LEAST_NODE_TIME = 200;
 /** How long to wait for the remaining nodes if most have answered and no majority agrees; milliseconds. */
 const LATE_TIME = 250;
 /** Allowed clock drift, as a share of the lease time; and in milliseconds, because Redis rounds. */

@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest';
+import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { type Asked, someKey, turnOfLoop } from '../actors.js';
 import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
@@ -109,7 +110,7 @@ describeWithShop('a turn that passes the key on', () => {
     const waiting = Array.from({ length: 30 }, () => actor.acquire(key));
     for (const next of waiting) {
       // The answer to the question asked ahead.
-      await vi.waitFor(() => expect(turn.pass(take)).toBe('taken'));
+      await untilHolds(() => expect(turn.pass(take)).toBe('taken'));
       turn.end();
       turn = await next;
     }

@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { LockTimeoutError, LockUnavailableError } from '../../../src/base/errors.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
+import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { FOR_EVER, holderOf, leaseName, PREFIX, someKey, turnOfLoop } from '../actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from '../watched-redis.js';
@@ -127,7 +128,7 @@ describeWithShop('a contender', () => {
       stage().proxy.resume();
       // Its looks reach Redis now, and the release that undoes them, which had been given up already, behind them.
       await stage().monitor.seen((line) => line.includes(scripts.release.sha1) && line.includes(leaseName(key)));
-      await vi.waitFor(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
+      await untilHolds(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
       await expectNothingLeft(stage(), contender, key);
     });
 
@@ -189,7 +190,7 @@ describeWithShop('a contender', () => {
       stage().proxy.silence('toClient');
       const held = contender.acquire(key, { leaseTime: 100 });
       await stage().monitor.seen((line) => line.includes(leaseName(key)));
-      await vi.waitFor(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
+      await untilHolds(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
       stage().proxy.resume();
       const turn = await held;
       expect(turn.lease.loss).toBeUndefined();

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { expect, inject, test, vi } from 'vitest';
 import { namesOf } from '../../../src/redis/keys.js';
+import { untilHolds } from '../../support/eventually.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { Actor, leaseName, PREFIX, queueName, someKey } from '../actors.js';
@@ -44,7 +45,7 @@ describeWithShop('wake-ups that are lost, late or wrong cost time only', () => {
     for (let round = 0; round < 5; round++) {
       const first = await holder.acquire(key);
       const turn = contender.acquire(key);
-      await vi.waitFor(async () => expect(await stage().admin.llen(queueName(key))).toBe(1));
+      await untilHolds(async () => expect(await stage().admin.llen(queueName(key))).toBe(1));
       await Promise.all([killSubscriber(stage().admin, connectionName), holder.release(first)]);
       await contender.release(await turn);
     }

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
 import { namesOf } from '../../../src/redis/keys.js';
+import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
 import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
@@ -58,7 +59,7 @@ describeWithShop('an offer', () => {
     expect(contender.store.answers.count).toBe(looks);
     expect(mine.lease.remaining).toBeLessThanOrEqual(1_000);
     // The offer is kept for a second.
-    await vi.waitFor(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
+    await untilHolds(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
     expect(mine.lease.loss).toBeUndefined();
     await contender.release(mine);
     expect((await sentAbout(stage(), key)).filter((name) => name === 'extend')).toHaveLength(1);
@@ -91,7 +92,7 @@ describeWithShop('an offer', () => {
     const [entry = ''] = await stage().admin.lrange(queueName(key), 0, 0);
     await stage().admin.publish(namesOf(PREFIX, key).wake, `${entry.split(' ')[0]} 1000`);
     const mine = await turn;
-    await vi.waitFor(() => expect(mine.lease.loss).toBeInstanceOf(LockLostError));
+    await untilHolds(() => expect(mine.lease.loss).toBeInstanceOf(LockLostError));
     await contender.release(mine);
     await holder.release(first);
   });
@@ -107,12 +108,12 @@ describeWithShop('an offer', () => {
     // As it is read by a process that was stopped meanwhile.
     await stage().admin.publish(namesOf(PREFIX, key).wake, `${entry.split(' ')[0]} 1000`);
     await contender.store.answers.reach(looks + 1);
-    await vi.waitFor(() => expect(noted).toEqual(['opened', 'discarded']));
+    await untilHolds(() => expect(noted).toEqual(['opened', 'discarded']));
     // It is not remembered at the next look, and the next offer is as good as if there had been none before.
     noted.length = 0;
     await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
     await contender.store.answers.reach(looks + 2);
-    await vi.waitFor(() => expect(noted).toEqual(['discarded']));
+    await untilHolds(() => expect(noted).toEqual(['discarded']));
     noted.length = 0;
     await holder.release(first);
     await contender.release(await turn);
@@ -130,7 +131,7 @@ describeWithShop('an offer', () => {
     await stage().admin.publish(wake, 'somebody 1000');
     await stage().admin.publish(wake, 'look');
     await contender.store.answers.reach(looks + 1);
-    await vi.waitFor(() => expect(noted).toEqual(['discarded']));
+    await untilHolds(() => expect(noted).toEqual(['discarded']));
     await holder.release(first);
     await contender.release(await turn);
   });
@@ -141,7 +142,7 @@ describeWithShop('an offer', () => {
     const { turn } = await asleep(second, key);
     await first.release(before);
     const mine = await turn;
-    await vi.waitFor(async () => expect(await receivers(stage().admin, key)).toBe(0));
+    await untilHolds(async () => expect(await receivers(stage().admin, key)).toBe(0));
     const next = await asleep(first, key);
     expect(await receivers(stage().admin, key)).toBe(1);
     await second.release(mine);

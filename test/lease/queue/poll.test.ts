@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { fixed, jittered } from '../../../src/lease/queue/poll-delay.js';
 import { Monitor } from '../../redis/monitor.js';
+import { untilHolds } from '../../support/eventually.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { Actor, leaseName, queueName, someKey } from '../actors.js';
 import { namesOfScripts } from '../watched-redis.js';
@@ -44,7 +45,7 @@ describeWithRedis('waiting without wake-ups', (redis) => {
           await contender.release(next);
         }),
       );
-      await vi.waitFor(async () => expect(await holder.redis.llen(queueName(key))).toBe(each + 1));
+      await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(each + 1));
     }
     turn.end();
     await Promise.all(waiting);
@@ -56,10 +57,10 @@ describeWithRedis('waiting without wake-ups', (redis) => {
     const key = someKey();
     const turn = await holder.acquire(key);
     gone.acquire(key);
-    await vi.waitFor(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
     gone.redis.disconnect();
     const waiting = contender.acquire(key);
-    await vi.waitFor(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
     await holder.release(turn);
     const offer = await holder.redis.pttl(leaseName(key));
     expect(offer).toBeGreaterThan(0);
@@ -73,9 +74,9 @@ describeWithRedis('waiting without wake-ups', (redis) => {
     const turn = await holder.acquire(key);
     const caller = new AbortController();
     const given = quitter.acquire(key, { signal: caller.signal });
-    await vi.waitFor(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
     const waiting = contender.acquire(key);
-    await vi.waitFor(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
     await holder.release(turn);
     caller.abort('enough');
     await expect(given).rejects.toBe('enough');

@@ -5,6 +5,7 @@ import { LockUnavailableError } from '../../../src/base/errors.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { Monitor } from '../../redis/monitor.js';
+import { untilHolds } from '../../support/eventually.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { Actor, holderOf, leaseName, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
@@ -33,7 +34,7 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
 
   /** Somebody asks until it is noticed that Redis is back. */
   async function untilBack({ actor, types }: Pick<ReturnType<typeof make>, 'actor' | 'types'>): Promise<void> {
-    await vi.waitFor(
+    await untilHolds(
       async () => {
         await actor.release(await actor.acquire(someKey()));
         expect(types().at(-1)).toBe('redis-back');
@@ -162,7 +163,7 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     const ask = vi.spyOn(inner, 'inspect');
     await whileFrozen(async () => {
       await actor.acquire(someKey());
-      await vi.waitFor(
+      await untilHolds(
         async () => {
           const from = now();
           await actor.acquire(someKey());

@@ -1,16 +1,17 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { now } from '../../../src/base/clock.js';
 import { LockUnavailableError } from '../../../src/base/errors.js';
 import type { KeyState, LeaseStore, Reach } from '../../../src/lease/store.js';
 import { release } from '../../../src/redis/scripts.generated.js';
+import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { FOR_EVER, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
 import { QuorumActor } from './quorum-actor.js';
-import { holders, LEASE, PATIENT, quorumStage } from './quorum-stage.js';
+import { holders, LEASE, quorumStage } from './quorum-stage.js';
 
 /** Stands where a node should, and closes every connection: what comes back is no refusal. */
 async function hangingUp(): Promise<string> {
@@ -69,9 +70,8 @@ describeWithGroup(
       expect(held.lease.loss).toBeUndefined();
       // They know of nothing, and have a vote again: both leases are on two of five until the next renewal.
       await restart(0, 3);
-      await vi.waitFor(
-        async () => expect(await holders(holder, key, [0, 2, 3, 4])).toEqual(Array(4).fill(turn.lease.holder)),
-        PATIENT,
+      await untilHolds(async () =>
+        expect(await holders(holder, key, [0, 2, 3, 4])).toEqual(Array(4).fill(turn.lease.holder)),
       );
       const waiting = contender.acquire(key, { leaseTime: LEASE });
       thaw(1);
@@ -132,7 +132,7 @@ describeWithGroup(
       await actor.store.extended.reach(renewals + 3);
       expect(turn.lease.loss).toBeUndefined();
       await kill(2);
-      await vi.waitFor(() => expect(turn.lease.loss).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' }), PATIENT);
+      await untilHolds(() => expect(turn.lease.loss).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' }));
       turn.end();
     });
 
@@ -156,7 +156,7 @@ describeWithGroup(
       const types = () => ofNode(actor, 2).map(({ type }) => type);
       freeze(2);
       const turn = await actor.acquire(someKey(), { leaseTime: LEASE });
-      await vi.waitFor(() => expect(types()).toEqual(['node-down']), PATIENT);
+      await untilHolds(() => expect(types()).toEqual(['node-down']));
       expect(ofNode(actor, 2)[0]).toMatchObject({ error: { message: expect.stringContaining('did not answer') } });
       const before = observed[2]?.looks.count;
       for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
@@ -164,10 +164,10 @@ describeWithGroup(
       // What it may have is given back all the same, nothing else is sent.
       expect(observed[2]?.released.count).toBe(0);
       thaw(2);
-      await vi.waitFor(async () => {
+      await untilHolds(async () => {
         await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
         expect(types()).toEqual(['node-down', 'node-back']);
-      }, PATIENT);
+      });
       // Its renewal brings the lease to the node, if the freeze has not.
       turn.end();
     });
@@ -193,14 +193,14 @@ describeWithGroup(
       }
       const actor = await connected({ wrap: (stores) => stores.map((store) => new Inspected(store)) });
       await kill(2);
-      await vi.waitFor(() => expect(actor.clients[2]?.status).toBe('reconnecting'), PATIENT);
+      await untilHolds(() => expect(actor.clients[2]?.status).toBe('reconnecting'));
       for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey()));
       expect(inspected).toBe(0);
       await restart(2);
-      await vi.waitFor(async () => {
+      await untilHolds(async () => {
         await actor.release(await actor.acquire(someKey()));
         expect(ofNode(actor, 2).map(({ type }) => type)).toEqual(['node-down', 'node-back']);
-      }, PATIENT);
+      });
       expect(inspected).toBe(1);
     });
 
@@ -209,10 +209,10 @@ describeWithGroup(
       const key = someKey();
       const turn = await actor.acquire(key, { leaseTime: LEASE });
       const mine = Array(5).fill(turn.lease.holder);
-      await vi.waitFor(async () => expect(await holders(actor, key)).toEqual(mine), PATIENT);
+      await untilHolds(async () => expect(await holders(actor, key)).toEqual(mine));
       await kill(1, 4);
       await restart(1, 4);
-      await vi.waitFor(async () => expect(await holders(actor, key)).toEqual(mine), PATIENT);
+      await untilHolds(async () => expect(await holders(actor, key)).toEqual(mine));
       // So another two may fail.
       await kill(0, 2);
       const renewals = actor.store.extended.count;
@@ -225,9 +225,9 @@ describeWithGroup(
       const actor = await connected();
       const key = someKey();
       const turn = await actor.acquire(key, { leaseTime: LEASE });
-      await vi.waitFor(async () => expect(await holders(actor, key)).not.toContain(null), PATIENT);
+      await untilHolds(async () => expect(await holders(actor, key)).not.toContain(null));
       await Promise.all(actor.clients.slice(0, 3).map((client) => client.flushall()));
-      await vi.waitFor(() => expect(turn.lease.loss).toBeDefined(), PATIENT);
+      await untilHolds(() => expect(turn.lease.loss).toBeDefined());
       expect((await holders(actor, key)).slice(0, 3)).toEqual([null, null, null]);
       await actor.release(turn);
       expect(await holders(actor, key)).toEqual(Array(5).fill(null));
@@ -250,7 +250,7 @@ describeWithGroup(
         await kill(...two);
         await restart(...two);
         const mine = Array(5).fill(turn.lease.holder);
-        await vi.waitFor(async () => expect(await holders(holder, key)).toEqual(mine), PATIENT);
+        await untilHolds(async () => expect(await holders(holder, key)).toEqual(mine));
       }
       expect([taken, turn.lease.loss]).toEqual([false, undefined]);
       turn.end();
@@ -278,7 +278,7 @@ describeWithGroup(
       const key = someKey();
       freeze(3);
       const turn = await actor.acquire(key, { leaseTime: LEASE, renew: false });
-      await vi.waitFor(() => expect(ofNode(actor, 3)).toMatchObject([{ type: 'node-down' }]), PATIENT);
+      await untilHolds(() => expect(ofNode(actor, 3)).toMatchObject([{ type: 'node-down' }]));
       await actor.release(turn);
       thaw(3);
       await actor.clients[3]?.ping();

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { MOST_WAITERS } from '../../../src/lease/store.js';
+import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { PREFIX, queueName, someKey } from '../actors.js';
-import { PATIENT, quorumStage } from './quorum-stage.js';
+import { quorumStage } from './quorum-stage.js';
 
 describeWithGroup(
   'who looks at three nodes',
@@ -22,11 +23,11 @@ describeWithGroup(
       await actor.clients[1]?.rpush(queueName(key), b, a);
       await actor.clients[2]?.rpush(queueName(key), a);
       const state = { holder: undefined, waiting: 2, waiters: ['b', 'a'] };
-      await vi.waitFor(async () => expect(await actor.store.inspect(key, MOST_WAITERS)).toMatchObject(state), PATIENT);
-      await vi.waitFor(async () => {
+      await untilHolds(async () => expect(await actor.store.inspect(key, MOST_WAITERS)).toMatchObject(state));
+      await untilHolds(async () => {
         const [listed] = (await actor.store.list()).filter((each) => each.key === key);
         expect(listed).toMatchObject(state);
-      }, PATIENT);
+      });
     });
 
     test('reads each refused write once, also one that a node which was down has not', async () => {
@@ -34,10 +35,10 @@ describeWithGroup(
       const [before, meanwhile] = [refusal(), refusal()];
       await actor.store.noteRefusals([before]);
       await kill(2);
-      await vi.waitFor(() => expect(actor.clients[2]?.status).not.toBe('ready'), PATIENT);
+      await untilHolds(() => expect(actor.clients[2]?.status).not.toBe('ready'));
       await actor.store.noteRefusals([meanwhile]);
       await restart(2);
-      await vi.waitFor(() => expect(actor.clients[2]?.status).toBe('ready'), PATIENT);
+      await untilHolds(() => expect(actor.clients[2]?.status).toBe('ready'));
       const read = (await actor.store.refusals()).map(({ id }) => id);
       expect(read).toEqual([before.id, meanwhile.id]);
     });

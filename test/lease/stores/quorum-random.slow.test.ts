@@ -1,7 +1,8 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { now, sleep } from '../../../src/base/clock.js';
 import type { Turn } from '../../../src/lease/lease.js';
 import { seed } from '../../options/seed.js';
+import { untilHolds } from '../../support/eventually.js';
 import { Random } from '../../support/faults/random.js';
 import { type RedisGroup, type RedisServer, startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
@@ -66,7 +67,7 @@ class World {
     await Promise.all(this.#actors.map(({ room }) => room.close()));
     const [observer] = this.#actors as [QuorumActor];
     const left = () => Promise.all(observer.clients.map((client) => client.get(leaseName(this.#key))));
-    await vi.waitFor(async () => expect(await left()).toEqual(Array(this.#nodes.length).fill(null)), SETTLED);
+    await untilHolds(async () => expect(await left()).toEqual(Array(this.#nodes.length).fill(null)), SETTLED);
   }
 
   #ask(actor: QuorumActor): void {

@@ -4,8 +4,6 @@ import type { RedisGroup, RedisServer } from '../../support/servers/index.js';
 import { holderOf } from '../actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
-/** How long to wait for what gives no event. */
-export const PATIENT = { timeout: 10_000, interval: 20 };
 /** A node may take a twentieth of it to answer. */
 export const LEASE = 2_000;
 

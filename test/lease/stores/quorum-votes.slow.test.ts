@@ -2,13 +2,14 @@ import type { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
 import type { Claim, Extension, LeaseStore } from '../../../src/lease/store.js';
 import { namesOf } from '../../../src/redis/keys.js';
+import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { gate } from '../../support/shop.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { leaseName, PREFIX, receivers, someKey } from '../actors.js';
 import { claimOf } from '../claims.js';
 import { ObservedStore } from '../queue/observed-store.js';
-import { holders, PATIENT, quorumStage } from './quorum-stage.js';
+import { holders, quorumStage } from './quorum-stage.js';
 
 describeWithGroup(
   'the votes of five nodes',
@@ -92,7 +93,7 @@ describeWithGroup(
       expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: undefined });
       await kill(3);
       // Two of three are enough for as long as it is only silent.
-      await vi.waitFor(() => expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered'), PATIENT);
+      await untilHolds(() => expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered'));
       await expect(actor.store.list()).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.force(claim.key, 'successor')).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.release(claim)).rejects.toThrow('2 of 5 nodes answered');
@@ -109,11 +110,11 @@ describeWithGroup(
       expect(watch.hears).toBe(true);
       await holder.store.acquire(claim);
       await holder.store.release(claim);
-      await vi.waitFor(() => expect(heard).toContain('look'), PATIENT);
+      await untilHolds(() => expect(heard).toContain('look'));
       const unheard = () => actor.events.flatMap((event) => (event.type === 'subscriber-down' ? [event.node] : []));
-      await vi.waitFor(() => expect(unheard().toSorted()).toEqual([0, 1]), PATIENT);
+      await untilHolds(() => expect(unheard().toSorted()).toEqual([0, 1]));
       await kill(2);
-      await vi.waitFor(() => expect(watch.hears).toBe(false), PATIENT);
+      await untilHolds(() => expect(watch.hears).toBe(false));
       await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
     });
 
@@ -135,16 +136,16 @@ describeWithGroup(
       const wokenByIt = gate();
       const watch = await actor.store.watch(key, () => wokenByIt.open());
       const ended = await actor.store.watch(over, () => {});
-      await vi.waitFor(() => expect(refusals).toHaveLength(2), PATIENT);
+      await untilHolds(() => expect(refusals).toHaveLength(2));
       ended.close();
       await restart(0);
       const node = actor.clients[0] as Redis;
-      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(1), PATIENT);
+      await untilHolds(async () => expect(await receivers(node, key)).toBe(1));
       expect(await receivers(node, over)).toBe(0);
       await node.publish(namesOf(PREFIX, key).wake, 'look');
       await wokenByIt.opened;
       watch.close();
-      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(0), PATIENT);
+      await untilHolds(async () => expect(await receivers(node, key)).toBe(0));
     });
 
     test('listening begins also where it is known only later that two are dead and have no vote', async () => {
@@ -166,10 +167,10 @@ describeWithGroup(
       const actor = await connected({ wrap });
       const claim = claimOf(someKey());
       await actor.store.acquire(claim);
-      await vi.waitFor(async () => expect(await holders(actor, claim.key)).not.toContain(null), PATIENT);
+      await untilHolds(async () => expect(await holders(actor, claim.key)).not.toContain(null));
       await Promise.all([3, 4].map((index) => actor.clients[index]?.flushall()));
       await kill(0);
-      await vi.waitFor(() => expect(nodes[0]?.reach).toMatchObject({ refused: true }), PATIENT);
+      await untilHolds(() => expect(nodes[0]?.reach).toMatchObject({ refused: true }));
       const [first] = await actor.store.extend([claim]);
       expect(first).not.toBe('gone');
       // It has been given to those two again.
@@ -184,9 +185,9 @@ describeWithGroup(
       await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
       const node = actor.clients[4] as Redis;
       // Listening has begun where a majority does; the others may follow.
-      await vi.waitFor(async () => expect(await receivers(node, key)).toBe(1), PATIENT);
+      await untilHolds(async () => expect(await receivers(node, key)).toBe(1));
       await node.publish(namesOf(PREFIX, key).wake, 'look');
-      await vi.waitFor(() => expect(heard).toEqual(['look']), PATIENT);
+      await untilHolds(() => expect(heard).toEqual(['look']));
     });
 
     test('a release that all of them tell of is one wake-up', async () => {
@@ -200,14 +201,14 @@ describeWithGroup(
       const heard: unknown[] = [];
       await actor.store.watch(claim.key, (wakeUp) => heard.push(wakeUp));
       const listeners = () => Promise.all(actor.clients.map((client) => receivers(client, claim.key)));
-      await vi.waitFor(async () => expect(await listeners()).toEqual(Array(5).fill(1)), PATIENT);
+      await untilHolds(async () => expect(await listeners()).toEqual(Array(5).fill(1)));
       await holder.store.acquire(claim);
       await holder.store.release(claim);
       await Promise.all(nodes.map((node) => node.heard.reach(1)));
       // A node that is heard alone is waited on for as long as another wake-up would take to come.
       const wokenLater = gate();
       await actor.store.watch(other, () => wokenLater.open());
-      await vi.waitFor(async () => expect(await receivers(actor.clients[4] as Redis, other)).toBe(1), PATIENT);
+      await untilHolds(async () => expect(await receivers(actor.clients[4] as Redis, other)).toBe(1));
       await actor.clients[4]?.publish(namesOf(PREFIX, other).wake, 'look');
       await wokenLater.opened;
       expect(heard).toEqual(['look']);

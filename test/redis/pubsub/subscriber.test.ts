@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { FencedLockEvent } from '../../../src/base/events.js';
 import { Subscriber } from '../../../src/redis/pubsub/subscriber.js';
 import { nodesOf } from '../../../src/redis/topology/nodes.js';
 import { Actor, someKey, Tally } from '../../lease/actors.js';
+import { untilHolds } from '../../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { describeWithShop, gate } from '../../support/shop.js';
@@ -86,7 +87,7 @@ describeWithShop('the subscriber', () => {
         const bystander = await subscriber.listen(someChannel(), () => {});
         expect(await redis.pubsub('CHANNELS', channel)).toEqual([channel]);
         second.close();
-        await vi.waitFor(async () => expect(await redis.pubsub('CHANNELS', channel)).toEqual([]));
+        await untilHolds(async () => expect(await redis.pubsub('CHANNELS', channel)).toEqual([]));
         bystander.close();
       });
 
@@ -142,13 +143,13 @@ describeWithShop('the subscriber', () => {
 
   test('the connection is opened at the first use, closes itself when unused, and opens again', async () => {
     const { name, subscriber } = makeListener(url);
-    await vi.waitFor(async () => expect((await admin.client('LIST')) as string).toContain(name));
+    await untilHolds(async () => expect((await admin.client('LIST')) as string).toContain(name));
     const connections = async () => ((await admin.client('LIST')) as string).split(` name=${name} `).length - 1;
     expect(await connections()).toBe(1);
     const watch = await subscriber.listen(someChannel(), () => {});
     expect(await connections()).toBe(2);
     watch.close();
-    await vi.waitFor(async () => expect(await connections()).toBe(1), { timeout: 10_000 });
+    await untilHolds(async () => expect(await connections()).toBe(1));
     const channel = someChannel();
     const woken = gate();
     await subscriber.listen(channel, () => woken.open());
@@ -260,7 +261,7 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     const heard = new Tally();
     await subscriber.listen(channel, () => heard.add());
     await redis().killHard();
-    await vi.waitFor(() => expect(events).toMatchObject([{ type: 'subscriber-down' }]));
+    await untilHolds(() => expect(events).toMatchObject([{ type: 'subscriber-down' }]));
     await expectHearsAgain(channel, heard);
   });
 
@@ -322,7 +323,7 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     await expect(subscriber.listen(channel, () => {})).rejects.toThrow('did not confirm');
     redis().thaw();
     const admin = new Redis(redis().url);
-    await vi.waitFor(async () => expect(await admin.pubsub('CHANNELS', channel)).toEqual([]));
+    await untilHolds(async () => expect(await admin.pubsub('CHANNELS', channel)).toEqual([]));
     before.close();
     admin.disconnect();
   });

@@ -1,5 +1,6 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { leaseName, someKey } from '../../lease/actors.js';
+import { untilHolds } from '../../support/eventually.js';
 import { askServer, startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { ClusterActor } from './cluster-actor.js';
@@ -28,7 +29,7 @@ describeWithGroup('the renewal of leases that several masters have', startCluste
     const stranded = await holder.acquire(key, { leaseTime: LEASE });
     silent.freeze();
     try {
-      await vi.waitFor(() => expect(stranded.lease.loss).toMatchObject({ reason: 'expired' }), 2 * LEASE);
+      await untilHolds(() => expect(stranded.lease.loss).toMatchObject({ reason: 'expired' }));
       expect(healthy.lease.loss).toBeUndefined();
     } finally {
       silent.thaw();

@@ -1,15 +1,14 @@
 import type { LookupAddress } from 'node:dns';
 import { Redis, type RedisOptions } from 'ioredis';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { RedisStore } from '../../../src/redis/store.js';
 import { PREFIX } from '../../lease/actors.js';
 import { claimOf } from '../../lease/claims.js';
+import { untilHolds } from '../../support/eventually.js';
 import type { RedisSite } from '../../support/redis-site.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { freePort, startSentinelGroup } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
-
-const PATIENT = { timeout: 20_000, interval: 20 };
 
 /** A client whose store says after each connection that ended whether it was refused; `false` where it was not. */
 function open(options: Omit<RedisOptions, 'replyMapping'>) {
@@ -37,7 +36,7 @@ describeWithRedis('one server', (server) => {
     await redis.ping();
     expect(refused()).toBe(false);
     await server().killHard();
-    await vi.waitFor(() => expect(refused()).toBe(true), PATIENT);
+    await untilHolds(() => expect(refused()).toBe(true));
     await Promise.all([next(redis, 'ready'), server().start()]);
     expect(refused()).toBe(false);
   });
@@ -49,7 +48,7 @@ describeWithRedis('one server', (server) => {
     expect(redis.listenerCount('connect')).toBe(0);
     await store.inspect('a key');
     await server().killHard();
-    await vi.waitFor(() => expect(refused()).toBe(true), PATIENT);
+    await untilHolds(() => expect(refused()).toBe(true));
     await Promise.all([next(redis, 'ready'), server().start()]);
   });
 
@@ -68,7 +67,7 @@ describeWithRedis('one server', (server) => {
     const { redis, refused } = open({ port: await freePort(), retryStrategy: () => null });
     await next(redis, 'end');
     expect(refused()).toBe(true);
-    await vi.waitFor(() => expect(refused()).toBe(false), PATIENT);
+    await untilHolds(() => expect(refused()).toBe(false));
   });
 
   test('one address that refuses says nothing about another one that cannot be reached', async () => {
@@ -80,10 +79,10 @@ describeWithRedis('one server', (server) => {
       answer(null, addresses);
     const port = await freePort();
     const { said } = open({ host: 'redis.test', port, tls: { lookup } as unknown as Record<string, unknown> });
-    await vi.waitFor(() => expect(said.length).toBeGreaterThan(1), PATIENT);
+    await untilHolds(() => expect(said.length).toBeGreaterThan(1));
     expect(said).not.toContain(true);
     addresses.pop();
-    await vi.waitFor(() => expect(said.at(-1)).toBe(true), PATIENT);
+    await untilHolds(() => expect(said.at(-1)).toBe(true));
   });
 });
 

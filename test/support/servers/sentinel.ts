@@ -20,6 +20,11 @@ const DOWN_AFTER = '500';
 const FAILOVER_TIMEOUT = '2000';
 /** Sentinels say hello so often. After four times that, an old master that is back is made a replica. */
 const HELLO_EVERY = '500';
+/**
+ * A sentinel whose timer is late by two seconds does nothing for the next thirty: its clock may have been set. In a test that is a
+ * machine that stood still. https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/#tilt-mode
+ */
+const TILT_PERIOD = '1000';
 
 /** One master, two replicas, three sentinels. */
 export async function startSentinelGroup(): Promise<FailoverGroup> {
@@ -62,6 +67,8 @@ async function watch({ url }: RedisServer, master: RedisServer): Promise<void> {
   const settings = ['down-after-milliseconds', DOWN_AFTER, 'failover-timeout', FAILOVER_TIMEOUT];
   await askServer(url, 'SENTINEL', 'SET', NAME, ...settings);
   await askServer(url, 'SENTINEL', 'DEBUG', 'info-period', '1000', 'publish-period', HELLO_EVERY);
+  // Of Redis 7 and later.
+  await askServer(url, 'SENTINEL', 'DEBUG', 'tilt-period', TILT_PERIOD).catch(() => {});
 }
 
 function groupOf(nodes: readonly RedisServer[], sentinels: readonly RedisServer[]): FailoverGroup {

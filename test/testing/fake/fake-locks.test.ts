@@ -3,6 +3,7 @@ import { WithLock } from '../../../src/decorators/index.js';
 import * as errors from '../../../src/index.js';
 import { type AnyClient, type FakeLocks, fakeLocks } from '../../../src/testing/index.js';
 import { Prisma } from '../../generated/prisma/client.js';
+import { untilHolds } from '../../support/eventually.js';
 import { gate } from '../../support/shop.js';
 
 /** A row that is read and written in two steps, as by a database that takes its time. */
@@ -231,7 +232,7 @@ describe('the script', () => {
       seen.push(signal.aborted, await codeOf(tx['stock'].update(3)));
     });
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
-    await vi.waitFor(() => expect(seen).toEqual([false, true, 'LOCK_LOST']));
+    await untilHolds(() => expect(seen).toEqual([false, true, 'LOCK_LOST']));
     expect(client.stock.update).toHaveBeenCalledTimes(1);
     expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
   });

@@ -1,0 +1,49 @@
+import { expect, inject, test } from 'vitest';
+import { now, OVERDUE, within } from '../../src/base/clock.js';
+import { Actor, someKey } from '../lease/actors.js';
+import { claimOf } from '../lease/claims.js';
+import { QuorumActor } from '../lease/stores/quorum-actor.js';
+import { describeWithShop } from '../support/shop.js';
+
+/** Longer than the time limits below. */
+const BLOCKED = 250;
+
+/** As an application does that computes for a while. The servers have answered when the event loop is free again. */
+function block(): void {
+  const until = now() + BLOCKED;
+  while (now() < until);
+}
+
+describeWithShop('an event loop that is blocked for longer than Redis may take', () => {
+  const url = inject('redis').url as string;
+
+  test('an answer that has arrived meanwhile counts', async () => {
+    const holder = new Actor({ url, commandTimeout: 100 });
+    await holder.redis.ping();
+    const claim = claimOf(someKey());
+    const answer = holder.store.acquire(claim);
+    block();
+    expect(await answer).toMatchObject({ taken: true });
+    const extended = holder.store.extend([claim]);
+    block();
+    expect(await extended).toEqual(['extended']);
+  });
+
+  test('the nodes of a quorum have answered in time', async () => {
+    // One server is as good as three here: each client has names of its own there.
+    const holder = new QuorumActor({ nodes: [] }, { urls: [`${url}/1`, `${url}/2`, `${url}/3`] });
+    await Promise.all(holder.clients.map((client) => client.ping()));
+    const claim = claimOf(someKey(), 1_000);
+    const answer = holder.store.acquire(claim);
+    block();
+    expect(await answer).toMatchObject({ taken: true });
+    expect(holder.events).toEqual([]);
+    await holder.store.release(claim);
+  });
+
+  test('what has no answer is overdue as before', async () => {
+    const asked = within(new Promise(() => {}), 1);
+    block();
+    expect(await asked).toBe(OVERDUE);
+  });
+});
