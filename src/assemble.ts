@@ -126,7 +126,11 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
   const has = (model: string) =>
     fields.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
   for (const model of models ?? []) {
-    if (!fields.has(model)) throw new InvalidOptionError('models', `names ${model}, which the schema does not have.`);
+    if (!fields.has(model)) {
+      const meant = [...fields.keys()].find((name) => name.toLowerCase() === model.toLowerCase());
+      const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+      throw new InvalidOptionError('models', `names ${model}, which the schema does not have.${hint}`);
+    }
     if (!has(model)) {
       throw new InvalidOptionError(
         'models',

@@ -2,6 +2,20 @@ import type { Mutant } from './mutant.js';
 
 export const CALLS: readonly Mutant[] = [
   {
+    name: 'once: who finds somebody at work waits as long as its own lease would be',
+    file: 'src/call/once-per.ts',
+    change: [['result.why.expiresIn ?? options.leaseTime', 'options.leaseTime']],
+    tests: ['test/call/once-per'],
+    why: 'After a crash the others would come twice as late.',
+  },
+  {
+    name: 'handle: one that the client gave back says that its owner released it',
+    file: 'src/call/handle.ts',
+    change: [['throw this.#closedBy ?? this.#closed();', 'throw this.#closed();']],
+    tests: ['test/call/shutdown'],
+    why: 'Its owner has released nothing, and would look for the mistake there.',
+  },
+  {
     name: 'errors: a write outside of the transaction is refused without the frame of its caller',
     file: 'src/prisma/outside.ts',
     change: [['  throw withCaller(refusal);', '  throw refusal;']],

@@ -30,7 +30,7 @@ export const ONCE: readonly Mutant[] = [
   {
     name: 'once: a caller that is busy comes back in the next interval only',
     file: 'src/call/once-per.ts',
-    change: [['Math.min(seen.after, present + options.leaseTime + 1)', 'seen.after']],
+    change: [['Math.min(seen.after, present + expiresIn + 1)', 'seen.after']],
     tests: ['test/call/once-per'],
     only: 'to be tried again soon',
     why: 'If the holder has crashed, nobody repeats its run.',

@@ -162,6 +162,8 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Resolves when the last requested transaction has ended. */
   #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
+  /** Why it was released, if that was not its owner. */
+  #closedBy: ClosedError | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
     const { database, options } = call;
@@ -194,7 +196,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     checkWork(fn);
     const options = resolveTransactionOptions(given, this.#defaults);
     findJoinable(this.keys, options.nested, () => false);
-    if (this.#released) throw this.#closed();
+    if (this.#released) throw this.#closedBy ?? this.#closed();
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
     const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
@@ -222,7 +224,12 @@ class Handle<Tx> implements LockHandle<Tx> {
 
   /** Called when the client is being closed. `signal` aborts, so that the work under the lock learns of it. */
   close(): Promise<void> {
-    this.#abort.abort(new ClosedError('The client was closed, and this lock was given back.', { key: this.key }));
+    this.#closedBy = new ClosedError(
+      'The client was closed, and this lock was given back: it can begin no transaction any more. What it has committed ' +
+        'before stays.',
+      { key: this.key },
+    );
+    this.#abort.abort(this.#closedBy);
     return this.release();
   }
 

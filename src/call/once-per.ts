@@ -8,7 +8,7 @@ import type { Schedule } from '../options/options.js';
 import { NOT_INSTALLED } from '../transaction/transaction.js';
 import type { Work } from './lock.js';
 import type { LockCall, Parts } from './parts.js';
-import { tryWithLock } from './with-lock.js';
+import { workNow } from './with-lock.js';
 
 /** What `$oncePer` resolves to. */
 export type OnceResult<R> =
@@ -69,11 +69,12 @@ export async function oncePer<Tx, R>(
     if (state.due !== undefined) throw new NotDue(state);
   };
   try {
-    const result = await tryWithLock(parts, { ...call, operation: '$oncePer', beforeWork }, work);
+    const result = await workNow(parts, { ...call, operation: '$oncePer', beforeWork }, work);
     if (result.acquired) return { ran: true, value: result.value };
-    // The holder's lease may have begun a moment ago.
     const present = seen.now + now() - seen.heardAt;
-    return notNow(seen, Math.min(seen.after, present + options.leaseTime + 1), true);
+    // If it is not known when the holder's lease ends, it may have begun a moment ago, and be as long as ours.
+    const expiresIn = result.why.expiresIn ?? options.leaseTime;
+    return notNow(seen, Math.min(seen.after, present + expiresIn + 1), true);
   } catch (error) {
     if (error instanceof NotDue) return notNow(error.state, error.state.due ?? error.state.after, false);
     throw error;

@@ -118,6 +118,18 @@ async function hold<Tx, R>(
 
 /** Like `withLock`, but waits neither for the lease nor, beyond a moment, for the key's row in Postgres. */
 export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<TryResult<R>> {
+  const result = await workNow(parts, call, work);
+  return result.acquired ? result : { acquired: false };
+}
+
+/** As `tryWithLock`, and tells what was seen of the holder. */
+export async function workNow<Tx, R>(
+  parts: Parts,
+  call: LockCall<Tx>,
+  work: Work<Tx, R>,
+): Promise<
+  { readonly acquired: true; readonly value: R } | { readonly acquired: false; readonly why: LockTimeoutError }
+> {
   let begun = false;
   const noted: Work<Tx, R> = (tx, lock) => {
     begun = true;
@@ -132,7 +144,7 @@ export async function tryWithLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work:
     return { acquired: true, value };
   } catch (error) {
     // Once the work has begun, the timeout is the work's own, perhaps of another lock.
-    if (!begun && error instanceof LockTimeoutError) return { acquired: false };
+    if (!begun && error instanceof LockTimeoutError) return { acquired: false, why: error };
     throw error;
   }
 }

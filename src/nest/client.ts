@@ -43,11 +43,21 @@ export function ClientClass<Client extends object>(
 }
 
 /** @throws InvalidOptionError */
-export function checkLockClient(client: unknown): LockClient {
-  const { $withLock, $locks } = (client ?? {}) as Partial<LockClient>;
-  if (typeof $withLock === 'function' && typeof $locks === 'object') return client as LockClient;
+export function checkModuleOptions(options: { readonly client?: unknown } | undefined): LockClient {
+  if (isLockClient(options?.client)) return options.client;
+  if (isLockClient(options)) {
+    throw new InvalidOptionError(
+      'useFactory',
+      'of FencedLockModule must return `{ client }`, and returned the client itself.',
+    );
+  }
   throw new InvalidOptionError(
     'client',
     'of FencedLockModule must be a Prisma client that is extended by fencedLock: new PrismaClient(…).$extends(fencedLock(…)).',
   );
+}
+
+function isLockClient(client: unknown): client is LockClient {
+  const { $withLock, $locks } = (client ?? {}) as Partial<LockClient>;
+  return typeof $withLock === 'function' && typeof $locks === 'object';
 }

@@ -12,13 +12,16 @@ interface Answer {
 }
 
 const INTERNAL: Answer = { status: 500, message: 'Internal server error' };
-const UNAVAILABLE: Answer = { status: 503, message: 'Nothing was done. Try again later.', retryAfter: 1 };
+const UNAVAILABLE: Answer = { status: 503, message: 'This step was not done. Try again later.', retryAfter: 1 };
 
-/** All that is not here is a mistake of the application or of its setup: 500. */
+/**
+ * All that is not here is a mistake of the application or of its setup: 500. An error tells of its own call alone: what the
+ * same request has committed before, in another call or in another transaction of a handle, stays.
+ */
 const ANSWERS: Partial<Record<FencedLockErrorCode, Answer>> = {
   LOCK_TIMEOUT: { status: 409, message: 'Somebody else is at work on this. Try again later.', retryAfter: 1 },
-  STALE_TOKEN: { status: 409, message: 'Somebody else has changed this meanwhile. Nothing was done: try again.' },
-  LOCK_LOST: { ...UNAVAILABLE, message: 'The work was interrupted and undone. Try again.' },
+  STALE_TOKEN: { status: 409, message: 'Somebody else has changed this meanwhile. This step was not done.' },
+  LOCK_LOST: { status: 503, message: 'The work was interrupted, and the step that was under way was undone.' },
   LOCK_UNAVAILABLE: UNAVAILABLE,
   CLOSED: UNAVAILABLE,
   HOOK_FAILED: { status: 500, message: 'This was done, but a step after it failed. Do not repeat it.' },

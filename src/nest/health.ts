@@ -30,7 +30,8 @@ export class FencedLockHealthIndicator {
 
   /**
    * Rejects for a wrong option alone: terminus answers 503 where `status` is `down`. `code`: `LOCK_UNAVAILABLE`, Redis gave no usable answer;
-   * `POSTGRES`, Postgres did not, or it lacks the schema; `TIMEOUT`, one of them was too slow. Nothing of an error's text
+   * `POSTGRES`, Postgres did not, or it lacks the schema; `TIMEOUT`, one of them was too slow: a Redis that cannot be reached, too, if
+   * `timeout` is shorter than `commandTimeout`. Nothing of an error's text
    * is shown, which may name hosts.
    */
   async isHealthy<const Name extends string = 'locks'>(

@@ -1,6 +1,6 @@
 import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, type Provider } from '@nestjs/common';
 import { InvalidOptionError } from '../base/errors.js';
-import { checkLockClient, type LockClient } from './client.js';
+import { checkModuleOptions, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
 import { getLockClientToken, getLockServiceToken } from './injection-tokens.js';
 import { FencedLockService } from './service.js';
@@ -48,7 +48,7 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
     {
       provide: client,
       inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: (options: FencedLockModuleOptions | undefined) => checkLockClient(options?.client),
+      useFactory: (options: FencedLockModuleOptions | undefined) => checkModuleOptions(options),
     },
     { provide: service, inject: [client], useFactory: (locking: LockClient) => new FencedLockService(locking) },
   ];

@@ -199,6 +199,9 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
 }
 
 export function checkNames(what: string, options: unknown, known: readonly string[]): void {
+  if (typeof options === 'function') {
+    throw new InvalidOptionError(what, 'must be an object, and is a function, which this call does not take.');
+  }
   if (options === null || typeof options !== 'object' || Array.isArray(options)) {
     throw new InvalidOptionError(what, 'must be an object.');
   }

@@ -28,6 +28,9 @@ const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
 ];
 /** Checks the options of the extension. @throws InvalidOptionError */
 export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
+  if (typeof (options as { $extends?: unknown } | undefined)?.$extends === 'function') {
+    throw new InvalidOptionError('options', 'were not given: write `.$extends(fencedLock({ redis }))`.');
+  }
   checkNames('options', options, OPTION_NAMES);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;

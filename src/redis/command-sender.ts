@@ -13,6 +13,9 @@ const AWAY = ['close', 'reconnecting', 'end'];
 /** Statuses of a client that is going to connect. */
 const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 
+/** How long an answer may take that had to wait for the connection, however little time is left; milliseconds. */
+const LEAST_TIME = 250;
+
 /** Sends commands and bounds the wait for their answers. */
 export class CommandSender {
   readonly scripts = new KnownScripts();
@@ -49,7 +52,7 @@ export class CommandSender {
   }
 
   /**
-   * Waits for the connection and resolves to what is left of the time. Without this wait, ioredis would queue the look
+   * Waits for the connection and resolves to what is left of the time, and a little if nothing is. Without this wait, ioredis would queue the look
    * and the command that undoes it, and send both after nobody waits any more. Rejects at once if the server has just
    * refused the login, and if the client was closed: only its owner can connect it again.
    */
@@ -59,7 +62,7 @@ export class CommandSender {
     if (isDenial(failure)) throw new NotAsked(failure?.message, { cause: failure });
     const since = now();
     const isOverdue = (await within(connection, time)) === OVERDUE;
-    if (!isOverdue && !this.#nodes.ended) return Math.max(0, time - (now() - since));
+    if (!isOverdue && !this.#nodes.ended) return Math.max(LEAST_TIME, time - (now() - since));
     // Revives a client that ioredis itself has ended.
     this.#nodes.refreshTopology();
     if (!this.#nodes.ended) {
@@ -107,7 +110,7 @@ export class CommandSender {
       }
       this.#redis.evalsha(sha1, count, ...keys, ...args).then(answered, (error: unknown) => {
         const isMiss = isUnknownScript(error);
-        if (isMiss) this.scripts.missed(sha1);
+        if (isMiss) this.scripts.missed();
         if (isMiss && isWaiting) sendText();
         else failed(error);
       });
@@ -193,13 +196,12 @@ class RedisConnection {
  * executed it.
  *
  * Two cases remain in which a command is sent again: the first one that finds a script lacking, and, on a Cluster, a script
- * that one node has and another lacks. `misses` counts them. A look repeats itself after a release that was sent again; a
- * look that waited for the release's answer instead would cost every call a round trip.
+ * that one node has and another lacks. A look that finds a lease whose release is still unanswered repeats itself behind
+ * that answer.
  */
 class KnownScripts {
   /** The hashes that were answered since a script was lacking; `undefined` if none has ever been. */
   #answered: Set<string> | undefined;
-  readonly #misses = new Map<string, number>();
 
   /** Whether to send the hash instead of the text. */
   has(sha1: string): boolean {
@@ -212,13 +214,7 @@ class KnownScripts {
   }
 
   /** Called when the server lacks the script. */
-  missed(sha1: string): void {
+  missed(): void {
     this.#answered = new Set();
-    this.#misses.set(sha1, this.misses(sha1) + 1);
-  }
-
-  /** How often the server lacked the script. */
-  misses(sha1: string): number {
-    return this.#misses.get(sha1) ?? 0;
   }
 }

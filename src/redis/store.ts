@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { now } from '../base/clock.js';
+import { now, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../base/refusal.js';
 import {
@@ -69,6 +69,8 @@ export class RedisStore implements LeaseStore {
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   #unanswered: Unanswered | undefined;
+  /** The releases that are not answered yet, by holder. None of these promises rejects. */
+  readonly #releasing = new Map<string, Promise<void>>();
   #open: OpenedStore | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
@@ -118,13 +120,19 @@ export class RedisStore implements LeaseStore {
     const look = (atMost: number) =>
       sender.runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], atMost);
     const since = now();
-    const lateReleases = sender.scripts.misses(scripts.release.sha1);
+    const releasing = this.#releasing.size > 0 ? new Map(this.#releasing) : undefined;
     let answer: unknown[];
     try {
       answer = await look(time);
-      // A release that was sent before this look was sent again behind it. If it was for this key, the look has seen a
-      // lease that is over, or has renewed one (a quorum repeats its holder's id) that the release then ended.
-      if (sender.scripts.misses(scripts.release.sha1) !== lateReleases) answer = await look(time - (now() - since));
+      // A release that was sent before may be executed after this look: it is sent again where the server lacked the
+      // script, and by a Cluster while the slot moves. Then the look has seen a lease that is over, or has renewed one (a
+      // quorum repeats its holder's id) that the release ends.
+      const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
+      const overtaken = releasing?.get(seen);
+      if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {
+        await within(overtaken, time - (now() - since));
+        answer = await look(time - (now() - since));
+      }
     } catch (error) {
       if (nodes.resends && !isReply(error)) {
         this.#unanswered ??= new Unanswered();
@@ -171,9 +179,13 @@ export class RedisStore implements LeaseStore {
   }
 
   async release(claim: Claim, quietly = false): Promise<void> {
+    const sent = this.#sendRelease(claim, quietly);
+    const settled = sent.catch(() => {});
+    this.#releasing.set(claim.holder, settled);
     try {
-      await this.#sendRelease(claim, quietly);
+      await sent;
     } finally {
+      if (this.#releasing.get(claim.holder) === settled) this.#releasing.delete(claim.holder);
       this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
     }
   }
@@ -329,7 +341,7 @@ export class RedisStore implements LeaseStore {
       this.#open?.sender.scripts.add(scripts.extend.sha1);
       return Number(extended) === 1 ? 'extended' : 'gone';
     }
-    if (isUnknownScript(error)) this.#open?.sender.scripts.missed(scripts.extend.sha1);
+    if (isUnknownScript(error)) this.#open?.sender.scripts.missed();
     // A pipeline goes to one node. If a key has moved from there, extend it by a single command.
     if (!isReply(error)) this.#open?.nodes.refreshTopology();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);

@@ -43,7 +43,7 @@ const ROW_LOCK_TIMEOUT = 500;
  * The same for a call whose wait time is over, such as `$tryWithLock`; milliseconds. It has the lease, and its own
  * transaction that was begun ahead and given up may still hold the key's row until its ROLLBACK arrives.
  */
-const LEAST_ROW_WAIT = 50;
+const LEAST_ROW_WAIT = 250;
 /**
  * Delay between sending the admission and asking Postgres to end the blocking transactions; milliseconds. Most blockers
  * end within it.

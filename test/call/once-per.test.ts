@@ -190,6 +190,10 @@ describeWithShop('$oncePer', () => {
     const result = await once(other, key, HOUR, () => 'ran', { ...options, leaseTime: 5_000 });
     expect(result).toMatchObject({ ran: false, busy: true });
     if (!result.ran) expect(result.nextIn).toBeLessThanOrEqual(5_001);
+    // When the holder's lease ends counts, and not how long one of this caller would be.
+    const patient = await once(other, key, HOUR, () => 'ran', { ...options, leaseTime: 600_000 });
+    expect(patient).toMatchObject({ ran: false, busy: true });
+    if (!patient.ran) expect(patient.nextIn).toBeLessThanOrEqual(5_001);
     const short = await once(other, key, 200, () => 'ran');
     expect(short).toMatchObject({ ran: false, busy: true });
     if (!short.ran) expect(short.nextIn).toBeLessThanOrEqual(200);

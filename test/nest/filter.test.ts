@@ -15,7 +15,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
     [new errors.LockTimeoutError(KEY, '1 ms'), 409, '1'],
     [new errors.StaleTokenError(KEY, 1n, 'Stock'), 409, null],
     [new errors.LockUnavailableError(KEY, new Error('redis://user:pw@host')), 503, '1'],
-    [new errors.LockLostError(KEY, 'gone'), 503, '1'],
+    [new errors.LockLostError(KEY, 'gone'), 503, null],
     [new errors.ClosedError('it was.', { key: KEY }), 503, '1'],
     [new errors.CommitUnknownError(KEY, '1', undefined), 500, null],
     [new errors.TransactionAbortedError(KEY, 'timeout', 'it was.'), 500, null],

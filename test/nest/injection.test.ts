@@ -184,6 +184,15 @@ describeWithShop('a service of Nest', () => {
     },
   );
 
+  test('is not made of a factory that returns the client itself, and says so', async () => {
+    const imports = [FencedLockModule.forRootAsync({ useFactory: () => prisma as never })];
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toMatchObject({
+      constructor: InvalidOptionError,
+      option: 'useFactory',
+      message: expect.stringContaining('{ client }'),
+    });
+  });
+
   test('that is listed instead of the client is refused, and says what to do', async () => {
     const compiled = Test.createTestingModule({ providers: [PrismaService as never] }).compile();
     await expect(compiled).rejects.toMatchObject({

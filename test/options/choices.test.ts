@@ -77,6 +77,10 @@ describe("a handle's transaction", () => {
     expect(transaction(options)).toMatchObject(options);
   });
 
+  test('a function in place of the options is named as one', () => {
+    expect(() => transaction((() => {}) as never)).toThrow('is a function, which this call does not take');
+  });
+
   test.each(['leaseTime', 'renew', 'reentry'])('takes no %s, which is that of the handle', (name) => {
     expect(() => transaction({ [name]: 'join' })).toThrow(`\`${name}\` is not an option here`);
   });

@@ -90,6 +90,17 @@ describe('where the extension is applied', () => {
     expect(message).toContain('Stok, which the schema does not have');
   });
 
+  test('a model whose name differs by its case is named', () => {
+    expect(refusal(() => apply({ models: ['stock'] })).message).toContain('Did you mean Stock?');
+  });
+
+  test('an extension that is not called says how it is', () => {
+    const plain = new PrismaClient({ adapter: new PrismaPg({}) });
+    const { option, message } = refusal(() => plain.$extends(fencedLock as never));
+    expect(option).toBe('options');
+    expect(message).toContain('fencedLock({ redis })');
+  });
+
   test('a named model without the fence field is refused, with the line that it needs', () => {
     const { option, message } = refusal(() => apply({ models: ['Stock'], fenceField: 'turn' }));
     expect(option).toBe('models');

@@ -47,11 +47,11 @@ describeWithShop('G5: a crash of the holder delays the others by its lease at mo
       key,
       async (tx, lock) => {
         await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-        await new Promise((resolve) => setTimeout(resolve, 3 * 1_000));
+        await new Promise((resolve) => setTimeout(resolve, 2 * 3_000));
         lock.signal.throwIfAborted();
         await tx.stock.update({ where: { id }, data: { quantity: 8 } });
       },
-      { leaseTime: 1_000 },
+      { leaseTime: 3_000 },
     );
     expect((await shop.row(id))?.quantity).toBe(8);
   });

@@ -29,6 +29,12 @@ export class QuorumNode {
     return this.#failure === undefined && this.store.reach?.away !== true;
   }
 
+  /** Whether its client makes a connection, and has not failed to. */
+  get isConnecting(): boolean {
+    const { reach } = this.store;
+    return reach !== undefined && !reach.ready && !reach.away && !reach.refused;
+  }
+
   /** Whether the server is down and its leases are gone. */
   get isDead(): boolean {
     return this.store.reach?.refused === true;
@@ -100,7 +106,12 @@ export class QuorumNode {
 
   transfer(claim: Claim, successor: string, time: number): Promise<boolean> {
     this.#mayHave.set(successor, {});
-    return this.ask(time, (store) => store.transfer(claim, successor));
+    return this.ask(time, async (store) => {
+      const moved = await store.transfer(claim, successor);
+      // As in `acquire`: it was released meanwhile, and a server that lacked the script has executed the transfer after that.
+      if (moved && !this.#mayHave.has(successor)) store.release({ ...claim, holder: successor }).catch(() => {});
+      return moved;
+    });
   }
 
   /** Undoes what this acquire may have taken, unless a newer one is in flight. */

@@ -20,6 +20,11 @@ import { QuorumWatch } from './quorum-watch.js';
 const NODE_SHARE = 1 / 20;
 /** Least time limit for a node, however short the lease: a healthy server on a busy machine answers within it; milliseconds. */
 const LEAST_NODE_TIME = 200;
+/**
+ * Time limit for a node that is being connected to, as at the first look of a process, which may compute a lot meanwhile.
+ * Half a lease time at most, because the lease counts from before; milliseconds.
+ */
+const CONNECTION_TIME = 1_000;
 /** How long to wait for the remaining nodes if most have answered and no majority agrees; milliseconds. */
 const LATE_TIME = 250;
 /** Allowed clock drift, as a share of the lease time; and in milliseconds, because Redis rounds. */
@@ -50,9 +55,11 @@ export class QuorumStore implements LeaseStore {
   }
 
   async acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<AcquireResult> {
-    const time = Math.min(atMost, timeFor(claim));
+    const time = timeFor(claim);
+    const first = Math.max(time, Math.min(CONNECTION_TIME, claim.leaseTime / 2));
+    const timeOf = (node: QuorumNode) => Math.min(atMost, node.isConnecting ? first : time);
     const look = { enter: enter > 0 ? PLACE_TIME : 0 };
-    const ballot = this.#ask(claim.key, (node) => node.acquire(withDrift(claim), time, look));
+    const ballot = this.#ask(claim.key, (node) => node.acquire(withDrift(claim), timeOf(node), look));
     const { majority } = ballot;
     const taken = () => ballot.count((vote) => isAnswer(vote) && vote.taken);
     const isOut = () => taken() + ballot.left < majority;

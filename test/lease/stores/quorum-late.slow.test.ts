@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { now, sleep } from '../../../src/base/clock.js';
 import type { LeaseStore } from '../../../src/lease/store.js';
+import * as scripts from '../../../src/redis/scripts.generated.js';
 import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
@@ -53,6 +54,22 @@ describeWithGroup(
       const actor = await connected({ wrap: (nodes) => nodes.map(slowly) });
       expect(await actor.store.acquire(claimOf(someKey(), 2_000))).toMatchObject({ taken: true });
       expect(actor.events).toEqual([]);
+    });
+
+    test('a transfer that was given up, and that servers without its script execute late, leaves nothing', async () => {
+      const actor = await connected();
+      const [claim, successor] = [claimOf(someKey(), 10_000), claimOf(someKey())];
+      for (const [index, client] of actor.clients.entries()) {
+        await client.set(leaseName(claim.key), claim.holder, 'PX', 60_000);
+        await client.script('FLUSH');
+        for (const script of [scripts.acquire, scripts.release]) await client.script('LOAD', script.lua);
+        // Longer than its time limit, and shorter than that of a command.
+        if (index > 0) await client.client('PAUSE', 900, 'ALL');
+      }
+      await expect(actor.store.transfer(claim, successor.holder)).rejects.toThrow('1 of 5 nodes answered');
+      await actor.store.release({ ...claim, holder: successor.holder });
+      for (const client of actor.clients) await client.ping();
+      await untilHolds(async () => expect(await holders(actor, claim.key)).not.toContain(successor.holder));
     });
 
     test('a tie that it could end is given up soon, and what it gives then is given back', async () => {

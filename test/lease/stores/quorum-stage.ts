@@ -4,8 +4,8 @@ import type { RedisGroup, RedisServer } from '../../support/servers/index.js';
 import { holderOf } from '../actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
-/** A node may take a twentieth of it to answer. */
-export const LEASE = 2_000;
+/** Longer than a busy machine stands still. */
+export const LEASE = 3_000;
 
 /** What the tests of nodes that fail work with. After each test all of them are up again. */
 export function quorumStage(group: () => RedisGroup) {

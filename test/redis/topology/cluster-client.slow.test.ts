@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { namesOf } from '../../../src/redis/keys.js';
@@ -24,6 +25,43 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     }
     const { lease, queue, wake } = namesOf(PREFIX, 'a}{b');
     expect(new Set([lease, queue, wake, `${wake}:receiver`].map(slotOf)).size).toBe(1);
+  });
+
+  test('a key that was just released is free for the next look, also while its slot moves', async () => {
+    const { store, redis } = actor();
+    const key = someKey();
+    await redis.ping();
+    let isMoving = true;
+    const moves = (async () => {
+      while (isMoving) {
+        await cluster().reshard(leaseName(key));
+        await sleep(20);
+      }
+    })();
+    const until = performance.now() + 8_000;
+    const answers = [];
+    while (performance.now() < until) {
+      const [first, second] = [claimOf(key), claimOf(key)];
+      try {
+        await store.acquire(first);
+        const released = store.release(first);
+        answers.push(await store.acquire(second));
+        await released;
+        await store.release(second);
+      } catch {
+        // A slot that moves often has no owner for so long that the client gives up.
+        await eventually('the key is free', () =>
+          redis.del(leaseName(key)).then(
+            () => true,
+            () => false,
+          ),
+        );
+      }
+    }
+    isMoving = false;
+    await moves;
+    expect(answers.length).toBeGreaterThan(50);
+    expect(answers.filter(({ taken }) => !taken)).toEqual([]);
   });
 
   test('that was closed is refused at once, and has what it asks for when it is connected again', async () => {
