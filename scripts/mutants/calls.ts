@@ -11,7 +11,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'handle: one that the client gave back says that its owner released it',
     file: 'src/call/handle.ts',
-    change: [['throw this.#closedBy ?? this.#closed();', 'throw this.#closed();']],
+    change: [['throw this.#closedBy ?? releasedHandle(this.key);', 'throw releasedHandle(this.key);']],
     tests: ['test/call/shutdown'],
     why: 'Its owner has released nothing, and would look for the mistake there.',
   },

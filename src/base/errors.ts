@@ -431,6 +431,20 @@ export function lateOperation(key: string, operation?: string): ClosedError {
   );
 }
 
+/** For what is asked of a handle that its owner has released. */
+export function releasedHandle(key: string): ClosedError {
+  return new ClosedError('This lock was released, so it cannot begin a transaction any more.', { key });
+}
+
+/** For a handle that was given back because its client was closed. */
+export function givenBackHandle(key: string): ClosedError {
+  return new ClosedError(
+    'The client was closed, and this lock was given back: it can begin no transaction any more. What it has committed before ' +
+      'stays.',
+    { key },
+  );
+}
+
 /** The error of an operation that was called before its transaction ended, and whose result had not arrived by then. */
 export function cutShort(key: string, operation: string, cause: unknown): ClosedError {
   return new ClosedError(

@@ -3,7 +3,14 @@ import type { CallTrace } from '../base/call-trace.js';
 import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
 import { Deadline, OVERDUE, sleep, unlessAborted, within } from '../base/clock.js';
-import { ClosedError, LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
+import {
+  type ClosedError,
+  givenBackHandle,
+  LockLostError,
+  LockTimeoutError,
+  releasedHandle,
+  StaleTokenError,
+} from '../base/errors.js';
 import { findJoinable, holds } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { LeaseSet, type Turn, withOthers } from '../lease/lease.js';
@@ -196,7 +203,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     checkWork(fn);
     const options = resolveTransactionOptions(given, this.#defaults);
     findJoinable(this.keys, options.nested, () => false);
-    if (this.#released) throw this.#closedBy ?? this.#closed();
+    if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
     const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
@@ -224,11 +231,7 @@ class Handle<Tx> implements LockHandle<Tx> {
 
   /** Called when the client is being closed. `signal` aborts, so that the work under the lock learns of it. */
   close(): Promise<void> {
-    this.#closedBy = new ClosedError(
-      'The client was closed, and this lock was given back: it can begin no transaction any more. What it has committed ' +
-        'before stays.',
-      { key: this.key },
-    );
+    this.#closedBy = givenBackHandle(this.key);
     this.#abort.abort(this.#closedBy);
     return this.release();
   }
@@ -300,10 +303,6 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#leases.release();
     this.#call.trace?.released();
     this.#parts.handles.delete(this);
-  }
-
-  #closed(): ClosedError {
-    return new ClosedError('This lock was released, so it cannot begin a transaction any more.', { key: this.key });
   }
 }
 

@@ -1,5 +1,13 @@
 /** What became of a call so far. */
-export type FakeOutcome = 'waiting' | 'working' | 'held' | 'committed' | 'rolled back' | 'unknown' | 'not acquired';
+export type FakeOutcome =
+  | 'waiting'
+  | 'working'
+  | 'held'
+  | 'released'
+  | 'committed'
+  | 'rolled back'
+  | 'unknown'
+  | 'not acquired';
 
 /** One call, as a test looks at it. */
 export interface FakeCall {
@@ -10,7 +18,7 @@ export interface FakeCall {
   readonly waitedFor: readonly string[];
   /** Rises from turn to turn; `undefined` before its turn. */
   readonly token: bigint | undefined;
-  /** `held`: of a handle. */
+  /** `held` and `released`: of a handle. */
   readonly outcome: FakeOutcome;
   /** Why it was rolled back or is unknown, or why the lock was not had. */
   readonly error: unknown;

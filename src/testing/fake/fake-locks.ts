@@ -334,7 +334,10 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
         const transaction = fakeTransaction(request, work);
         return { transaction, result: hooks.follow(transaction) };
       },
-      released: (one) => void this.#handles.delete(one),
+      released: (one) => {
+        this.#handles.delete(one);
+        record.end('released');
+      },
     });
     this.#handles.add(handle);
     return handle;

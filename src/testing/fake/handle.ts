@@ -1,4 +1,4 @@
-import { ClosedError, StaleTokenError } from '../../base/errors.js';
+import { type ClosedError, givenBackHandle, releasedHandle, StaleTokenError } from '../../base/errors.js';
 import { findJoinable, holds } from '../../base/held-keys.js';
 import type { LockHandle } from '../../call/handle.js';
 import type { Work } from '../../call/lock.js';
@@ -21,6 +21,8 @@ export class FakeHandle implements LockHandle<object> {
   readonly #means: HandleMeans;
   #last: Promise<unknown> = Promise.resolve();
   #released: Promise<void> | undefined;
+  /** Why it was released, if that was not its owner. */
+  #closedBy: ClosedError | undefined;
 
   constructor(turn: FakeTurn, means: HandleMeans) {
     this.turn = turn;
@@ -51,7 +53,7 @@ export class FakeHandle implements LockHandle<object> {
     checkWork(fn);
     const options = resolveTransactionOptions(given, { ...this.#means.options, signal: undefined });
     findJoinable(this.keys, options.nested, () => false);
-    if (this.#released) throw this.#closed();
+    if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);
     this.turn.lost.throwIfAborted();
     const run = this.#last.then(() => {
       this.turn.lost.throwIfAborted();
@@ -71,7 +73,8 @@ export class FakeHandle implements LockHandle<object> {
 
   /** The client is closed: the work under the lock learns of it. */
   close(): Promise<void> {
-    this.turn.lost.abort(new ClosedError('The client was closed, and this lock was given back.', { key: this.key }));
+    this.#closedBy = givenBackHandle(this.key);
+    this.turn.lost.abort(this.#closedBy);
     return this.release();
   }
 
@@ -87,9 +90,5 @@ export class FakeHandle implements LockHandle<object> {
   /** Another handle goes on from here. */
   superseded(): StaleTokenError {
     return new StaleTokenError(this.key, this.token, undefined, { reason: 'superseded', ofHandle: true });
-  }
-
-  #closed(): ClosedError {
-    return new ClosedError('This lock was released, so it cannot begin a transaction any more.', { key: this.key });
   }
 }

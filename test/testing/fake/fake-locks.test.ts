@@ -521,10 +521,20 @@ describe('a handle', () => {
     expect(await Promise.all(tokens)).toEqual([handle.token, handle.token]);
     const waits = locks.prisma.$withLock('k', () => 'next');
     await locks.waiting('k');
+    expect(locks.calls[0]?.outcome).toBe('held');
     await handle.release();
+    expect(locks.calls[0]?.outcome).toBe('released');
     expect(await waits).toBe('next');
     expect(await codeOf(handle.$transaction(() => {}))).toBe('CLOSED');
     expect(locks.calls.map(({ method }) => method)).toEqual(['$lock', '$transaction', '$transaction', '$withLock']);
+  });
+
+  test('that is given back because the client was closed says so, and not that its owner released it', async () => {
+    const { prisma } = fakeLocks();
+    const handle = await prisma.$lock('k');
+    await prisma['$locks'].close();
+    expect(handle.signal.reason).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('was closed') });
+    await expect(handle.$transaction(() => {})).rejects.toBe(handle.signal.reason);
   });
 
   test('that loses its lease is told so, and its next transaction is refused', async () => {
