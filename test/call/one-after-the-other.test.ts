@@ -47,9 +47,9 @@ describeWithShop('calls of one process, one right after the other', () => {
     for (let tries = 1; ; tries++) {
       const { id, sent, long } = await calls(prisma);
       expect((await shop.row(id))?.quantity).toBe(0);
-      // A turn that lasts, as on a busy machine, asks whether somebody has come to wait.
-      // And a file that runs beside this one may list all keys.
-      const { acquire = 0, release = 0, hint: _, inspect: __, ...others } = sent;
+      // A turn that lasts, as on a busy machine, asks whether somebody has come to wait, and renews its lease. And a file
+      // that runs beside this one may list all keys.
+      const { acquire = 0, release = 0, hint: _, inspect: __, extend: ___, ...others } = sent;
       expect(release).toBe(acquire);
       expect(others).toEqual({});
       // Two of the first two calls. More only where the event loop stood still for longer than a call may come behind

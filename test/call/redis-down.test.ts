@@ -6,7 +6,7 @@ import { describeWithRedis } from '../support/redis-suite.js';
 import { outages } from './outages.js';
 
 /** ioredis would wait for ten seconds at the least, and by its defaults for ever. */
-const OWN_DEFAULTS = 5_000;
+const OWN_DEFAULTS = 9_000;
 
 describeWithRedis("Redis away, with onRedisUnavailable: 'throw'", (redis) => {
   const { shop, outage, sell, warm } = outages(redis);

@@ -95,10 +95,10 @@ describeWithShop('who waited in vain is told who has the key', () => {
   ])('a name of %s arrives as it is, through takings and renewals', async (_, name) => {
     const { key } = await shop.product(10);
     const { prisma } = shop.client({ name });
-    const lock = await prisma.$lock(key, { leaseTime: 400 });
+    const lock = await prisma.$lock(key, { leaseTime: 1_800 });
     const { prisma: operator } = shop.client({ name: 'operator' });
     const before = await operator.$locks.inspect(key);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
     const after = await operator.$locks.inspect(key);
     expect([before.process, after.process]).toEqual([name, name]);
     expect(after.holder).toBe(before.holder);

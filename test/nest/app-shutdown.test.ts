@@ -13,7 +13,7 @@ import { listening, Stop } from './shop.js';
  * From the begin of the end to its end, in the process that ends; ms. A third of a second where nothing else runs. Nobody who
  * waits for a lock would have it before 10 seconds, or give up sooner; Node keeps a connection for 5.
  */
-const SHORTLY = 2_000;
+const SHORTLY = 4_000;
 
 /** What the worker measures itself: its start and its messages take time where much else runs. */
 interface Ended extends WorkerMessage {

@@ -17,7 +17,7 @@ import { gate, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 import { startWorker } from '../support/worker.js';
 
-const LEASE = 1_000;
+const LEASE = 2_000;
 const HOUR = 3_600_000;
 /** Of everything but leases; milliseconds. */
 const WORK = 5_000;
