@@ -60,7 +60,7 @@ export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockErr
   override catch(error: FencedLockError, host: ArgumentsHost): unknown {
     const type: string = host.getType();
     if (!['http', 'rpc', 'ws'].includes(type)) throw error;
-    const { status, message, retryAfter } = ANSWERS[error.code] ?? INTERNAL;
+    const { status, message, retryAfter } = answerTo(error);
     if (status >= 500) this.#log.error(error);
     // Nest awaits nothing here: what is thrown would end as an unhandled rejection, and the sender would get no answer.
     const answer = { status: 'error', code: error.code, message };
@@ -75,6 +75,13 @@ export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockErr
     const body = { statusCode: status, error: NAMES[status], code: error.code, message };
     return super.catch(new HttpException(body, status, { cause: error }) as unknown as FencedLockError, host);
   }
+}
+
+function answerTo(error: FencedLockError): Answer {
+  // Postgres may end the transaction of a process that stood still before that finds its lease lost.
+  const { reason } = error as { readonly reason?: unknown };
+  if (error.code === 'TRANSACTION_ABORTED' && reason === 'connection') return UNAVAILABLE;
+  return ANSWERS[error.code] ?? INTERNAL;
 }
 
 /** When the lease of who has the key ends, unless it is renewed. */

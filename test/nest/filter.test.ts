@@ -45,6 +45,14 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
     }
   });
 
+  test('is told to come again where the connection was lost, and nothing was committed', async () => {
+    const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+    byCode.set('LOST', new errors.TransactionAbortedError(KEY, 'connection', 'it was.'));
+    const response = await get('fail/LOST');
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(await response.json()).toMatchObject({ code: 'TRANSACTION_ABORTED' });
+  });
+
   test('is told when the lease of the holder ends, where that is known', async () => {
     const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
     expect((await get('fail/HELD')).headers.get('retry-after')).toBe('5');
