@@ -13,7 +13,7 @@ const AWAY = ['close', 'reconnecting', 'end'];
 /** Statuses of a client that is going to connect. */
 const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 
-/** How long an answer may take that had to wait for the connection, however little time is left; milliseconds. */
+/** Time limit of a command that had to wait for the connection, however little time is left; milliseconds. */
 const LEAST_TIME = 250;
 
 /** Sends commands and bounds the wait for their answers. */
@@ -52,9 +52,9 @@ export class CommandSender {
   }
 
   /**
-   * Waits for the connection and resolves to what is left of the time, and a little if nothing is. Without this wait, ioredis would queue the look
-   * and the command that undoes it, and send both after nobody waits any more. Rejects at once if the server has just
-   * refused the login, and if the client was closed: only its owner can connect it again.
+   * Waits for the connection and resolves to what is left of the time, or to `LEAST_TIME` if that is more. Without this
+   * wait, ioredis would queue the look and the command that undoes it, and send both after nobody waits any more. Rejects
+   * at once if the server has just refused the login, and if the client was closed: only its owner can connect it again.
    */
   async connected(connection: Promise<void>, atMost = this.#longest): Promise<number> {
     const time = Math.min(atMost, this.#longest);

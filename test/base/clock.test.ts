@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { after, Deadline, now, OVERDUE, sleep, unlessAborted, within } from '../../src/base/clock.js';
+import { AnswerTimer, after, Deadline, now, OVERDUE, sleep, unlessAborted, within } from '../../src/base/clock.js';
 import { gate } from '../support/shop.js';
 
 describe('the clock', () => {
@@ -32,6 +32,21 @@ describe('the clock', () => {
     await sleep(20);
     expect(fired).toBe(0);
     for (const timer of timers) timer.stop();
+  });
+});
+
+describe('a timer for an answer', () => {
+  test('does not act if it is stopped after its time and before the sockets are read', async () => {
+    let acted = false;
+    const timer = new AnswerTimer(1, () => {
+      acted = true;
+    });
+    // Both timers are due in one turn of the event loop: this one stops the other after it has fired.
+    setTimeout(() => timer.stop(), 1);
+    const until = now() + 20;
+    while (now() < until);
+    await sleep(10);
+    expect(acted).toBe(false);
   });
 });
 

@@ -29,7 +29,7 @@ export class QuorumNode {
     return this.#failure === undefined && this.store.reach?.away !== true;
   }
 
-  /** Whether its client makes a connection, and has not failed to. */
+  /** Whether its client is making a connection that has not failed yet. */
   get isConnecting(): boolean {
     const { reach } = this.store;
     return reach !== undefined && !reach.ready && !reach.away && !reach.refused;

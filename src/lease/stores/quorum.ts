@@ -56,8 +56,8 @@ export class QuorumStore implements LeaseStore {
 
   async acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<AcquireResult> {
     const time = timeFor(claim);
-    const first = Math.max(time, Math.min(CONNECTION_TIME, claim.leaseTime / 2));
-    const timeOf = (node: QuorumNode) => Math.min(atMost, node.isConnecting ? first : time);
+    const withConnection = Math.max(time, Math.min(CONNECTION_TIME, claim.leaseTime / 2));
+    const timeOf = (node: QuorumNode) => Math.min(atMost, node.isConnecting ? withConnection : time);
     const look = { enter: enter > 0 ? PLACE_TIME : 0 };
     const ballot = this.#ask(claim.key, (node) => node.acquire(withDrift(claim), timeOf(node), look));
     const { majority } = ballot;
