@@ -6,6 +6,7 @@ const line = 'src/connection/pool.ts';
 const other = 'src/connection/adapter-connection.ts';
 const messages = 'src/connection/flight.ts';
 const prepared = 'src/connection/flight.ts';
+const frequent = 'src/base/frequent-texts.ts';
 const scope = 'src/base/scope.ts';
 const tx = 'src/prisma/tx.ts';
 
@@ -163,7 +164,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'prepared: known before it was answered',
     file: prepared,
-    change: [["? 'known' : 'named'", "? 'known' : (this.learn(client, name), 'named')"]],
+    change: [["? 'known' : 'named'", "? 'known' : (this.markPrepared(client, name), 'named')"]],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'One that was skipped would be bound by a name that the server has never heard.',
   },
@@ -177,9 +178,72 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'prepared: names for ever',
     file: prepared,
-    change: [['    this.#isOff = true;\n', '']],
+    change: [['    this.#isOff = true;\n    return', '    return']],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'Behind a pooler each admission would be sent again and again.',
+  },
+  {
+    name: 'prepared work: at its first use',
+    file: frequent,
+    change: [['uses >= OFTEN', 'uses > 0']],
+    tests: ['test/connection/prepared-work'],
+    why: 'Statements that are sent once would fill the memory of each session.',
+  },
+  {
+    name: 'prepared work: without end',
+    file: prepared,
+    change: [['this.#ofWork.size >= MOST_PREPARED ||', '']],
+    tests: ['test/connection/prepared-work'],
+    why: 'Lists of many lengths would fill the memory of each session.',
+  },
+  {
+    name: 'prepared work: texts of any length',
+    file: frequent,
+    change: [['    if (text.length > LONGEST) return false;\n', '']],
+    tests: ['test/connection/prepared-work'],
+    why: 'A hundred inserts of thousands of rows would stay in the memory of each session, and of this process.',
+  },
+  {
+    name: 'prepared work: the count of what is used again is the first to go',
+    file: frequent,
+    change: [['    this.#uses.delete(text);\n', '']],
+    tests: ['test/connection/prepared-work'],
+    why: 'Statements that are sent once would crowd out one that is used often.',
+  },
+  {
+    name: 'prepared work: with an asterisk',
+    file: prepared,
+    change: [['\\b[^*]*$/', '\\b/']],
+    tests: ['test/connection/prepared-work'],
+    why: 'A migration that adds a column would make SELECT * fail.',
+  },
+  {
+    name: 'prepared work: behind a pooler',
+    file: 'src/connection/pg-connection.ts',
+    change: [['|| this.admittedBy !== client.processID', '']],
+    tests: ['test/connection/prepared-work'],
+    why: 'Another server connection would not know the name, in the middle of the work.',
+  },
+  {
+    name: 'prepared work: the name of the application replaced',
+    file: 'src/connection/pg-connection.ts',
+    change: [["config['name'] !== undefined ||", '']],
+    tests: ['test/connection/named'],
+    why: 'The same statement would be prepared twice.',
+  },
+  {
+    name: 'prepared work: names for ever after a result has changed',
+    file: prepared,
+    change: [['.routine === CHANGED', '.routine === LOST']],
+    tests: ['test/connection/prepared-work'],
+    why: 'After a migration each use of the statement would fail.',
+  },
+  {
+    name: 'prepared work: not run again',
+    file: 'src/transaction/transaction.ts',
+    change: [[' || (code !== undefined && PREPARED_IN_VAIN.has(code))', '']],
+    tests: ['test/connection/prepared-work'],
+    why: 'A migration would fail a call that its caller lets run again.',
   },
   {
     name: 'prepared: an empty value for none',

@@ -1,4 +1,5 @@
 import { now } from './clock.js';
+import { dropOldest } from './drop-oldest.js';
 
 /** Names that were noted lately, each for a time. Beyond the maximum number, the oldest are dropped. */
 export class RecentKeys {
@@ -13,11 +14,7 @@ export class RecentKeys {
   note(name: string, ms: number): void {
     this.#until.delete(name);
     this.#until.set(name, now() + ms);
-    if (this.#until.size <= this.#most) return;
-    for (const oldest of this.#until.keys()) {
-      this.#until.delete(oldest);
-      return;
-    }
+    if (this.#until.size > this.#most) dropOldest(this.#until);
   }
 
   has(name: string): boolean {

@@ -1,4 +1,5 @@
 import { after, Deadline, type Timer } from '../base/clock.js';
+import { dropOldest } from '../base/drop-oldest.js';
 import type { Emit } from '../base/events.js';
 import type { Claim, LeaseStore } from './store.js';
 
@@ -142,12 +143,5 @@ export class Releases {
     const done = await this.#release(claim);
     if (done) this.#failed.delete(claim);
     return done;
-  }
-}
-
-function dropOldest(map: Map<unknown, unknown>): void {
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
   }
 }
