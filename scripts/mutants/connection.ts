@@ -102,7 +102,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'what the work connects is the lock’s, too',
     file: 'src/connection/pool.ts',
-    change: [['return !this.#used && !this.#closed;', 'return true;']],
+    change: [['return this.#source === undefined && !this.#closed;', 'return true;']],
     tests: ['test/connection/factories'],
     only: 'stay their own',
     why: 'What the work does on other connections is none of the lock’s.',
@@ -110,7 +110,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a transaction without a fence',
     file: 'src/prisma/transactions.ts',
-    change: [['        if (!ticket.used) return notFenced(client, fencedBefore);\n', '']],
+    change: [['        if (source === undefined) return notFenced(client, fencedBefore);\n', '']],
     tests: ['test/connection/factories'],
     only: 'without a fence',
     why: 'Nothing would hold its writes to the admission.',
@@ -181,6 +181,22 @@ export const CONNECTION: readonly Mutant[] = [
     change: [['    this.#isOff = true;\n    return', '    return']],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'Behind a pooler each admission would be sent again and again.',
+  },
+  {
+    name: 'another pool: the connection of the turn before',
+    file: 'src/connection/pool.ts',
+    change: [['if (over !== undefined && over.pool !== pool) throw', "if (over?.pool === '?') throw"]],
+    tests: ['test/transaction/another-client'],
+    why: 'The work of one tenant would run in the database of another.',
+  },
+  {
+    name: 'another adapter: accepted',
+    file: 'src/connection/pool.ts',
+    change: [
+      ['factoriesOf.get(source)?.has(factory) === false', 'factoriesOf.get(source)?.has(factory) === undefined'],
+    ],
+    tests: ['test/transaction/another-client'],
+    why: 'The outcome of a lost COMMIT would be looked up in another database.',
   },
   {
     name: 'prepared work: at its first use',

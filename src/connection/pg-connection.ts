@@ -33,6 +33,8 @@ export interface PgResult {
 /** A connection that was taken from the pool, as the transactions that follow each other on it use it. */
 export interface BorrowedConnection {
   readonly client: PgClient;
+  /** The pool that it was taken from. */
+  readonly pool: object;
   /** What the connections of the pool have prepared. */
   readonly prepared: Prepared;
   /** Whether somebody waits for a connection of the pool. */
@@ -105,6 +107,11 @@ export class PgConnection implements Connection {
 
   get isOver(): boolean {
     return this.#pooled?.settledStatus === 'I';
+  }
+
+  /** The pool of the connection; `undefined` if the transaction has none any more. */
+  get pool(): object | undefined {
+    return this.#pooled?.pool;
   }
 
   get closedBy(): unknown {

@@ -32,7 +32,7 @@ export class Ticket {
   #over: Connection | undefined;
   #connected: (connection: Connection) => void;
   readonly #evenIfWanted: boolean;
-  #used = false;
+  #source: object | undefined;
   #closed = false;
 
   constructor({ over, connected, evenIfWanted }: Pick<OpeningOptions, 'over' | 'connected' | 'evenIfWanted'>) {
@@ -43,12 +43,12 @@ export class Ticket {
 
   /** Only the first connection is for the transaction. Further ones are requested by the work itself. */
   get isOpen(): boolean {
-    return !this.#used && !this.#closed;
+    return this.#source === undefined && !this.#closed;
   }
 
-  /** Whether the transaction has its connection. */
-  get used(): boolean {
-    return this.#used;
+  /** The pool or the adapter that the transaction has its connection of; `undefined` while it has none. */
+  get source(): object | undefined {
+    return this.#source;
   }
 
   close(): void {
@@ -57,17 +57,17 @@ export class Ticket {
 
   /** Returns the facade that the database client gets instead of a connection of the pool. */
   async takeFromPool(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
-    this.#used = true;
+    this.#source = pool;
     if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
-    const { facade } = this.#handOver(
-      this.#over ?? new PgConnection(new PooledConnection(await connect(), pool)),
-    ) as PgConnection;
-    return facade;
+    const over = this.#over as PgConnection | undefined;
+    // An extension may choose the client, and so the database, for each transaction by itself.
+    if (over !== undefined && over.pool !== pool) throw new NotRun('the transaction begins on another pool');
+    return this.#handOver(over ?? new PgConnection(new PooledConnection(await connect(), pool))).facade;
   }
 
   /** The same for an adapter without a pool of pg. */
-  takeFromAdapter(transaction: AdapterTransaction): AdapterTransaction {
-    this.#used = true;
+  takeFromAdapter(transaction: AdapterTransaction, adapter: object): AdapterTransaction {
+    this.#source = adapter;
     // The connection is created here, because the adapter may have been wrapped by another copy of this package, with
     // other classes.
     return this.#handOver(new AdapterConnection(transaction)).facade;
@@ -102,6 +102,19 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   };
 }
 
+/** The adapter factories that connected a pool, or an adapter without one. A pool of the caller's may have several. */
+const factoriesOf = new WeakMap<object, WeakSet<object>>();
+
+export function rememberFactory(source: object, factory: object): void {
+  const factories = factoriesOf.get(source) ?? new WeakSet();
+  factoriesOf.set(source, factories.add(factory));
+}
+
+/** Whether other factories than this one connected the pool or adapter; `false` if that is not known. */
+export function isOfAnother(source: object, factory: object | undefined): boolean {
+  return factory !== undefined && factoriesOf.get(source)?.has(factory) === false;
+}
+
 /** A tracer of pg wraps the callback, and learns from it that the query has ended. */
 const ENDED = () => {};
 
@@ -122,7 +135,7 @@ function preparedBy(pool: PgPool): Prepared {
 export class PooledConnection implements FlightContext, BorrowedConnection {
   readonly client: PgClient;
   readonly prepared: Prepared;
-  readonly #pool: PgPool;
+  readonly pool: PgPool;
   readonly #Flight: FlightClass;
   /** The number of flights without a complete answer. */
   #inFlight = 0;
@@ -135,7 +148,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
 
   constructor(client: PgClient, pool: PgPool) {
     this.client = client;
-    this.#pool = pool;
+    this.pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
     this.prepared = preparedBy(pool);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
@@ -143,7 +156,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   }
 
   get isWaitedFor(): boolean {
-    return this.#pool.waitingCount > 0 || this.#pool.ending;
+    return this.pool.waitingCount > 0 || this.pool.ending;
   }
 
   get status(): string | null | undefined {

@@ -1,6 +1,6 @@
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pool.js';
-import { fencePool, openTicket } from '../connection/pool.js';
+import { fencePool, openTicket, rememberFactory } from '../connection/pool.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
@@ -20,7 +20,9 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
   Object.defineProperty(factory, FENCED, { value: true });
   factory.connect = async function (this: AdapterFactory) {
     const adapter = (await connect.call(this)) as ClientAdapter;
-    if (!fenceDriver(adapter)) fenceAdapter(adapter);
+    const pool = fenceDriver(adapter);
+    if (pool === undefined) fenceAdapter(adapter);
+    rememberFactory(pool ?? adapter, this);
     return adapter;
   };
 }
@@ -54,12 +56,12 @@ export async function fenceConnected(factory: AdapterFactory): Promise<void> {
   fencedClasses.count++;
 }
 
-/** Fences the adapter's pool of pg. Returns whether there is one. */
-function fenceDriver(adapter: ClientAdapter): boolean {
+/** Fences the adapter's pool of pg. Returns it, if there is one. */
+function fenceDriver(adapter: ClientAdapter): PgPool | undefined {
   const driver = adapter.underlyingDriver?.();
-  if (!isPool(driver)) return false;
+  if (!isPool(driver)) return undefined;
   fencePool(driver);
-  return true;
+  return driver;
 }
 
 function isPool(driver: unknown): driver is PgPool {
@@ -75,6 +77,6 @@ function fenceAdapter(adapter: ClientAdapter): void {
   adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();
     if (ticket === undefined) return await start.call(this, isolationLevel);
-    return ticket.takeFromAdapter(await start.call(this, isolationLevel));
+    return ticket.takeFromAdapter(await start.call(this, isolationLevel), this);
   };
 }

@@ -3,7 +3,7 @@ import { InvalidOptionError } from '../base/errors.js';
 import { rememberTransaction } from '../base/lock-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
-import { Ticket } from '../connection/pool.js';
+import { isOfAnother, Ticket } from '../connection/pool.js';
 import {
   type BeginOptions,
   type Database,
@@ -76,7 +76,9 @@ function begin(client: PrismaInternals, options: OpeningOptions, operations: Ope
     run(hook, body) {
       const once = (tx: TransactionClient): Promise<void> => {
         ticket.close();
-        if (!ticket.used) return notFenced(client, fencedBefore);
+        const { source } = ticket;
+        if (source === undefined) return notFenced(client, fencedBefore);
+        if (isOfAnother(source, client._engineConfig.adapter)) return Promise.reject(anotherDatabase());
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook);
         const own = fencedTx(tx, options.key, new Unsent(operations, options.key));
@@ -119,6 +121,15 @@ function anotherClient(): InvalidOptionError {
     '$transaction',
     'of an extension of this client begins on another client, so writes would not be checked against the fence. Take ' +
       'locks on a client without that extension. To repeat after conflicts, use the option `retries`.',
+  );
+}
+
+/** The outcome of a transaction is looked up, and its backend ended, over a connection of this client's adapter. */
+function anotherDatabase(): InvalidOptionError {
+  return new InvalidOptionError(
+    '$transaction',
+    'of an extension of this client begins on a client with another adapter, perhaps on another database. Apply `fencedLock` ' +
+      'to that client, and take the lock on it: with a client for each tenant, choose the client before you call `$withLock`.',
   );
 }
 

@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { expect, inject, test } from 'vitest';
 import { fencedLock, InvalidOptionError } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('an extension whose $transaction begins on the client that it was made for', () => {
@@ -59,5 +63,63 @@ describeWithShop('an extension whose $transaction begins on the client that it w
       message: expect.stringContaining('sends a statement before it calls its function'),
     });
     expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
+  });
+
+  /**
+   * A client whose transactions begin on the client of the present tenant. Each tenant's adapter is fenced, by a lock of its
+   * own.
+   */
+  async function routed({ connectedBefore }: { connectedBefore: boolean }) {
+    const tenants = new AsyncLocalStorage<string>();
+    const clients = new Map<string, PrismaClient>();
+    for (const name of ['tenant a', 'tenant b']) {
+      const adapter = new PrismaPg({ connectionString: inject('postgres').app, application_name: name });
+      const plain = new PrismaClient({ adapter });
+      shop.closeLater(() => plain.$disconnect());
+      if (connectedBefore) await plain.$queryRaw`SELECT 1`;
+      const own = plain.$extends(fencedLock({ redis: shop.redis(), models: [] }));
+      if (connectedBefore) await own.$withLock(randomUUID(), () => {});
+      clients.set(name, plain);
+    }
+    const first = clients.get('tenant a') as PrismaClient;
+    const router = first.$extends({
+      client: {
+        $transaction(...args: unknown[]) {
+          const client = clients.get(tenants.getStore() ?? '') as PrismaClient;
+          return (client.$transaction as (...given: unknown[]) => unknown).apply(client, args);
+        },
+      },
+    });
+    const prisma = router.$extends(fencedLock({ redis: shop.redis(), models: [] })) as unknown as ShopClient;
+    const { key } = await shop.product(10);
+    let runs = 0;
+    const work = (tenant: string) =>
+      tenants.run(tenant, () =>
+        prisma.$withLock(key, async (tx) => {
+          runs++;
+          const [{ name }] = await tx.$queryRaw<[{ name: string }]>`SELECT current_setting('application_name') AS name`;
+          return name;
+        }),
+      );
+    return { work, runs: () => runs };
+  }
+
+  test('that has another adapter is refused: outcomes would be looked up in another database', async () => {
+    const { work, runs } = await routed({ connectedBefore: false });
+    expect(await work('tenant a')).toBe('tenant a');
+    await expect(work('tenant b')).rejects.toMatchObject({
+      constructor: InvalidOptionError,
+      option: '$transaction',
+      message: expect.stringContaining('another adapter'),
+    });
+    expect(runs()).toBe(1);
+    expect(await work('tenant a')).toBe('tenant a');
+  });
+
+  test('never works on the connection of the call before it, where that is of another pool', async () => {
+    // Of clients that had connected before, it is not known which adapter is whose.
+    const { work } = await routed({ connectedBefore: true });
+    const callers = Array.from({ length: 12 }, (_, turn) => (turn % 3 === 0 ? 'tenant b' : 'tenant a'));
+    expect(await Promise.all(callers.map(work))).toEqual(callers);
   });
 });
