@@ -6,7 +6,6 @@ const line = 'src/connection/pool.ts';
 const other = 'src/connection/adapter-connection.ts';
 const messages = 'src/connection/flight.ts';
 const prepared = 'src/connection/flight.ts';
-const frequent = 'src/base/frequent-texts.ts';
 const scope = 'src/base/scope.ts';
 const tx = 'src/prisma/tx.ts';
 
@@ -178,7 +177,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'prepared: names for ever',
     file: prepared,
-    change: [['    this.#isOff = true;\n    return', '    return']],
+    change: [['    this.#isOff = true;\n', '']],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'Behind a pooler each admission would be sent again and again.',
   },
@@ -199,67 +198,18 @@ export const CONNECTION: readonly Mutant[] = [
     why: 'The outcome of a lost COMMIT would be looked up in another database.',
   },
   {
-    name: 'prepared work: at its first use',
-    file: frequent,
-    change: [['uses >= OFTEN', 'uses > 0']],
-    tests: ['test/connection/prepared-work'],
-    why: 'Statements that are sent once would fill the memory of each session.',
+    name: 'another adapter: its own factory, behind another object',
+    file: 'src/prisma/adapter.ts',
+    change: [['    rememberFactory(pool ?? adapter, factory);\n', '']],
+    tests: ['test/transaction/another-client'],
+    why: 'A client whose factory is behind a proxy could not lock.',
   },
   {
-    name: 'prepared work: without end',
-    file: prepared,
-    change: [['this.#ofWork.size >= MOST_PREPARED ||', '']],
-    tests: ['test/connection/prepared-work'],
-    why: 'Lists of many lengths would fill the memory of each session.',
-  },
-  {
-    name: 'prepared work: texts of any length',
-    file: frequent,
-    change: [['    if (text.length > LONGEST) return false;\n', '']],
-    tests: ['test/connection/prepared-work'],
-    why: 'A hundred inserts of thousands of rows would stay in the memory of each session, and of this process.',
-  },
-  {
-    name: 'prepared work: the count of what is used again is the first to go',
-    file: frequent,
-    change: [['    this.#uses.delete(text);\n', '']],
-    tests: ['test/connection/prepared-work'],
-    why: 'Statements that are sent once would crowd out one that is used often.',
-  },
-  {
-    name: 'prepared work: with an asterisk',
-    file: prepared,
-    change: [['\\b[^*]*$/', '\\b/']],
-    tests: ['test/connection/prepared-work'],
-    why: 'A migration that adds a column would make SELECT * fail.',
-  },
-  {
-    name: 'prepared work: behind a pooler',
-    file: 'src/connection/pg-connection.ts',
-    change: [['|| this.admittedBy !== client.processID', '']],
-    tests: ['test/connection/prepared-work'],
-    why: 'Another server connection would not know the name, in the middle of the work.',
-  },
-  {
-    name: 'prepared work: the name of the application replaced',
-    file: 'src/connection/pg-connection.ts',
-    change: [["config['name'] !== undefined ||", '']],
-    tests: ['test/connection/named'],
-    why: 'The same statement would be prepared twice.',
-  },
-  {
-    name: 'prepared work: names for ever after a result has changed',
-    file: prepared,
-    change: [['.routine === CHANGED', '.routine === LOST']],
-    tests: ['test/connection/prepared-work'],
-    why: 'After a migration each use of the statement would fail.',
-  },
-  {
-    name: 'prepared work: not run again',
-    file: 'src/transaction/transaction.ts',
-    change: [[' || (code !== undefined && PREPARED_IN_VAIN.has(code))', '']],
-    tests: ['test/connection/prepared-work'],
-    why: 'A migration would fail a call that its caller lets run again.',
+    name: 'another adapter: its own pool, which it had connected before',
+    file: 'src/prisma/transactions.ts',
+    change: [['  await adapter?.connect();\n  if (!isOfAnother', '  if (!isOfAnother']],
+    tests: ['test/transaction/another-client'],
+    why: 'A client that shares its pool could not lock.',
   },
   {
     name: 'prepared: an empty value for none',

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-
 /** Text that cannot contain a keyword: comments without nested ones, strings, quoted identifiers. */
 const NOISE = /--[^\r\n]*|\/\*(?:(?!\/\*|\*\/).)*\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$.*?\$\1\$/gs;
 const COMMENT = /\/\*(?:(?!\/\*|\*\/).)*\*\//gs;
@@ -18,9 +16,4 @@ export function withoutInnermost(sql: string, innermost: RegExp): string {
     text = text.replaceAll(innermost, ' ');
   }
   return text;
-}
-
-/** A hash of the statement's text, for its name. */
-export function hashOf(sql: string): string {
-  return createHash('sha256').update(sql).digest('hex').slice(0, 16);
 }

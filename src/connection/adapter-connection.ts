@@ -39,7 +39,6 @@ export interface AdapterTransaction {
 export class AdapterConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
-  admittedBy: number | undefined;
   readonly isBehind = false;
   readonly isOver = false;
   readonly canChain = false;

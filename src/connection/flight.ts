@@ -1,6 +1,4 @@
-import { FrequentTexts } from '../base/frequent-texts.js';
 import { Reply } from '../base/reply.js';
-import { hashOf } from '../base/sql-text.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
 
 /** The part of pg's connection that a flight writes to. */
@@ -129,15 +127,6 @@ export type Parsing = 'unnamed' | 'named' | 'known';
 
 /** SQLSTATEs: no such prepared statement; a prepared statement of that name exists. */
 const LOST: ReadonlySet<unknown> = new Set(['26000', '42P05']);
-/** The function of Postgres that refuses a prepared statement because its result has other types now. */
-const CHANGED = 'RevalidateCachedQuery';
-/** How many statements of the work are prepared: each takes memory in each session of the pool. */
-const MOST_PREPARED = 100;
-/**
- * Which of them are prepared. Not one with an asterisk: the columns of `SELECT *` may change while the process runs, and the
- * server refuses a prepared statement whose result has changed.
- */
-const PREPARABLE = /^(SELECT|INSERT|UPDATE|DELETE|WITH)\b[^*]*$/;
 
 /**
  * Remembers which connections of a pool have prepared which statement, so that the server need not parse it again. A
@@ -146,9 +135,6 @@ const PREPARABLE = /^(SELECT|INSERT|UPDATE|DELETE|WITH)\b[^*]*$/;
  */
 export class Prepared {
   readonly #names = new WeakMap<object, Set<string>>();
-  /** The names of the work's statements, by their texts. pg remembers which connection has prepared which of them. */
-  readonly #ofWork = new Map<string, string>();
-  readonly #frequent = new FrequentTexts();
   #isOff = false;
 
   parsingOf(client: object, { name }: Statement): Parsing {
@@ -174,29 +160,6 @@ export class Prepared {
     if (!LOST.has((error as { code?: unknown }).code)) return error;
     this.#isOff = true;
     return new NotRun('the server did not know the statement by its name');
-  }
-
-  /** The name under which a statement of the work is prepared; `undefined` if it is sent unnamed. */
-  nameOf(text: string): string | undefined {
-    return this.#isOff ? undefined : (this.#ofWork.get(text) ?? this.#newNameOf(text));
-  }
-
-  #newNameOf(text: string): string | undefined {
-    if (this.#ofWork.size >= MOST_PREPARED || !this.#frequent.countUse(text)) return undefined;
-    const [, word] = PREPARABLE.exec(text) ?? [];
-    if (word === undefined) return undefined;
-    // It begins with the word, because tracers of pg show the name in place of the text.
-    const name = `${word} fenced_lock ${hashOf(text)}`;
-    this.#ofWork.set(text, name);
-    return name;
-  }
-
-  /**
-   * Called with the error of a statement of the work that was sent under its name. If the name was lost, with all others,
-   * the next admission finds out.
-   */
-  noteFailure(error: unknown): void {
-    if ((error as { readonly routine?: unknown }).routine === CHANGED) this.#isOff = true;
   }
 }
 

@@ -10,7 +10,6 @@ import {
   type Statement,
   type StatementResult,
 } from '../database/database.js';
-import type { Prepared } from './flight.js';
 
 /** A client of pg that was taken from its pool. */
 export interface PgClient {
@@ -18,8 +17,6 @@ export interface PgClient {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
-  /** The backend, as the server has told it; behind a pooler, what the pooler has told. */
-  readonly processID?: number | null;
   /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.23 and later. */
   getTransactionStatus?(): string | null;
 }
@@ -35,8 +32,6 @@ export interface BorrowedConnection {
   readonly client: PgClient;
   /** The pool that it was taken from. */
   readonly pool: object;
-  /** What the connections of the pool have prepared. */
-  readonly prepared: Prepared;
   /** Whether somebody waits for a connection of the pool. */
   readonly isWaitedFor: boolean;
   /** pg's transaction status, if it is known. */
@@ -74,7 +69,6 @@ type Answers = readonly Reply<StatementResult>[];
 export class PgConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
-  admittedBy: number | undefined;
   readonly isBehind: boolean;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
@@ -183,7 +177,6 @@ export class PgConnection implements Connection {
     } catch (error) {
       return Promise.reject(error);
     }
-    const name = this.#nameOf(config, text, line);
     return line.send(config).then(
       (result) => {
         // `I` means outside a transaction. Only the work's own SQL can have ended it.
@@ -192,21 +185,9 @@ export class PgConnection implements Connection {
         return result;
       },
       (error: unknown) => {
-        if (name !== undefined) line.prepared.noteFailure(error);
         throw conductor.failed(error);
       },
     );
-  }
-
-  /**
-   * Has pg prepare the statement under a name, if it is used often. Only where the connection leads straight to the
-   * backend: a pooler may have another one for each transaction, with other names.
-   */
-  #nameOf(config: Record<string, unknown>, text: string, { client, prepared }: BorrowedConnection): string | undefined {
-    if (config['name'] !== undefined || this.admittedBy !== client.processID) return undefined;
-    const name = prepared.nameOf(text);
-    if (name !== undefined) config['name'] = name;
-    return name;
   }
 
   #connection(): BorrowedConnection {

@@ -63,8 +63,6 @@ export interface Committing {
 export interface Connection {
   stage: 'opening' | 'working' | 'ending';
   conductor: Conductor | undefined;
-  /** The backend that has admitted the transaction. */
-  admittedBy: number | undefined;
   /** Whether BEGIN was sent with the COMMIT of another transaction. */
   readonly isBehind: boolean;
   /** Whether the server says that there is no transaction any more; `false` if the driver does not tell. */

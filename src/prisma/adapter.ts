@@ -18,11 +18,13 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
   if (factory[FENCED]) return;
   const connect = factory.connect;
   Object.defineProperty(factory, FENCED, { value: true });
-  factory.connect = async function (this: AdapterFactory) {
-    const adapter = (await connect.call(this)) as ClientAdapter;
+  factory.connect = async function (this: AdapterFactory | undefined) {
+    const adapter = (await connect.call(this as AdapterFactory)) as ClientAdapter;
     const pool = fenceDriver(adapter);
     if (pool === undefined) fenceAdapter(adapter);
-    rememberFactory(pool ?? adapter, this);
+    rememberFactory(pool ?? adapter, factory);
+    // Another object than the factory, where the client's is made from it, and none where a wrapper calls the method alone.
+    if (this !== undefined) rememberFactory(pool ?? adapter, this);
     return adapter;
   };
 }

@@ -78,7 +78,7 @@ function begin(client: PrismaInternals, options: OpeningOptions, operations: Ope
         ticket.close();
         const { source } = ticket;
         if (source === undefined) return notFenced(client, fencedBefore);
-        if (isOfAnother(source, client._engineConfig.adapter)) return Promise.reject(anotherDatabase());
+        if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook);
         const own = fencedTx(tx, options.key, new Unsent(operations, options.key));
@@ -124,9 +124,15 @@ function anotherClient(): InvalidOptionError {
   );
 }
 
-/** The outcome of a transaction is looked up, and its backend ended, over a connection of this client's adapter. */
-function anotherDatabase(): InvalidOptionError {
-  return new InvalidOptionError(
+/**
+ * Refuses a transaction of another adapter: its outcome is looked up, and its backend ended, over a connection of this
+ * client's. If the client had connected before, and shares its pool with others, this is known now, and the transaction
+ * begins again.
+ */
+async function ofAnother({ _engineConfig: { adapter } }: PrismaInternals, source: object): Promise<never> {
+  await adapter?.connect();
+  if (!isOfAnother(source, adapter)) throw new NotRun('the pool had to be recognized first');
+  throw new InvalidOptionError(
     '$transaction',
     'of an extension of this client begins on a client with another adapter, perhaps on another database. Apply `fencedLock` ' +
       'to that client, and take the lock on it: with a client for each tenant, choose the client before you call `$withLock`.',

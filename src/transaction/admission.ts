@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { LONGEST_TIME } from '../base/clock.js';
 import { Reply } from '../base/reply.js';
-import { hashOf } from '../base/sql-text.js';
 import {
   type Beginning,
   type BeginOptions,
@@ -21,7 +20,7 @@ import { ADMIT } from '../database/sql.js';
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
  * on the same server connection, under another text.
  */
-const ADMIT_NAME = `fenced_lock ${hashOf(ADMIT)}`;
+const ADMIT_NAME = `fenced_lock ${createHash('sha256').update(ADMIT).digest('hex').slice(0, 16)}`;
 /**
  * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
  * milliseconds.

@@ -213,7 +213,6 @@ export class Attempt<Tx, R> implements Conductor {
       this.#trace?.admitted(admission);
       this.#phase = 'working';
       connection.stage = 'working';
-      connection.admittedBy = admission.pid;
       const { timeout } = this.#call.options;
       this.#workDeadline = new Deadline(timeout);
       this.#abortAfter(

@@ -15,8 +15,6 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const QUERY_CANCELED = '57014';
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK = '40P01';
-/** A prepared statement that is gone, or whose result has changed with its tables. The next run sends it unnamed. */
-const PREPARED_IN_VAIN: ReadonlySet<string> = new Set(['26000', '0A000']);
 /** Of a standby, or of a database that an operator or a hoster has made read-only, for example because its disk is full. */
 const READ_ONLY = '25006';
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
@@ -91,7 +89,7 @@ function isRetryable(error: unknown, { database }: Pick<Call<unknown, unknown>, 
   // A handle's token never rises, so the same row would refuse it again.
   if (error instanceof StaleTokenError) return error.reason === 'other-key' && !error.ofHandle;
   const code = database.sqlState(error);
-  return code === SERIALIZATION_FAILURE || code === DEADLOCK || (code !== undefined && PREPARED_IN_VAIN.has(code));
+  return code === SERIALIZATION_FAILURE || code === DEADLOCK;
 }
 
 /**
