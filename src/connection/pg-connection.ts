@@ -103,7 +103,7 @@ export class PgConnection implements Connection {
     return this.#pooled?.settledStatus === 'I';
   }
 
-  /** The pool of the connection; `undefined` if the transaction has none any more. */
+  /** The pool of the connection; `undefined` if the transaction has no connection any more. */
   get pool(): object | undefined {
     return this.#pooled?.pool;
   }

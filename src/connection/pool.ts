@@ -61,7 +61,7 @@ export class Ticket {
     if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
     const over = this.#over as PgConnection | undefined;
     // An extension may choose the client, and so the database, for each transaction by itself.
-    if (over !== undefined && over.pool !== pool) throw new NotRun('the transaction begins on another pool');
+    if (over?.pool !== undefined && over.pool !== pool) throw new NotRun('the transaction begins on another pool');
     return this.#handOver(over ?? new PgConnection(new PooledConnection(await connect(), pool))).facade;
   }
 
