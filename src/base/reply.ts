@@ -20,6 +20,10 @@ export class Reply<T> {
     this.#listener?.rejected(error);
   }
 
+  get isSettled(): boolean {
+    return this.#outcome !== undefined;
+  }
+
   /** `undefined` if there is no result yet, or if it is a rejection. */
   get value(): T | undefined {
     return this.#outcome !== undefined && 'value' in this.#outcome ? this.#outcome.value : undefined;

@@ -39,7 +39,8 @@ export interface AdapterTransaction {
 export class AdapterConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
-  readonly isBehind = false;
+  readonly isBehindCommit = false;
+  readonly pid = undefined;
   readonly isOver = false;
   readonly canChain = false;
   readonly closedBy = undefined;

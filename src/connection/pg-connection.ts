@@ -17,6 +17,8 @@ export interface PgClient {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
+  /** The backend's process id, as the server told it at the start of the session. Behind a pooler it means nothing. */
+  readonly processID?: number | null;
   /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.23 and later. */
   getTransactionStatus?(): string | null;
 }
@@ -69,22 +71,24 @@ type Answers = readonly Reply<StatementResult>[];
 export class PgConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
-  readonly isBehind: boolean;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
   #pooled: BorrowedConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
   #passedOn: BorrowedConnection | undefined;
   #closedBy: unknown;
-  #answers: Answers = [];
+  #answers: Answers;
+  /** The reply to the COMMIT of the previous transaction, if BEGIN was sent with it. */
+  #commitBefore: Reply<StatementResult> | undefined;
 
   /**
-   * @param begun the replies to BEGIN and the admission, if they were sent with the COMMIT of the previous transaction.
+   * @param sentBefore the replies to the COMMIT of the previous transaction, and to BEGIN and the admission of this one,
+   *   if they were sent in one flight.
    */
-  constructor(line: BorrowedConnection, begun: Answers = []) {
+  constructor(line: BorrowedConnection, sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers }) {
     this.#pooled = line;
-    this.#answers = begun;
-    this.isBehind = begun.length > 0;
+    this.#answers = sentBefore?.begun ?? [];
+    this.#commitBefore = sentBefore?.commit;
     const { client } = line;
     this.facade = {
       query: (query) => this.#onQuery(query as string | { text: string }),
@@ -97,6 +101,14 @@ export class PgConnection implements Connection {
   /** False if another caller waits for a connection of the pool: callers of one key must not starve the others. */
   get canChain(): boolean {
     return this.#pooled !== undefined && !this.#pooled.isWaitedFor;
+  }
+
+  get isBehindCommit(): boolean {
+    return this.#commitBefore?.isSettled === false;
+  }
+
+  get pid(): number | undefined {
+    return (this.#pooled ?? this.#passedOn)?.client.processID ?? undefined;
   }
 
   get isOver(): boolean {
@@ -132,7 +144,7 @@ export class PgConnection implements Connection {
     if (next === undefined) return { answer, next };
     this.#pooled = undefined;
     this.#passedOn = line;
-    return { answer, next: new PgConnection(line, begun) };
+    return { answer, next: new PgConnection(line, { commit: answer, begun }) };
   }
 
   async rollback(): Promise<void> {
@@ -202,6 +214,7 @@ export class PgConnection implements Connection {
     this.#pooled = undefined;
     this.conductor = undefined;
     this.#passedOn = undefined;
+    this.#commitBefore = undefined;
     this.#answers = [];
     line?.returnToPool();
   }

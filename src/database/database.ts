@@ -63,8 +63,10 @@ export interface Committing {
 export interface Connection {
   stage: 'opening' | 'working' | 'ending';
   conductor: Conductor | undefined;
-  /** Whether BEGIN was sent with the COMMIT of another transaction. */
-  readonly isBehind: boolean;
+  /** Whether BEGIN was sent with the COMMIT of another transaction, and that COMMIT has no answer yet. */
+  readonly isBehindCommit: boolean;
+  /** The process id of its backend; `undefined` if the driver does not tell. Behind a pooler it means nothing. */
+  readonly pid: number | undefined;
   /** Whether the server says that there is no transaction any more; `false` if the driver does not tell. */
   readonly isOver: boolean;
   /** Whether the next transaction may begin in one flight with this COMMIT. */

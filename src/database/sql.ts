@@ -31,6 +31,9 @@ export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_c
  *
  * Only backends whose lease was in waiting room $4: a transaction from elsewhere has not lost a lease there. With NULL,
  * every blocking backend is ended.
+ *
+ * $6: backends of connections that this call itself has lost, whose transactions began before its present one. They may
+ * have been admitted for it, and the server may not know yet that the connection is gone.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid) AS ended
 FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
@@ -38,7 +41,9 @@ JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) b.pid
 WHERE (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xact_start OPERATOR(pg_catalog.<)
     (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
       $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
-    OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision))
+    OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision)
+    OR (a.pid OPERATOR(pg_catalog.=) ANY ($6::pg_catalog.text::integer[])
+      AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric))
   AND coalesce(a.wait_event, '') OPERATOR(pg_catalog.<>) 'SyncRep'
   AND ($4::integer IS NULL OR EXISTS (
     SELECT FROM pg_catalog.pg_locks AS l

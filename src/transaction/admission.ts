@@ -89,6 +89,8 @@ export class Entry<Tx> {
   /** The replies to the statements before the admission. */
   before: readonly Reply<StatementResult>[] = [];
   connection: Connection | undefined;
+  /** The process id of the backend of its connection, also when the connection is gone. */
+  backend: number | undefined;
   /** Whether its writes pass the hook. */
   readonly hooked: boolean;
   readonly #opening: Opening<Tx>;
@@ -107,6 +109,7 @@ export class Entry<Tx> {
         this.admission.reject(new NotRun('it is not needed any more'));
         return;
       }
+      this.backend = connection.pid;
       const sent = asked ?? askFor(options);
       const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
       this.before = answers.slice(0, -1);

@@ -61,6 +61,8 @@ const LONG_COMMIT = 1;
 export interface EarlierAttempts {
   /** An earlier admission waited in vain for the key's row, although this caller holds the lease. */
   readonly blocked: boolean;
+  /** The backends of connections that broke before the admission's answer: they may have admitted this call. */
+  readonly lostBackends: readonly number[];
   /** The row whose fence refused an earlier run, if known. */
   readonly refusedBy: ReturnType<Fencing['rowOf']>;
 }
@@ -78,7 +80,8 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  */
 export class Attempt<Tx, R> implements Conductor {
   readonly #call: Call<Tx, R>;
-  readonly #blocked: boolean;
+  /** `undefined`: nothing is known that may block the admission. */
+  readonly #lostBackends: readonly number[] | undefined;
   readonly #entry: Entry<Tx>;
   readonly gate: Gate;
   readonly #alarm = new Alarm();
@@ -102,19 +105,25 @@ export class Attempt<Tx, R> implements Conductor {
   #settle: (end: End<R>) => void = () => {};
 
   /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
-  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: EarlierAttempts) {
+  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, lostBackends, refusedBy }: EarlierAttempts) {
     this.#call = call;
     this.gate = new Gate(call.leases);
-    this.#blocked = blocked;
+    const mayBeBlocked = blocked || lostBackends.length > 0;
+    this.#lostBackends = mayBeBlocked ? lostBackends : undefined;
     const before: Statement[] = [];
     if (refusedBy !== undefined) before.push({ text: AWAIT_ROW, values: refusedBy });
-    if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
+    if (mayBeBlocked) before.push({ text: OWN_TRANSACTION, values: [] });
     this.#entry = entry ?? Entry.open(call.database, this.#options(before));
     this.#trace = call.trace?.attempt();
   }
 
   get admitted(): boolean {
     return this.#admission !== undefined;
+  }
+
+  /** The process id of the backend that the admission was sent to, if it was sent and the driver tells the id. */
+  get backend(): number | undefined {
+    return this.#entry.backend;
   }
 
   run(): Promise<R> {
@@ -193,14 +202,14 @@ export class Attempt<Tx, R> implements Conductor {
 
   async #admitted(connection: Connection): Promise<Admission> {
     const { database, abort, leases, registered, deadline } = this.#call;
-    if (connection.isBehind) this.#alarm.set(deadline.remaining, () => this.#notAnswered());
+    if (connection.isBehindCommit) this.#alarm.set(deadline.remaining, () => this.#notAnswered());
     else
       this.#abortAfter(
         this.#waitTime() + 2 * ANSWER_TIME,
         'connection',
         'Postgres did not answer its first statement.',
       );
-    const help = this.#blocked ? this.#scheduleEndOfBlockers() : undefined;
+    const help = this.#lostBackends && this.#scheduleEndOfBlockers(this.#lostBackends);
     try {
       const admission = await this.#entry.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
@@ -243,12 +252,12 @@ export class Attempt<Tx, R> implements Conductor {
     this.#entry.admission.reject(error);
   }
 
-  /** Ends the transactions that block the admission, if they belong to former holders of the lease. */
-  #scheduleEndOfBlockers() {
+  /** Ends the transactions that block the admission, if they belong to former holders of the lease or to this call. */
+  #scheduleEndOfBlockers(lostBackends: readonly number[]) {
     return after(END_BLOCKERS_AFTER, () => {
       this.#entry.before.at(-1)?.listen(
         ({ rows: [row] }) => {
-          this.#endingBlockers = endBlockers(this.#call, row);
+          this.#endingBlockers = endBlockers(this.#call, row, lostBackends);
         },
         () => {},
       );
@@ -407,9 +416,20 @@ export class Attempt<Tx, R> implements Conductor {
       () => {},
       () => {},
     );
-    void within(settled, ROW_LOCK_TIMEOUT + ANSWER_TIME).then((end) => {
-      if (end === OVERDUE) connection.destroy();
-    });
+    void this.#destroyIfSilent(connection, settled);
+  }
+
+  /**
+   * Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes the
+   * connection if it gets no answer.
+   */
+  async #destroyIfSilent(connection: Connection, settled: Promise<void>): Promise<void> {
+    let wasBehind: boolean;
+    do {
+      wasBehind = connection.isBehindCommit;
+      if ((await within(settled, ROW_LOCK_TIMEOUT + ANSWER_TIME)) !== OVERDUE) return;
+    } while (wasBehind);
+    connection.destroy();
   }
 
   /** ROLLBACK got no answer, so the transaction may still be open and keep the key's row locked: end its backend. */

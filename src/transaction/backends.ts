@@ -29,13 +29,18 @@ export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): 
 
 /**
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
- * are older than this call's lease.
+ * are older than this call's lease, or on one of the backends that this call has lost the connection to.
  */
-export async function endBlockers(call: Ending, own: TextRow | undefined): Promise<void> {
+export async function endBlockers(
+  call: Ending,
+  own: TextRow | undefined,
+  lostBackends: readonly number[],
+): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
   if (!Number.isFinite(age)) return;
-  await end(call, () => call.database.rescue(END_BLOCKERS, [own?.[0], age, own?.[1], roomOf(call) ?? null, null]));
+  const values = [own?.[0], age, own?.[1], roomOf(call) ?? null, null, `{${lostBackends.join()}}`];
+  await end(call, () => call.database.rescue(END_BLOCKERS, values));
 }
 
 /** Waits for statements in flight. `statement_timeout` bounds them. After an abort, their backend is ended. */

@@ -216,6 +216,34 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(await last).toBe(10);
   });
 
+  // The connection belongs to the turn before, too, until its COMMIT is answered.
+  test.each([
+    ['gives up', (caller: AbortController, _: ShopClient) => caller.abort(new Error('enough'))],
+    ['is turned away because the client is closed', (_: AbortController, prisma: ShopClient) => prisma.$locks.close()],
+  ])('one behind a long COMMIT that %s does not break that COMMIT', async (_, giveUp) => {
+    const { id, key } = await shop.product(10);
+    const { prisma, events } = shop.client();
+    const slow = await slowCommit(shop);
+    const first = await atWork(prisma, key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      await tx.$executeRawUnsafe(slow.insert());
+      return 'sold';
+    });
+    const caller = new AbortController();
+    const next = sale(prisma, key, id, { signal: caller.signal });
+    first.end();
+    await shop.blocked('COMMIT');
+    const given = giveUp(caller, prisma);
+    await expect(next).rejects.toThrow();
+    // Longer than an admission that was given up may stay without an answer before its connection is closed.
+    await pause(3_000);
+    await slow.goOn();
+    expect(await first.held).toBe('sold');
+    await given;
+    expect((await shop.row(id))?.quantity).toBe(9);
+    expect(events.map(({ type }) => type)).not.toContain('commit-resolved');
+  });
+
   test('a COMMIT that is never answered: once its outcome is found the next one goes on, on another connection', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, proxy } = await proxied(shop, inject('postgres').app);

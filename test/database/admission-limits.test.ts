@@ -133,7 +133,7 @@ describe('the mark of a waiting room', () => {
       return rowCount === 1 ? true : undefined;
     });
     const end = async (by: number | null) =>
-      (await rescue.query(END_BLOCKERS, [own?.pid, 0, own?.began, by, null])).rowCount;
+      (await rescue.query(END_BLOCKERS, [own?.pid, 0, own?.began, by, null, '{}'])).rowCount;
     const rest = async () => {
       await holder.query('ROLLBACK').catch(() => {});
       expect(await waits).toBe('admitted');

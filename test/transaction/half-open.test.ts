@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
 import { proxied } from '../support/proxied.js';
@@ -10,6 +11,7 @@ async function breakable(url: string) {
   const target = new URL(url);
   const clients = new Set<net.Socket>();
   const servers = new Set<net.Socket>();
+  let lost: string | undefined;
   const listener = net.createServer({ noDelay: true }, (client) => {
     const server = net.connect({ port: Number(target.port), host: target.hostname, noDelay: true });
     clients.add(client);
@@ -17,7 +19,14 @@ async function breakable(url: string) {
     for (const socket of [client, server]) socket.on('error', () => {});
     server.on('close', () => client.destroy());
     client.pipe(server, { end: false });
-    server.pipe(client);
+    server.on('data', (data) => {
+      if (lost === undefined || !data.includes(lost)) {
+        client.write(data);
+        return;
+      }
+      lost = undefined;
+      client.resetAndDestroy();
+    });
   });
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
@@ -29,6 +38,10 @@ async function breakable(url: string) {
       for (const client of clients) client.resetAndDestroy();
       clients.clear();
     },
+    /** Breaks off the connection of the next answer with this command tag, which does not arrive. */
+    breakOffAt(tag: 'BEGIN' | 'COMMIT') {
+      lost = `${tag}\0`;
+    },
     close() {
       for (const server of servers) server.destroy();
       listener.close();
@@ -39,13 +52,17 @@ async function breakable(url: string) {
 describeWithShop('a connection that is broken for the client alone', () => {
   const shop = new Shop();
 
-  test('costs the next caller of the process no more than the end of its backend', async () => {
+  async function client() {
     const app = inject('postgres').app;
-    const { id, key } = await shop.product(10);
     const way = await breakable(app);
     shop.closeLater(() => way.close());
     const rescue = new PrismaPg({ connectionString: app });
-    const { prisma, events } = shop.client({ pool: { connectionString: way.url }, rescue });
+    return { way, ...shop.client({ pool: { connectionString: way.url }, rescue }) };
+  }
+
+  test('costs the next caller of the process no more than the end of its backend', async () => {
+    const { id, key } = await shop.product(10);
+    const { way, prisma, events } = await client();
     const inside = gate();
     // Longer than the test may take: its own time limits do not end it.
     const options = { leaseTime: 120_000 };
@@ -66,6 +83,48 @@ describeWithShop('a connection that is broken for the client alone', () => {
     await told;
     expect((await next).quantity).toBe(10);
     expect(events.map(({ type }) => type)).toContain('backend-ended');
+  });
+
+  // The server goes on with what was sent: it admits the transaction, which then has the key's row and no client. That
+  // transaction is younger than the lease, so it does not count as one of a former holder.
+  const OPTIONS = { leaseTime: 120_000 };
+  const OLDER_LEASE = 300;
+
+  test.each(['COMMIT', 'BEGIN'] as const)(
+    'at the answer to %s: costs the turn that was to begin with that COMMIT no more than the end of its backend',
+    async (tag) => {
+      const { id, key } = await shop.product(10);
+      const { way, prisma, events } = await client();
+      const [begun, ends] = [gate(), gate()];
+      const first = prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+          begun.open();
+          await ends.opened;
+        },
+        OPTIONS,
+      );
+      await begun.opened;
+      await pause(OLDER_LEASE);
+      const next = prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), OPTIONS);
+      way.breakOffAt(tag);
+      ends.open();
+      await first;
+      expect((await next).quantity).toBe(5);
+      expect(events.map(({ type }) => type)).toContain('backend-ended');
+    },
+  );
+
+  test('at the answer to its BEGIN: costs a transaction of a handle no more than the end of its backend', async () => {
+    const { id, key } = await shop.product(10);
+    const { way, prisma, events } = await client();
+    const lock = await prisma.$lock(key, OPTIONS);
+    await pause(OLDER_LEASE);
+    way.breakOffAt('BEGIN');
+    expect(await lock.$transaction((tx) => tx.stock.findUniqueOrThrow({ where: { id } }))).toMatchObject({ quantity: 10 });
+    expect(events.map(({ type }) => type)).toContain('backend-ended');
+    await lock.release();
   });
 
   test('leaves the error of the function what it was, where its ROLLBACK has no answer', async () => {
