@@ -85,7 +85,10 @@ export class PgConnection implements Connection {
    * @param sentBefore the replies to the COMMIT of the previous transaction, and to BEGIN and the admission of this one,
    *   if they were sent in one flight.
    */
-  constructor(line: BorrowedConnection, sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers }) {
+  constructor(
+    line: BorrowedConnection,
+    sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers },
+  ) {
     this.#pooled = line;
     this.#answers = sentBefore?.begun ?? [];
     this.#commitBefore = sentBefore?.commit;

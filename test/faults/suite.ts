@@ -45,7 +45,16 @@ export type Together = readonly Fault[];
 
 /** Side by side, since each of them leaves the others their work. */
 export function byThrees(faults: readonly Fault[]): Together[] {
-  return faults.flatMap((_, index) => (index % 3 === 0 ? [faults.slice(index, index + 3)] : []));
+  return inGroups(faults, 3);
+}
+
+/** The same, without the last actor. */
+export function byTwos(faults: readonly Fault[]): Together[] {
+  return inGroups(faults, 2);
+}
+
+function inGroups(faults: readonly Fault[], size: number): Together[] {
+  return faults.flatMap((_, index) => (index % size === 0 ? [faults.slice(index, index + size)] : []));
 }
 
 /** Each fault once, in one round, with everybody proven to get on in between; then what that round has left behind. */

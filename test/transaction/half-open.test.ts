@@ -122,7 +122,9 @@ describeWithShop('a connection that is broken for the client alone', () => {
     const lock = await prisma.$lock(key, OPTIONS);
     await pause(OLDER_LEASE);
     way.breakOffAt('BEGIN');
-    expect(await lock.$transaction((tx) => tx.stock.findUniqueOrThrow({ where: { id } }))).toMatchObject({ quantity: 10 });
+    expect(await lock.$transaction((tx) => tx.stock.findUniqueOrThrow({ where: { id } }))).toMatchObject({
+      quantity: 10,
+    });
     expect(events.map(({ type }) => type)).toContain('backend-ended');
     await lock.release();
   });

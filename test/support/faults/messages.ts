@@ -65,9 +65,9 @@ export interface Leases extends WorkerMessage {
   readonly keys: readonly string[];
 }
 
-/** `flush`: the memory store loses all that it has. `list`: answer `leases` with the keys that are held there. `dawdle`: the next turn takes longer than a renewal's interval. `prove`: answer `proven` when each caller has got something done that it begins from now on. `force release`: as an operator, of any key. */
+/** `flush`: the memory store loses all that it has. `list`: answer `leases` with the keys that are held there. `dawdle`: the next turn takes longer than a renewal's interval. `crowd`: the next turns are of one key, so that they follow each other on one connection. `prove`: answer `proven` when each caller has got something done that it begins from now on. `force release`: as an operator, of any key. */
 interface Command extends WorkerMessage {
-  readonly type: 'flush' | 'list' | 'dawdle' | 'prove' | 'rest' | 'force release';
+  readonly type: 'flush' | 'list' | 'dawdle' | 'crowd' | 'prove' | 'rest' | 'force release';
 }
 
 export type ToWorker = Cast | Go | Stall | MoveClock | HandedOver | Command;

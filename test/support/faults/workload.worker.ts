@@ -12,10 +12,17 @@ import { resumed } from './ways/handle.js';
 import { openWay, type WayName } from './ways/index.js';
 import type { Way } from './ways/way.js';
 
+/** Several for each caller, because the ones before them may still take their time. */
+const CROWD = 30;
+/** A lease passes only to a caller who wants one that lasts as long. */
+const USUAL_LEASE = 450;
+
 let cast: Cast | undefined;
 let journal: Journal | undefined;
 let resting = false;
 let dawdling = false;
+/** How many of the next operations all want the same key. */
+let crowding = 0;
 let clients: Clients | undefined;
 let going: Go | undefined;
 let guests = 0;
@@ -51,6 +58,9 @@ process.on('message', (message: ToWorker) => {
     case 'dawdle':
       dawdling = true;
       return;
+    case 'crowd':
+      crowding = CROWD;
+      return;
     case 'prove':
       for (const caller of callers) unproven.add(caller);
       return;
@@ -80,10 +90,19 @@ async function work({ products, ways: names, seed }: Go, number: number): Promis
   const random = new Random(`${seed} ${caller}`);
   callers.add(caller);
   for (let count = 0; !resting; count++) {
-    const name = random.one(names);
+    const crowds = crowding > 0;
+    if (crowds) crowding--;
+    const name = crowds ? '$withLock' : random.one(names);
     const way = wayOf(name);
-    const chosen = choose(products, random.whole(1, way.mostKeys), random);
-    const outcome = await goThe(way, { name, id: `${seed}:${caller}:${count}`, caller, products: chosen, random });
+    const chosen = crowds ? products.slice(0, 1) : choose(products, random.whole(1, way.mostKeys), random);
+    const outcome = await goThe(way, {
+      name,
+      id: `${seed}:${caller}:${count}`,
+      caller,
+      products: chosen,
+      random,
+      crowds,
+    });
     // Whoever was refused at once would otherwise do nothing but ask.
     await sleep(outcome === 'ok' ? random.whole(0, 5) : random.whole(5, 30));
   }
@@ -107,16 +126,17 @@ interface Errand {
   readonly caller: string;
   readonly products: readonly Product[];
   readonly random: Random;
+  readonly crowds?: boolean;
 }
 
 /** Resolves to what was told last. */
 async function goThe(way: Way, errand: Errand): Promise<Outcome> {
-  const { id, products, random } = errand;
+  const { id, products, random, crowds } = errand;
   let last: Outcome = 'error';
   let count = 0;
   await way.run({
     keys: products.map(({ key }) => key),
-    leaseTime: random.whole(300, 600),
+    leaseTime: crowds || random.next() < 0.75 ? USUAL_LEASE : random.whole(300, 600),
     random,
     operate: async (attempt, part) => {
       last = await operate(attempt, { ...errand, id: `${id}.${count++}` }, part);

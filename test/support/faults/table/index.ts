@@ -8,7 +8,7 @@ import { OPERATORS } from './operators.js';
 import { POSTGRES } from './postgres.js';
 import { QUORUMS } from './quorums.js';
 import { REDIS } from './redis.js';
-import { POSTGRES_STEP_FAULTS, STEP_FAULTS } from './steps.js';
+import { CHAIN_FAULTS, POSTGRES_STEP_FAULTS, STEP_FAULTS } from './steps.js';
 import { WORKERS } from './workers.js';
 
 export { FAULTS_OF_THE_STORE };
@@ -22,6 +22,7 @@ export const FAULTS = {
   Postgres: POSTGRES,
   clocks: [...REDIS_CLOCKS, ...POSTGRES_CLOCKS],
   steps: STEP_FAULTS,
+  chains: CHAIN_FAULTS,
 } as const satisfies Record<string, readonly Fault[]>;
 
 export const ALL_FAULTS: readonly Fault[] = Object.values(FAULTS).flat();
