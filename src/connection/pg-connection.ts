@@ -11,6 +11,11 @@ import {
   type StatementResult,
 } from '../database/database.js';
 
+/** What the server says when it is ready for the next statement: the transaction status, too. */
+export interface ReadyForQuery {
+  readonly status?: string;
+}
+
 /** A client of pg that was taken from its pool. */
 export interface PgClient {
   query(query: unknown, callback?: (error?: unknown) => void): unknown;
@@ -19,8 +24,9 @@ export interface PgClient {
   release(error?: Error | boolean): void;
   /** The backend's process id, as the server told it at the start of the session. Behind a pooler it means nothing. */
   readonly processID?: number | null;
-  /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.23 and later. */
+  /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.22 and later. */
   getTransactionStatus?(): string | null;
+  readonly connection?: { prependListener(event: 'readyForQuery', listener: (message: ReadyForQuery) => void): unknown };
 }
 
 /** The result of a query of pg. */

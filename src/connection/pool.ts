@@ -9,7 +9,7 @@ import {
 } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { type FlightClass, type FlightContext, flightClass, Prepared, type QueryClass } from './flight.js';
-import { type BorrowedConnection, type PgClient, PgConnection, type PgResult } from './pg-connection.js';
+import { type BorrowedConnection, type PgClient, PgConnection, type PgResult, type ReadyForQuery } from './pg-connection.js';
 
 /** The part of pg's pool that is used. */
 export interface PgPool {
@@ -118,6 +118,19 @@ export function isOfAnother(source: object, factory: object | undefined): boolea
 /** A tracer of pg wraps the callback, and learns from it that the query has ended. */
 const ENDED = () => {};
 
+/**
+ * The transaction status of each client that does not tell it itself: before 8.22, pg passes the server's message on
+ * and forgets it. Without the status, a transaction that its own SQL has ended would be reported as committed.
+ */
+const heardStatus = new WeakMap<PgClient, string | undefined>();
+
+function hearStatus(client: PgClient): void {
+  if (heardStatus.has(client)) return;
+  heardStatus.set(client, undefined);
+  // In front of pg's own listener, which tells the query that it has ended.
+  client.connection?.prependListener('readyForQuery', ({ status }: ReadyForQuery) => heardStatus.set(client, status));
+}
+
 const preparedOf = new WeakMap<PgPool, Prepared>();
 
 function preparedBy(pool: PgPool): Prepared {
@@ -151,6 +164,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     this.pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
     this.prepared = preparedBy(pool);
+    if (client.getTransactionStatus === undefined) hearStatus(client);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
     client.on('error', this.#onError);
   }
@@ -160,7 +174,8 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   }
 
   get status(): string | null | undefined {
-    return this.client.getTransactionStatus?.();
+    const { client } = this;
+    return client.getTransactionStatus === undefined ? heardStatus.get(client) : client.getTransactionStatus();
   }
 
   get closedBy(): unknown {

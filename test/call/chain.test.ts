@@ -189,14 +189,18 @@ describeWithShop('turns that follow each other on one connection', () => {
   test('a transaction that a swallowed error has aborted: the next one goes on, on the same connection', async () => {
     const { id, key } = await shop.product(10);
     const { prisma } = shop.client();
+    const pidIn = async (tx: LockTx<ShopClient>) =>
+      (await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`)[0].pid;
+    let pid: number | undefined;
     const first = await atWork(prisma, key, async (tx) => {
       await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      pid = await pidIn(tx);
       await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
     });
-    const next = sale(prisma, key, id);
+    const next = prisma.$withLock(key, async (tx) => [await pidIn(tx), await tx.stock.findUnique({ where: { id } })]);
     first.end();
     await expect(first.held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-    expect(await next).toBe(10);
+    expect(await next).toMatchObject([pid, { quantity: 10 }]);
   });
 
   test('one that gives up while its admission is under way hears so at once, and the ones behind it go on', async () => {

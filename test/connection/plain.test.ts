@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import oldPg from 'pg-8.16';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
@@ -18,16 +19,19 @@ import { gate } from '../support/shop.js';
 
 type Work<R> = (tx: PlainTx, admission: Admission) => Promise<R>;
 
-describe('the fence over a bare pool of pg, without Prisma', () => {
-  const world = new FenceWorld('fence_plain', 'allow');
+describe.each([
+  ['pg', 'fence_plain', pg],
+  ['the oldest pg that the adapter of Prisma takes', 'fence_plain_old', oldPg],
+])('the fence over a bare pool of %s, without Prisma', (_, name, { Pool }) => {
+  const world = new FenceWorld(name, 'allow');
   const { app } = inject('postgres');
-  const connectionString = Object.assign(new URL(app), { pathname: '/fence_plain' }).href;
+  const connectionString = Object.assign(new URL(app), { pathname: `/${name}` }).href;
   let pool: pg.Pool;
   let database: Database<PlainTx>;
 
   beforeAll(() => {
-    pool = new pg.Pool({ connectionString, max: 2 });
-    const rescue = new pg.Pool({ connectionString, max: 1 });
+    pool = new Pool({ connectionString, max: 2 });
+    const rescue = new Pool({ connectionString, max: 1 });
     database = plainDatabase(pool, rescue);
     afterAll(() => Promise.all([pool.end(), rescue.end()]));
   });
@@ -247,9 +251,22 @@ describe('the fence over a bare pool of pg, without Prisma', () => {
   test('a successor behind a COMMIT that was a ROLLBACK is begun all the same', async () => {
     const name = await tag();
     const { successor, entry } = chained(name);
-    const failing = callOf(name, (tx) => tx.query({ text: 'SELECT 1 / 0' }).catch(() => {}), { successor });
+    const pids: unknown[] = [];
+    const failing = callOf(
+      name,
+      async (tx) => {
+        pids.push(await pidOf(tx));
+        await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
+      },
+      { successor },
+    );
     await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
-    await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { entry: await entry }));
+    const next = async (tx: PlainTx) => {
+      pids.push(await pidOf(tx));
+      await write(tx, name, 3);
+    };
+    await fencedTransaction(callOf(name, next, { entry: await entry }));
+    expect(new Set(pids).size).toBe(1);
     expect(await rowOf(name)).toMatchObject({ value: 3 });
     expect(pool.idleCount).toBe(pool.totalCount);
   });
