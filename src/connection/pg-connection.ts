@@ -26,7 +26,9 @@ export interface PgClient {
   readonly processID?: number | null;
   /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.22 and later. */
   getTransactionStatus?(): string | null;
-  readonly connection?: { prependListener(event: 'readyForQuery', listener: (message: ReadyForQuery) => void): unknown };
+  readonly connection?: {
+    prependListener(event: 'readyForQuery', listener: (message: ReadyForQuery) => void): unknown;
+  };
 }
 
 /** The result of a query of pg. */

@@ -9,7 +9,13 @@ import {
 } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { type FlightClass, type FlightContext, flightClass, Prepared, type QueryClass } from './flight.js';
-import { type BorrowedConnection, type PgClient, PgConnection, type PgResult, type ReadyForQuery } from './pg-connection.js';
+import {
+  type BorrowedConnection,
+  type PgClient,
+  PgConnection,
+  type PgResult,
+  type ReadyForQuery,
+} from './pg-connection.js';
 
 /** The part of pg's pool that is used. */
 export interface PgPool {
