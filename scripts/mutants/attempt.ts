@@ -121,7 +121,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'an ended session is a refused COMMIT',
     file: 'src/transaction/lost-commit.ts',
-    change: [[' && !SESSION_ENDED.has(code);', ';']],
+    change: [[' && !ENDED_FOR_TIME.has(code);', ';']],
     tests: ['test/transaction/commit-answer'],
     only: 'of a silent client',
     why: "The caller would get the driver's error, which has no code.",

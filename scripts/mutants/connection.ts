@@ -5,7 +5,6 @@ const connection = 'src/connection/pg-connection.ts';
 const line = 'src/connection/pool.ts';
 const other = 'src/connection/adapter-connection.ts';
 const messages = 'src/connection/flight.ts';
-const prepared = 'src/connection/flight.ts';
 const scope = 'src/base/scope.ts';
 const tx = 'src/prisma/tx.ts';
 
@@ -69,6 +68,56 @@ export const CONNECTION: readonly Mutant[] = [
     tests: ['test/call/chain'],
     only: 'never answered',
     why: 'The next turn would wait for an answer that never comes.',
+  },
+  {
+    name: 'chain: who gives up closes the connection of the COMMIT before',
+    file: 'src/transaction/attempt.ts',
+    change: [['    } while (wasBehind);', '    } while (false);']],
+    tests: ['test/call/chain'],
+    only: 'long COMMIT',
+    why: 'A healthy call would be rolled back because another one was given up.',
+  },
+  {
+    name: 'chain: who waits behind a COMMIT waits for longer than it may',
+    file: 'src/transaction/attempt.ts',
+    change: [['if (connection.isBehindCommit) this.#alarm', 'if (this.admitted) this.#alarm']],
+    tests: ['test/call/chain'],
+    only: 'hears LOCK_TIMEOUT',
+    why: 'Its wait time would be over, and it would be told of it only when the COMMIT is answered.',
+  },
+  {
+    name: 'chain: the answer to COMMIT comes with that to the admission',
+    file: messages,
+    change: [["if (!isLast && !statement.text.startsWith('BEGIN')) buffers.push(FLUSH);", '']],
+    tests: ['test/call/chain'],
+    only: 'between the answers',
+    why: 'A call that has committed would be told so only when the next one is admitted.',
+  },
+  {
+    name: 'a backend that the call has lost is not ended',
+    file: 'src/transaction/transaction.ts',
+    change: [['if (begins && attempt.backend !== undefined) lostBackends.push(attempt.backend);', '']],
+    tests: ['test/transaction/half-open'],
+    only: 'at the answer to',
+    why: 'It may have been admitted, and would keep the key for the lease time.',
+  },
+  {
+    name: 'a lost backend is ended whatever it does now',
+    file: 'src/database/sql.ts',
+    change: [
+      ['      AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric))', '      ))'],
+    ],
+    tests: ['test/database/admission-limits'],
+    only: 'lost backend',
+    why: 'A pooler may have given it to another process, whose transaction began later.',
+  },
+  {
+    name: 'the status of an older pg is not heard',
+    file: line,
+    change: [['    if (client.getTransactionStatus === undefined) hearStatus(client);\n', '']],
+    tests: ['test/connection/plain'],
+    only: 'something else has ended',
+    why: 'A transaction that was rolled back underneath would be reported as committed.',
   },
   {
     name: 'given back inside a transaction',
@@ -155,28 +204,28 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'prepared: parsed each time',
-    file: prepared,
+    file: messages,
     change: [["? 'known' : 'named'", "? 'named' : 'named'"]],
     tests: ['test/connection/prepared'],
     why: 'The server would parse it again, which is what the name is there to spare.',
   },
   {
     name: 'prepared: known before it was answered',
-    file: prepared,
+    file: messages,
     change: [["? 'known' : 'named'", "? 'known' : (this.markPrepared(client, name), 'named')"]],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'One that was skipped would be bound by a name that the server has never heard.',
   },
   {
     name: 'prepared: a name that the server has lost is an error',
-    file: prepared,
+    file: messages,
     change: [['if (!LOST.has((error as { code?: unknown }).code)) return error;', "if (error !== '') return error;"]],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'After DEALLOCATE ALL, or behind a pooler, the lock would fail.',
   },
   {
     name: 'prepared: names for ever',
-    file: prepared,
+    file: messages,
     change: [['    this.#isOff = true;\n', '']],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'Behind a pooler each admission would be sent again and again.',

@@ -1,6 +1,6 @@
 import type { DataModel } from './schema.js';
 
-/** The internals of a Prisma 7 client that are used. Nothing else of the client's inside is used anywhere. */
+/** The internals of a Prisma 7 client that are used. */
 export interface PrismaInternals {
   readonly _activeProvider: string;
   readonly _engineConfig: { readonly adapter?: AdapterFactory };

@@ -20,7 +20,7 @@ import { isExtended } from './client.js';
 import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { detectOutsideWrites } from './outside.js';
-import { fencedTx, IN_FLIGHT, type OperationNames, SKIPPED, UNSENT, Unsent } from './tx.js';
+import { fencedTx, IN_FLIGHT, type OperationNames, RAW, SKIPPED, UNSENT, Unsent } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -161,9 +161,6 @@ function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string
   };
 }
 
-/** Raw SQL, which may write. */
-const RAW = ['$executeRaw', '$executeRawUnsafe', '$queryRaw', '$queryRawUnsafe', '$queryRawTyped'];
-
 /**
  * Passes the writes of one transaction to its hook, where a table has no guard: those of all models and raw SQL, so that none
  * overtakes another.
@@ -178,7 +175,7 @@ class WriteHooks {
   /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
   extension(): object {
     const onWrite = (params: HookParams) => this.#onWrite(params);
-    const each = (names: Iterable<string>) => Object.fromEntries([...names].map((name) => [name, onWrite]));
+    const each = (names: Iterable<string | symbol>) => Object.fromEntries([...names].map((name) => [name, onWrite]));
     return {
       name: 'fenced-lock writes',
       client: { [HOOKED]: true },

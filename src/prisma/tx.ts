@@ -102,7 +102,7 @@ export const IN_FLIGHT = Symbol('prisma-extension-fenced-lock.in-flight');
 export const SKIPPED = Symbol('prisma-extension-fenced-lock.skipped');
 
 /** The methods of a client that send raw SQL. */
-export const RAW: ReadonlySet<unknown> = new Set([
+export const RAW: ReadonlySet<string | symbol> = new Set([
   '$executeRaw',
   '$executeRawUnsafe',
   '$queryRaw',

@@ -28,7 +28,7 @@ const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58
  * SQLSTATEs with which Postgres ends the session of a silent client, before a COMMIT that is late arrives. Nothing was
  * committed, and the key may have another holder by now.
  */
-const SESSION_ENDED: ReadonlySet<string> = new Set(['25P03', '25P04']);
+const ENDED_FOR_TIME: ReadonlySet<string> = new Set(['25P03', '25P04']);
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 export const LEAST_COMMIT_TIME = 1_000;
 /** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
@@ -81,7 +81,7 @@ function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
 
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
 export function isRefusal(code: string | undefined): boolean {
-  return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !SESSION_ENDED.has(code);
+  return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !ENDED_FOR_TIME.has(code);
 }
 
 /**

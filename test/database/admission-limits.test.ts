@@ -113,14 +113,22 @@ describe('the mark of a waiting room', () => {
   const stage: Stage = new Stage('security_room', () => stage.install());
   const ROOM = -1_234_567_890;
 
-  /** Sessions of the application: one at work under the key, one whose admission waits for it, one beside. */
-  async function scene(room: number | undefined) {
+  /**
+   * Sessions of the application: one at work under the key, one whose admission waits for it, one beside. `later`: the
+   * holder's transaction is younger than that of the contender.
+   */
+  async function scene(room: number | undefined, later = false) {
     const [holder, contender, rescue] = await Promise.all([1, 2, 3].map(() => stage.session('sec_app')));
     if (!holder || !contender || !rescue) throw new Error('unreachable');
-    await holder.query('BEGIN');
-    await holder.query(admit({ room }));
+    const hold = async () => {
+      await holder.query('BEGIN');
+      await holder.query(admit({ room }));
+    };
+    if (!later) await hold();
     await contender.query('BEGIN');
     const [own] = (await contender.query<{ pid: number; began: string }>(OWN_TRANSACTION)).rows;
+    if (later) await hold();
+    const [held] = (await holder.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
     const waits = contender.query(admit({ room: ROOM, waitTime: 20_000 })).then(
       () => 'admitted',
       () => 'refused',
@@ -134,12 +142,15 @@ describe('the mark of a waiting room', () => {
     });
     const end = async (by: number | null) =>
       (await rescue.query(END_BLOCKERS, [own?.pid, 0, own?.began, by, null, '{}'])).rowCount;
+    /** As by a lease that is older than all of these transactions. */
+    const endLost = async (pids: readonly number[]) =>
+      (await rescue.query(END_BLOCKERS, [own?.pid, 3_600_000, own?.began, ROOM, null, `{${pids.join()}}`])).rowCount;
     const rest = async () => {
       await holder.query('ROLLBACK').catch(() => {});
       expect(await waits).toBe('admitted');
       await contender.query('ROLLBACK');
     };
-    return { end, rest };
+    return { end, endLost, held: held?.pid as number, rest };
   }
 
   test('a holder from the same room is ended by who has its next lease', async () => {
@@ -155,6 +166,21 @@ describe('the mark of a waiting room', () => {
     const { end, rest } = await scene(room);
     expect(await end(ROOM)).toBe(0);
     expect(await end(null)).toBe(1);
+    await rest();
+  });
+
+  test('a lost backend is ended though the lease is older, and no other one', async () => {
+    const { endLost, held, rest } = await scene(ROOM);
+    expect(await endLost([])).toBe(0);
+    expect(await endLost([held + 100_000])).toBe(0);
+    expect(await endLost([1, held])).toBe(1);
+    await rest();
+  });
+
+  test('a lost backend is not ended once it serves a transaction that began later', async () => {
+    const { end, endLost, held, rest } = await scene(ROOM, true);
+    expect(await endLost([held])).toBe(0);
+    expect(await end(ROOM)).toBe(1);
     await rest();
   });
 

@@ -1,6 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
@@ -98,8 +97,7 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     const { key } = await shop.product(1);
     const holder = shop.client().prisma;
     const application_name = `late ${key}`.slice(0, 60);
-    // Of a client that keeps BEGIN back Postgres would hear nothing.
-    const contender = shop.client({ pool: { max: 1, application_name, Client: pg.Client } });
+    const contender = shop.client({ pool: { max: 1, application_name } });
     const inside = gate();
     const goOn = gate();
     const held = holder.$withLock(key, async () => {
