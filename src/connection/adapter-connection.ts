@@ -1,3 +1,4 @@
+import { after } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
 import type {
@@ -11,6 +12,7 @@ import type {
 } from '../database/database.js';
 import { NotRun } from '../database/database.js';
 import { OWN_XID } from '../database/sql.js';
+import { SILENT_TIME } from './pg-connection.js';
 
 interface AdapterQuery {
   sql: string;
@@ -40,7 +42,7 @@ export class AdapterConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
   readonly isBehindCommit = false;
-  readonly pid = undefined;
+  readonly lostBackends = [];
   readonly isOver = false;
   readonly canChain = false;
   readonly closedBy = undefined;
@@ -86,6 +88,10 @@ export class AdapterConnection implements Connection {
 
   /** The database client always ends a transaction of an adapter itself. */
   abandon(): void {}
+
+  closeIfSilent(): void {
+    after(SILENT_TIME, () => this.destroy()).unref();
+  }
 
   destroy(): void {
     void this.#onRollback().catch(() => {});

@@ -1,3 +1,4 @@
+import { after } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { Reply } from '../base/reply.js';
 import {
@@ -44,6 +45,8 @@ export interface BorrowedConnection {
   readonly pool: object;
   /** Whether somebody waits for a connection of the pool. */
   readonly isWaitedFor: boolean;
+  /** The process ids of the backends whose connections the pool has lost. */
+  readonly lostBackends: readonly number[];
   /** pg's transaction status, if it is known. */
   readonly status: string | null | undefined;
   /** `undefined` while a flight has no complete answer: the status is still that of before. */
@@ -59,6 +62,9 @@ export interface BorrowedConnection {
   returnToPool(): void;
   destroy(): void;
 }
+
+/** How long the server may be silent before a connection that is given up is closed; milliseconds. */
+export const SILENT_TIME = 2_500;
 
 const LEVELS: Readonly<Record<string, string>> = {
   ReadUncommitted: 'READ UNCOMMITTED',
@@ -118,8 +124,8 @@ export class PgConnection implements Connection {
     return this.#commitBefore?.isSettled === false;
   }
 
-  get pid(): number | undefined {
-    return (this.#pooled ?? this.#passedOn)?.client.processID ?? undefined;
+  get lostBackends(): readonly number[] {
+    return this.#pooled?.lostBackends ?? [];
   }
 
   get isOver(): boolean {
@@ -167,6 +173,20 @@ export class PgConnection implements Connection {
   abandon(): void {
     const back = () => this.#release();
     this.rollback().then(back, back);
+    this.closeIfSilent();
+  }
+
+  closeIfSilent(): void {
+    const line = this.#pooled;
+    if (line === undefined) return;
+    // Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes the
+    // connection if it gets no answer.
+    const wasBehind = this.isBehindCommit;
+    after(SILENT_TIME, () => {
+      if (this.#pooled !== line) return;
+      if (wasBehind) this.closeIfSilent();
+      else this.destroy();
+    }).unref();
   }
 
   destroy(): void {

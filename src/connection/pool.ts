@@ -1,3 +1,4 @@
+import { dropOldest } from '../base/drop-oldest.js';
 import type { Reply } from '../base/reply.js';
 import { scopeWith } from '../base/scope.js';
 import {
@@ -137,14 +138,25 @@ function hearStatus(client: PgClient): void {
   client.connection?.prependListener('readyForQuery', ({ status }: ReadyForQuery) => heardStatus.set(client, status));
 }
 
-const preparedOf = new WeakMap<PgPool, Prepared>();
+/** What is remembered of a pool. */
+interface Memory {
+  readonly prepared: Prepared;
+  /**
+   * The process ids of backends whose connections were lost, the oldest first. Where only the client knows that (a NAT or
+   * a firewall has dropped the connection), they stay inside their transactions.
+   */
+  readonly lostBackends: Set<number>;
+}
 
-function preparedBy(pool: PgPool): Prepared {
-  const known = preparedOf.get(pool);
+const MOST_LOST_BACKENDS = 100;
+const memories = new WeakMap<PgPool, Memory>();
+
+function memoryOf(pool: PgPool): Memory {
+  const known = memories.get(pool);
   if (known !== undefined) return known;
-  const prepared = new Prepared();
-  preparedOf.set(pool, prepared);
-  return prepared;
+  const memory = { prepared: new Prepared(), lostBackends: new Set<number>() };
+  memories.set(pool, memory);
+  return memory;
 }
 
 /**
@@ -153,8 +165,8 @@ function preparedBy(pool: PgPool): Prepared {
  */
 export class PooledConnection implements FlightContext, BorrowedConnection {
   readonly client: PgClient;
-  readonly prepared: Prepared;
   readonly pool: PgPool;
+  readonly #memory: Memory;
   readonly #Flight: FlightClass;
   /** The number of flights without a complete answer. */
   #inFlight = 0;
@@ -169,10 +181,20 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     this.client = client;
     this.pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
-    this.prepared = preparedBy(pool);
+    this.#memory = memoryOf(pool);
+    // The server has given the id to another backend, which this connection belongs to.
+    if (client.processID) this.#memory.lostBackends.delete(client.processID);
     if (client.getTransactionStatus === undefined) hearStatus(client);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
     client.on('error', this.#onError);
+  }
+
+  get prepared(): Prepared {
+    return this.#memory.prepared;
+  }
+
+  get lostBackends(): readonly number[] {
+    return [...this.#memory.lostBackends];
   }
 
   get isWaitedFor(): boolean {
@@ -236,6 +258,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
 
   readonly #onError = (error: unknown): void => {
     this.#broken = true;
+    this.#noteLost();
     // The first one: the end of the connection, which follows, does not say why.
     this.#closedBy ??= error;
     if (this.#isReturning) this.#releaseClient();
@@ -247,6 +270,15 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     this.client.removeListener('error', this.#onError);
     // Never return it inside a transaction: the pool's next user would commit that transaction.
     const whole = !this.#broken && (this.status === 'I' || this.status === undefined);
+    if (!whole) this.#noteLost();
     this.client.release(whole ? undefined : true);
+  }
+
+  #noteLost(): void {
+    const { processID } = this.client;
+    if (!processID) return;
+    const { lostBackends } = this.#memory;
+    lostBackends.add(processID);
+    if (lostBackends.size > MOST_LOST_BACKENDS) dropOldest(lostBackends);
   }
 }

@@ -65,8 +65,11 @@ export interface Connection {
   conductor: Conductor | undefined;
   /** Whether BEGIN was sent with the COMMIT of another transaction, and that COMMIT has no answer yet. */
   readonly isBehindCommit: boolean;
-  /** The process id of its backend; `undefined` if the driver does not tell. Behind a pooler it means nothing. */
-  readonly pid: number | undefined;
+  /**
+   * The process ids of backends whose connections the pool has lost: they may still be inside transactions, which nobody
+   * will end. Behind a pooler they mean nothing.
+   */
+  readonly lostBackends: readonly number[];
   /** Whether the server says that there is no transaction any more; `false` if the driver does not tell. */
   readonly isOver: boolean;
   /** Whether the next transaction may begin in one flight with this COMMIT. */
@@ -83,6 +86,11 @@ export interface Connection {
   rollback(): Promise<void>;
   /** Called if the database client will never end the transaction: rolls back and returns the connection. */
   abandon(): void;
+  /**
+   * Called when the transaction is given up: closes the connection if the server stays silent, because its pool would
+   * miss it for good.
+   */
+  closeIfSilent(): void;
   /** Closes the connection without waiting for an answer. Idempotent. */
   destroy(): void;
 }
@@ -134,8 +142,8 @@ export interface Model {
 export interface Opening<Tx> {
   /** Commits if `body` resolves, rolls back if it rejects. `close` ends `tx`: no operation begins on it after that. */
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void>;
-  /** Rolls back and returns the connection. */
-  discard(): void;
+  /** Rolls back and returns the connection. Settles when the database client has ended its transaction. */
+  discard(): Promise<unknown>;
 }
 
 export interface OpeningOptions extends BeginOptions {

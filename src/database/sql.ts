@@ -32,26 +32,28 @@ export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_c
  * Only backends whose lease was in waiting room $4: a transaction from elsewhere has not lost a lease there. With NULL,
  * every blocking backend is ended.
  *
- * $6: backends of connections that this call itself has lost, whose transactions began before its present one. They may
- * have been admitted for it, and the server may not know yet that the connection is gone.
+ * $6: backends of connections that this process has lost, whose transactions began before that of $1. The server may not
+ * know yet that their connections are gone. They are ended whatever their age and their waiting room. With NULL for $2, no
+ * others are.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid) AS ended
 FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) b.pid
-WHERE (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xact_start OPERATOR(pg_catalog.<)
-    (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
-      $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
-    OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision)
-    OR (a.pid OPERATOR(pg_catalog.=) ANY ($6::pg_catalog.text::integer[])
-      AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric))
+WHERE ((a.pid OPERATOR(pg_catalog.=) ANY ($6::pg_catalog.text::integer[])
+      AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric)
+    OR ($2::double precision IS NOT NULL
+      AND (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xact_start OPERATOR(pg_catalog.<)
+          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
+            $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
+        OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision))
+      AND ($4::integer IS NULL OR EXISTS (
+        SELECT FROM pg_catalog.pg_locks AS l
+        WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND l.granted AND l.locktype OPERATOR(pg_catalog.=) 'advisory'
+          AND l.database OPERATOR(pg_catalog.=) a.datid AND l.objsubid OPERATOR(pg_catalog.=) 2::smallint
+          AND l.classid OPERATOR(pg_catalog.=) 1179403083::pg_catalog.oid
+          AND l.objid OPERATOR(pg_catalog.=) $4::integer::pg_catalog.oid
+      ))))
   AND coalesce(a.wait_event, '') OPERATOR(pg_catalog.<>) 'SyncRep'
-  AND ($4::integer IS NULL OR EXISTS (
-    SELECT FROM pg_catalog.pg_locks AS l
-    WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND l.granted AND l.locktype OPERATOR(pg_catalog.=) 'advisory'
-      AND l.database OPERATOR(pg_catalog.=) a.datid AND l.objsubid OPERATOR(pg_catalog.=) 2::smallint
-      AND l.classid OPERATOR(pg_catalog.=) 1179403083::pg_catalog.oid
-      AND l.objid OPERATOR(pg_catalog.=) $4::integer::pg_catalog.oid
-  ))
   AND EXISTS (
     SELECT FROM pg_catalog.pg_stat_activity AS o
     WHERE o.pid OPERATOR(pg_catalog.=) $1::integer AND pg_catalog.strpos(o.query, 'fenced_lock.admit(') OPERATOR(pg_catalog.>) 0

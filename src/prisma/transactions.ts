@@ -97,7 +97,10 @@ function begin(client: PrismaInternals, options: OpeningOptions, operations: Ope
       });
       return settled;
     },
-    discard: () => decided.resolve(() => Promise.reject(new Error('not needed'))),
+    discard() {
+      decided.resolve(() => Promise.reject(new Error('not needed')));
+      return settled;
+    },
   };
 }
 

@@ -89,8 +89,6 @@ export class Entry<Tx> {
   /** The replies to the statements before the admission. */
   before: readonly Reply<StatementResult>[] = [];
   connection: Connection | undefined;
-  /** The process id of the backend of its connection, also when the connection is gone. */
-  backend: number | undefined;
   /** Whether its writes pass the hook. */
   readonly hooked: boolean;
   readonly #opening: Opening<Tx>;
@@ -107,9 +105,9 @@ export class Entry<Tx> {
       this.connection = connection;
       if (this.#discarded) {
         this.admission.reject(new NotRun('it is not needed any more'));
+        connection.closeIfSilent();
         return;
       }
-      this.backend = connection.pid;
       const sent = asked ?? askFor(options);
       const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
       this.before = answers.slice(0, -1);
@@ -126,7 +124,12 @@ export class Entry<Tx> {
     };
     this.#over = over;
     this.hooked = options.hooked;
-    this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
+    try {
+      this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
+    } catch (error) {
+      over?.abandon();
+      throw error;
+    }
   }
 
   /** Begins on a connection of the pool. */
@@ -145,21 +148,29 @@ export class Entry<Tx> {
     return this.#opening.run(hook, body);
   }
 
-  /** Called when the database client has ended its transaction. Without a connection, nothing was begun by it. */
+  /** Called when the database client has ended its transaction. */
   onTransactionEnded(): void {
+    if (this.connection !== undefined) return;
+    // It may have given up the wait for a connection that comes later.
+    this.#discarded = true;
     // BEGIN was sent with the previous turn's COMMIT, so the connection still has to be cleaned up.
-    if (this.connection === undefined) this.#over?.abandon();
+    this.#over?.abandon();
   }
 
   /** Called instead of `run`: rolls back and returns the connection to the pool. */
   discard(): void {
     this.abandon();
-    this.#opening.discard();
+    const ended = () => this.onTransactionEnded();
+    this.#opening.discard().then(ended, ended);
   }
 
-  /** If there is no connection yet, nothing is sent on it later. */
+  /**
+   * Called when the caller waits no more, while the database client still ends its transaction. If there is no
+   * connection yet, nothing is sent on it later.
+   */
   abandon(): void {
     this.#discarded = true;
+    this.connection?.closeIfSilent();
   }
 }
 

@@ -1,5 +1,5 @@
 import type { AttemptTrace } from '../base/call-trace.js';
-import { Alarm, after, Deadline, now, OVERDUE, within } from '../base/clock.js';
+import { Alarm, after, Deadline, now, within } from '../base/clock.js';
 import {
   type AbortReason,
   type ClosedError,
@@ -26,7 +26,7 @@ import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database
 import type { Fencing } from '../fencing/fencing.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Entry, type EntryOptions, requestOf } from './admission.js';
-import { ANSWER_TIME, drain, endBackend, endBlockers, roomOf } from './backends.js';
+import { ANSWER_TIME, drain, endBackend, endBlockers, isLoss, roomOf } from './backends.js';
 import type { Call, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
@@ -49,6 +49,8 @@ const LEAST_ROW_WAIT = 250;
  * end within it.
  */
 const END_BLOCKERS_AFTER = 50;
+/** How often to look whether the COMMIT has been answered that the admission was sent with; milliseconds. */
+const COMMIT_CHECK = 500;
 /** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
 const END_BLOCKERS_TIME = 500;
 /**
@@ -59,10 +61,11 @@ const LONG_COMMIT = 1;
 
 /** What earlier attempts of the same call found. */
 export interface EarlierAttempts {
-  /** An earlier admission waited in vain for the key's row, although this caller holds the lease. */
+  /**
+   * An earlier admission waited in vain for the key's row, although this caller holds the lease; or its connection broke,
+   * and Postgres may have admitted it all the same.
+   */
   readonly blocked: boolean;
-  /** The backends of connections that broke before the admission's answer: they may have admitted this call. */
-  readonly lostBackends: readonly number[];
   /** The row whose fence refused an earlier run, if known. */
   readonly refusedBy: ReturnType<Fencing['rowOf']>;
 }
@@ -80,8 +83,7 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  */
 export class Attempt<Tx, R> implements Conductor {
   readonly #call: Call<Tx, R>;
-  /** `undefined`: nothing is known that may block the admission. */
-  readonly #lostBackends: readonly number[] | undefined;
+  readonly #blocked: boolean;
   readonly #entry: Entry<Tx>;
   readonly gate: Gate;
   readonly #alarm = new Alarm();
@@ -105,25 +107,19 @@ export class Attempt<Tx, R> implements Conductor {
   #settle: (end: End<R>) => void = () => {};
 
   /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
-  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, lostBackends, refusedBy }: EarlierAttempts) {
+  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: EarlierAttempts) {
     this.#call = call;
     this.gate = new Gate(call.leases);
-    const mayBeBlocked = blocked || lostBackends.length > 0;
-    this.#lostBackends = mayBeBlocked ? lostBackends : undefined;
+    this.#blocked = blocked;
     const before: Statement[] = [];
     if (refusedBy !== undefined) before.push({ text: AWAIT_ROW, values: refusedBy });
-    if (mayBeBlocked) before.push({ text: OWN_TRANSACTION, values: [] });
+    if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
     this.#entry = entry ?? Entry.open(call.database, this.#options(before));
     this.#trace = call.trace?.attempt();
   }
 
   get admitted(): boolean {
     return this.#admission !== undefined;
-  }
-
-  /** The process id of the backend that the admission was sent to, if it was sent and the driver tells the id. */
-  get backend(): number | undefined {
-    return this.#entry.backend;
   }
 
   run(): Promise<R> {
@@ -165,7 +161,7 @@ export class Attempt<Tx, R> implements Conductor {
     const why = this.#refused ? this.#refused.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;
-    if (failure === undefined || !this.#call.database.isDisconnect(failure)) this.#fail(why);
+    if (failure === undefined || !isLoss(this.#call.database, failure)) this.#fail(why);
     else void fromOvertaking(why, this.#call).then((named) => this.#fail(this.#disconnected(named, failure)));
   }
 
@@ -174,7 +170,7 @@ export class Attempt<Tx, R> implements Conductor {
     const { database, leases } = this.#call;
     const closedBy = this.#entry.connection?.closedBy;
     if (!this.admitted || closedBy === undefined || error instanceof FencedLockError) return error;
-    if (!database.isDisconnect(error)) return error;
+    if (!isLoss(database, error)) return error;
     const known = [closedBy, failure].map((each) => database.sqlState(each)).find(isEndOfSession);
     return connectionClosed(leases.key, known, error);
   }
@@ -201,15 +197,9 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   async #admitted(connection: Connection): Promise<Admission> {
-    const { database, abort, leases, registered, deadline } = this.#call;
-    if (connection.isBehindCommit) this.#alarm.set(deadline.remaining, () => this.#notAnswered());
-    else
-      this.#abortAfter(
-        this.#waitTime() + 2 * ANSWER_TIME,
-        'connection',
-        'Postgres did not answer its first statement.',
-      );
-    const help = this.#lostBackends && this.#scheduleEndOfBlockers(this.#lostBackends);
+    const { database, abort, leases, registered } = this.#call;
+    this.#limitOpening(connection);
+    const help = this.#blocked ? this.#scheduleEndOfBlockers(connection) : undefined;
     try {
       const admission = await this.#entry.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
@@ -239,25 +229,31 @@ export class Attempt<Tx, R> implements Conductor {
     }
   }
 
-  /**
-   * Called when the wait time is over and the admission was sent behind the COMMIT of the previous turn. The previous
-   * turn closes the connection if that COMMIT gets no answer.
-   */
-  #notAnswered(): void {
-    const { leases, options } = this.#call;
-    const lost = new Error('the COMMIT before it was not answered');
-    const error = new LockTimeoutError(leases.key, `${options.waitTime} ms`, lost);
-    // Fail now: the ROLLBACK of this transaction would also wait for that answer.
-    this.#fail(error);
-    this.#entry.admission.reject(error);
+  /** Limits the wait for the admission. Behind the COMMIT of the previous turn, its answer may take the whole wait time. */
+  #limitOpening(connection: Connection): void {
+    const { abort, deadline, leases, options } = this.#call;
+    if (!connection.isBehindCommit) {
+      const why = 'Postgres did not answer its first statement.';
+      this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, 'connection', why);
+      return;
+    }
+    if (abort.aborted) return;
+    this.#alarm.set(Math.min(COMMIT_CHECK, deadline.remaining), () => {
+      if (!deadline.passed || !connection.isBehindCommit) {
+        this.#limitOpening(connection);
+        return;
+      }
+      const lost = new Error('the COMMIT before it was not answered');
+      abort.abort(new LockTimeoutError(leases.key, `${options.waitTime} ms`, lost));
+    });
   }
 
-  /** Ends the transactions that block the admission, if they belong to former holders of the lease or to this call. */
-  #scheduleEndOfBlockers(lostBackends: readonly number[]) {
+  /** Ends the transactions that block the admission, if nobody works in them any more. */
+  #scheduleEndOfBlockers(connection: Connection) {
     return after(END_BLOCKERS_AFTER, () => {
       this.#entry.before.at(-1)?.listen(
         ({ rows: [row] }) => {
-          this.#endingBlockers = endBlockers(this.#call, row, lostBackends);
+          this.#endingBlockers = endBlockers(this.#call, row, connection);
         },
         () => {},
       );
@@ -409,27 +405,7 @@ export class Attempt<Tx, R> implements Conductor {
     // The work has not begun, so the caller need not wait. The connection is cleaned up in the background, however long
     // the admission still waits for the key's row.
     this.#fail(abort.reason);
-    const { connection, admission } = this.#entry;
     this.#entry.abandon();
-    if (connection === undefined) return;
-    const settled = admission.promise.then(
-      () => {},
-      () => {},
-    );
-    void this.#destroyIfSilent(connection, settled);
-  }
-
-  /**
-   * Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes the
-   * connection if it gets no answer.
-   */
-  async #destroyIfSilent(connection: Connection, settled: Promise<void>): Promise<void> {
-    let wasBehind: boolean;
-    do {
-      wasBehind = connection.isBehindCommit;
-      if ((await within(settled, ROW_LOCK_TIMEOUT + ANSWER_TIME)) !== OVERDUE) return;
-    } while (wasBehind);
-    connection.destroy();
   }
 
   /** ROLLBACK got no answer, so the transaction may still be open and keep the key's row locked: end its backend. */

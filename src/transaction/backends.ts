@@ -5,8 +5,10 @@ import type { Admission } from './admission.js';
 import type { Call } from './call.js';
 import type { Gate } from './gate.js';
 
+type LossTests = Pick<Call<unknown, unknown>['database'], 'isDisconnect' | 'isUnavailable'>;
+
 type Ending = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'endsAnyBlocker'> & {
-  readonly database: Pick<Call<unknown, unknown>['database'], 'rescue' | 'isDisconnect'>;
+  readonly database: Pick<Call<unknown, unknown>['database'], 'rescue'> & LossTests;
 };
 
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
@@ -29,17 +31,15 @@ export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): 
 
 /**
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
- * are older than this call's lease, or on one of the backends that this call has lost the connection to.
+ * are older than this call's lease, or on backends that the pool of `connection` has lost the connection to.
  */
-export async function endBlockers(
-  call: Ending,
-  own: TextRow | undefined,
-  lostBackends: readonly number[],
-): Promise<void> {
+export async function endBlockers(call: Ending, own: TextRow | undefined, { lostBackends }: Connection): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
-  if (!Number.isFinite(age)) return;
-  const values = [own?.[0], age, own?.[1], roomOf(call) ?? null, null, `{${lostBackends.join()}}`];
+  const isAlone = Number.isFinite(age);
+  if (!isAlone && lostBackends.length === 0) return;
+  const lost = `{${lostBackends.join()}}`;
+  const values = [own?.[0], isAlone ? age : null, own?.[1], roomOf(call) ?? null, null, lost];
   await end(call, () => call.database.rescue(END_BLOCKERS, values));
 }
 
@@ -62,9 +62,17 @@ export async function drain(
   }
   // If the connection broke, Postgres may not know it yet and would keep the key's row locked for the lease time.
   const failed = gate.failure?.error;
-  if (failed !== undefined && call.database.isDisconnect(failed)) {
+  if (failed !== undefined && isLoss(call.database, failed)) {
     await within(endBackend(call, admission), ANSWER_TIME);
   }
+}
+
+/**
+ * Whether a statement failed because its connection did. On a connection that was there, an error such as ETIMEDOUT
+ * says that, too.
+ */
+export function isLoss(database: LossTests, error: unknown): boolean {
+  return database.isDisconnect(error) || database.isUnavailable(error);
 }
 
 /**

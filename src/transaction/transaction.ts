@@ -110,9 +110,8 @@ async function admittedTransaction<Tx, R>(
   let entry = ahead;
   let disconnects = 0;
   let canceled = false;
-  const lostBackends: number[] = [];
   for (let blocked = false; ; ) {
-    const attempt = new Attempt(call, entry, { blocked, lostBackends, refusedBy });
+    const attempt = new Attempt(call, entry, { blocked, refusedBy });
     present.attempt = attempt;
     const wasAhead = entry !== undefined;
     entry = undefined;
@@ -124,8 +123,8 @@ async function admittedTransaction<Tx, R>(
       // Postgres may have closed an idle connection of the pool. Or the COMMIT that this transaction's BEGIN was sent
       // with failed, so Postgres skipped the BEGIN.
       const begins = database.isDisconnect(error) || error instanceof NotRun;
-      // The server may have admitted it and not know yet that the connection is gone.
-      if (begins && attempt.backend !== undefined) lostBackends.push(attempt.backend);
+      // The server may have admitted it, and not know yet that the connection is gone.
+      blocked ||= begins;
       if (begins && ++disconnects <= MOST_DISCONNECTS) continue;
       if (begins || database.isUnavailable(error)) {
         if (deadline.passed)

@@ -38,12 +38,7 @@ export function plainDatabase(pool: pg.Pool, rescue: pg.Pool): Database<PlainTx>
             facade.release();
           }
         },
-        discard: () => {
-          had.then(
-            (connection) => connection.abandon(),
-            () => {},
-          );
-        },
+        discard: () => had.then((connection) => connection.abandon()),
       };
     },
   };
