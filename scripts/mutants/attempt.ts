@@ -29,7 +29,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'attempt: a broken connection has ended for the server, too',
     file: 'src/transaction/backends.ts',
-    change: [['failed !== undefined && call.database.isDisconnect(failed)', 'failed === connection']],
+    change: [['failed !== undefined && isLoss(call.database, failed)', 'failed === connection']],
     tests: ['test/transaction/half-open'],
     only: 'costs the next caller',
     why: 'The key’s row would be kept for as long as the lease, from the process’ own callers, too.',
@@ -207,8 +207,8 @@ export const ATTEMPT: readonly Mutant[] = [
     file: 'src/database/sql.ts',
     change: [
       [
-        'a.xact_start OPERATOR(pg_catalog.<)\n    (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-)',
-        'a.xact_start OPERATOR(pg_catalog.<)\n    (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+)',
+        'a.xact_start OPERATOR(pg_catalog.<)\n          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-)',
+        'a.xact_start OPERATOR(pg_catalog.<)\n          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+)',
       ],
     ],
     tests: ['test/database/sql', 'test/transaction/admission'],

@@ -143,8 +143,8 @@ describe('the mark of a waiting room', () => {
     const end = async (by: number | null) =>
       (await rescue.query(END_BLOCKERS, [own?.pid, 0, own?.began, by, null, '{}'])).rowCount;
     /** As by a lease that is older than all of these transactions. */
-    const endLost = async (pids: readonly number[]) =>
-      (await rescue.query(END_BLOCKERS, [own?.pid, 3_600_000, own?.began, ROOM, null, `{${pids.join()}}`])).rowCount;
+    const endLost = async (pids: readonly number[], age: number | null = 3_600_000) =>
+      (await rescue.query(END_BLOCKERS, [own?.pid, age, own?.began, ROOM, null, `{${pids.join()}}`])).rowCount;
     const rest = async () => {
       await holder.query('ROLLBACK').catch(() => {});
       expect(await waits).toBe('admitted');
@@ -174,6 +174,13 @@ describe('the mark of a waiting room', () => {
     expect(await endLost([])).toBe(0);
     expect(await endLost([held + 100_000])).toBe(0);
     expect(await endLost([1, held])).toBe(1);
+    await rest();
+  });
+
+  test('a lost backend that has registered no room is ended, also by a lease without an age, which ends nobody else', async () => {
+    const { endLost, held, rest } = await scene(undefined);
+    expect(await endLost([], null)).toBe(0);
+    expect(await endLost([held], null)).toBe(1);
     await rest();
   });
 
