@@ -89,14 +89,14 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'chain: an admission without an answer is behind its COMMIT for ever',
     file: connection,
     change: [['return this.#commitBefore?.isSettled === false;', 'return this.#commitBefore !== undefined;']],
-    tests: ['test/call/silent'],
+    tests: ['test/call/silent.slow'],
     why: 'A line that falls silent behind the answer to COMMIT would cost the whole wait time, and the pool a connection.',
   },
   {
     name: 'a silent connection that is given up is kept',
     file: 'src/transaction/admission.ts',
     change: [['    this.connection?.closeIfSilent();\n', '']],
-    tests: ['test/call/silent'],
+    tests: ['test/call/silent.slow'],
     why: 'The pool would miss it for good.',
   },
   {
