@@ -42,7 +42,8 @@ JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) b.pid
 WHERE ((a.pid OPERATOR(pg_catalog.=) ANY ($6::pg_catalog.text::integer[])
       AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric)
     OR ($2::double precision IS NOT NULL
-      AND (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() OR a.xact_start OPERATOR(pg_catalog.<)
+      AND (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+        OR a.xact_start OPERATOR(pg_catalog.<)
           (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
             $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
         OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision))
