@@ -72,7 +72,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'chain: who gives up closes the connection of the COMMIT before',
     file: connection,
-    change: [['      if (wasBehind) this.closeIfSilent();\n      else this.destroy();', '      this.destroy();']],
+    change: [['if (wasBehind || line.answered > answered)', 'if (line.answered > answered)']],
     tests: ['test/call/chain'],
     only: 'long COMMIT',
     why: 'A healthy call would be rolled back because another one was given up.',
@@ -98,6 +98,51 @@ export const CONNECTION: readonly Mutant[] = [
     change: [['    this.connection?.closeIfSilent();\n', '']],
     tests: ['test/call/silent.slow'],
     why: 'The pool would miss it for good.',
+  },
+  {
+    name: 'a connection that answers counts as silent',
+    file: connection,
+    change: [['if (wasBehind || line.answered > answered)', 'if (wasBehind)']],
+    tests: ['test/transaction/given-up'],
+    only: 'as long as',
+    why: 'A server that is slow would lose its connections.',
+  },
+  {
+    name: 'an answer that has arrived and was not read counts as missing',
+    file: connection,
+    change: [['new AnswerTimer(SILENT_TIME, check).unref()', 'setTimeout(check, SILENT_TIME).unref()']],
+    tests: ['test/transaction/given-up'],
+    only: 'event loop',
+    why: 'After a stall of the process, the pool would begin anew.',
+  },
+  {
+    name: 'adapter: a connection that answers counts as silent',
+    file: other,
+    change: [['isSilent() && this.destroy()', 'this.destroy()']],
+    tests: ['test/transaction/given-up'],
+    only: 'adapter',
+    why: 'Its ROLLBACK would come to whoever has the connection by then.',
+  },
+  {
+    name: 'adapter: a statement behind the end',
+    file: other,
+    change: [['return this.#over ? (0 as T) : await send(query);', 'return await send(query);']],
+    tests: ['test/transaction/given-up'],
+    only: 'adapter',
+    why: 'It would come to whoever has the connection by then.',
+  },
+  {
+    name: 'a lost backend by its process id alone',
+    file: 'src/database/sql.ts',
+    change: [
+      [
+        'OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs => l.ago OPERATOR(pg_catalog./) 1000::double precision))\n',
+        'OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs => -1 OPERATOR(pg_catalog.*) l.ago))\n',
+      ],
+    ],
+    tests: ['test/database/admission-limits'],
+    only: 'process id',
+    why: 'A healthy transaction of another process could have got that id.',
   },
   {
     name: 'a transaction begins though its caller has gone',
@@ -139,7 +184,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a lost backend is not ended where the lease has no age',
     file: 'src/transaction/backends.ts',
-    change: [['if (!isAlone && lostBackends.length === 0) return;', 'if (!isAlone) return;']],
+    change: [['if (!isAlone && lostBackends.size === 0) return;', 'if (!isAlone) return;']],
     tests: ['test/transaction/half-open'],
     only: 'resumed',
     why: 'A handle that is resumed would wait for its own transaction.',
@@ -158,7 +203,10 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'a lost backend is ended whatever it does now',
     file: 'src/database/sql.ts',
     change: [
-      ['      AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric)', '      )'],
+      [
+        'WHERE ((extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric\n',
+        'WHERE (($3::pg_catalog.text IS NOT NULL\n',
+      ],
     ],
     tests: ['test/database/admission-limits'],
     only: 'lost backend',

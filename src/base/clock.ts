@@ -126,6 +126,11 @@ export class AnswerTimer {
     this.#isStopped = true;
     this.#timer.stop();
   }
+
+  /** It does not keep the process running. */
+  unref(): void {
+    this.#timer.unref();
+  }
 }
 
 /** The result of `within` when the time is over first. */

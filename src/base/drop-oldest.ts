@@ -1,7 +1,7 @@
 /** Removes the entry that was inserted first. */
-export function dropOldest<K>(from: Map<K, unknown> | Set<K>): void {
-  for (const oldest of from.keys()) {
-    from.delete(oldest);
+export function dropOldest<K>(map: Map<K, unknown>): void {
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
     return;
   }
 }

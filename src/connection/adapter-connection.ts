@@ -1,4 +1,4 @@
-import { after } from '../base/clock.js';
+import { AnswerTimer } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
 import type {
@@ -42,7 +42,7 @@ export class AdapterConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
   readonly isBehindCommit = false;
-  readonly lostBackends = [];
+  readonly lostBackends: ReadonlyMap<number, number> = new Map();
   readonly isOver = false;
   readonly canChain = false;
   readonly closedBy = undefined;
@@ -90,7 +90,8 @@ export class AdapterConnection implements Connection {
   abandon(): void {}
 
   closeIfSilent(): void {
-    after(SILENT_TIME, () => this.destroy()).unref();
+    const isSilent = () => this.answers.at(-1)?.isSettled === false;
+    new AnswerTimer(SILENT_TIME, () => isSilent() && this.destroy()).unref();
   }
 
   destroy(): void {
@@ -100,7 +101,8 @@ export class AdapterConnection implements Connection {
   async #onQuery<T>(query: AdapterQuery, send: (query: AdapterQuery) => Promise<T>): Promise<T> {
     const { sql, args } = query;
     const { conductor } = this;
-    if (this.stage !== 'working' && sql === 'ROLLBACK') return await send(query);
+    // Once the connection was given back, somebody else may have it.
+    if (this.stage !== 'working' && sql === 'ROLLBACK') return this.#over ? (0 as T) : await send(query);
     if (conductor === undefined) throw new NotRun('the transaction of the lock has not begun');
     if (this.stage === 'ending' && sql === 'COMMIT') {
       return await conductor.commit(0 as T);

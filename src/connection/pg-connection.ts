@@ -1,4 +1,4 @@
-import { after } from '../base/clock.js';
+import { AnswerTimer } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { Reply } from '../base/reply.js';
 import {
@@ -45,8 +45,10 @@ export interface BorrowedConnection {
   readonly pool: object;
   /** Whether somebody waits for a connection of the pool. */
   readonly isWaitedFor: boolean;
-  /** The process ids of the backends whose connections the pool has lost. */
-  readonly lostBackends: readonly number[];
+  /** The process ids of the backends whose connections the pool has lost, and when each was there. */
+  readonly lostBackends: ReadonlyMap<number, number>;
+  /** How many flights have been answered. */
+  readonly answered: number;
   /** pg's transaction status, if it is known. */
   readonly status: string | null | undefined;
   /** `undefined` while a flight has no complete answer: the status is still that of before. */
@@ -72,6 +74,7 @@ const LEVELS: Readonly<Record<string, string>> = {
   RepeatableRead: 'REPEATABLE READ',
   Serializable: 'SERIALIZABLE',
 };
+const NONE_LOST: ReadonlyMap<number, number> = new Map();
 const COMMIT: Statement = { text: 'COMMIT', values: [] };
 const ROLLBACK = 'ROLLBACK';
 const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
@@ -124,8 +127,8 @@ export class PgConnection implements Connection {
     return this.#commitBefore?.isSettled === false;
   }
 
-  get lostBackends(): readonly number[] {
-    return this.#pooled?.lostBackends ?? [];
+  get lostBackends(): ReadonlyMap<number, number> {
+    return this.#pooled?.lostBackends ?? NONE_LOST;
   }
 
   get isOver(): boolean {
@@ -182,11 +185,13 @@ export class PgConnection implements Connection {
     // Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes the
     // connection if it gets no answer.
     const wasBehind = this.isBehindCommit;
-    after(SILENT_TIME, () => {
+    const { answered } = line;
+    const check = () => {
       if (this.#pooled !== line) return;
-      if (wasBehind) this.closeIfSilent();
+      if (wasBehind || line.answered > answered) this.closeIfSilent();
       else this.destroy();
-    }).unref();
+    };
+    new AnswerTimer(SILENT_TIME, check).unref();
   }
 
   destroy(): void {

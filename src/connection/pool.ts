@@ -1,3 +1,4 @@
+import { now } from '../base/clock.js';
 import { dropOldest } from '../base/drop-oldest.js';
 import type { Reply } from '../base/reply.js';
 import { scopeWith } from '../base/scope.js';
@@ -142,10 +143,10 @@ function hearStatus(client: PgClient): void {
 interface Memory {
   readonly prepared: Prepared;
   /**
-   * The process ids of backends whose connections were lost, the oldest first. Where only the client knows that (a NAT or
-   * a firewall has dropped the connection), they stay inside their transactions.
+   * The process ids of backends whose connections were lost, the oldest first, and when each was there. Where only the
+   * client knows of the loss (a NAT or a firewall has dropped the connection), they stay inside their transactions.
    */
-  readonly lostBackends: Set<number>;
+  readonly lostBackends: Map<number, number>;
 }
 
 const MOST_LOST_BACKENDS = 100;
@@ -154,7 +155,7 @@ const memories = new WeakMap<PgPool, Memory>();
 function memoryOf(pool: PgPool): Memory {
   const known = memories.get(pool);
   if (known !== undefined) return known;
-  const memory = { prepared: new Prepared(), lostBackends: new Set<number>() };
+  const memory = { prepared: new Prepared(), lostBackends: new Map<number, number>() };
   memories.set(pool, memory);
   return memory;
 }
@@ -168,6 +169,8 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   readonly pool: PgPool;
   readonly #memory: Memory;
   readonly #Flight: FlightClass;
+  readonly #takenAt = now();
+  answered = 0;
   /** The number of flights without a complete answer. */
   #inFlight = 0;
   #broken = false;
@@ -182,8 +185,6 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     this.pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
     this.#memory = memoryOf(pool);
-    // The server has given the id to another backend, which this connection belongs to.
-    if (client.processID) this.#memory.lostBackends.delete(client.processID);
     if (client.getTransactionStatus === undefined) hearStatus(client);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
     client.on('error', this.#onError);
@@ -193,8 +194,8 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     return this.#memory.prepared;
   }
 
-  get lostBackends(): readonly number[] {
-    return [...this.#memory.lostBackends];
+  get lostBackends(): ReadonlyMap<number, number> {
+    return this.#memory.lostBackends;
   }
 
   get isWaitedFor(): boolean {
@@ -243,6 +244,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   }
 
   onEnd(failed: boolean): void {
+    this.answered++;
     this.#inFlight--;
     // Two failures in a row: the connection is broken, it was not a statement that failed.
     this.#broken ||= failed && this.#isStatusUnknown;
@@ -278,7 +280,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     const { processID } = this.client;
     if (!processID) return;
     const { lostBackends } = this.#memory;
-    lostBackends.add(processID);
+    lostBackends.set(processID, this.#takenAt);
     if (lostBackends.size > MOST_LOST_BACKENDS) dropOldest(lostBackends);
   }
 }

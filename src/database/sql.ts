@@ -32,15 +32,22 @@ export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_c
  * Only backends whose lease was in waiting room $4: a transaction from elsewhere has not lost a lease there. With NULL,
  * every blocking backend is ended.
  *
- * $6: backends of connections that this process has lost, whose transactions began before that of $1. The server may not
- * know yet that their connections are gone. They are ended whatever their age and their waiting room. With NULL for $2, no
- * others are.
+ * $6: backends of connections that this process has lost; $7: how long ago each was there, milliseconds. The server may
+ * not know yet that their connections are gone. They are ended whatever their age and their waiting room, if their
+ * transactions began before that of $1. A backend that began later has got the process id of one that is gone. With NULL
+ * for $2, no others are ended.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid) AS ended
 FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) b.pid
-WHERE ((a.pid OPERATOR(pg_catalog.=) ANY ($6::pg_catalog.text::integer[])
-      AND extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric)
+WHERE ((extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric
+      AND EXISTS (
+        SELECT FROM ROWS FROM (
+          pg_catalog.unnest($6::pg_catalog.text::integer[]), pg_catalog.unnest($7::pg_catalog.text::double precision[])
+        ) AS l(pid, ago)
+        WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND a.backend_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp()
+          OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs => l.ago OPERATOR(pg_catalog./) 1000::double precision))
+      ))
     OR ($2::double precision IS NOT NULL
       AND (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
         OR a.xact_start OPERATOR(pg_catalog.<)

@@ -1,4 +1,4 @@
-import { OVERDUE, within } from '../base/clock.js';
+import { now, OVERDUE, within } from '../base/clock.js';
 import type { Connection, Row, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
@@ -37,9 +37,10 @@ export async function endBlockers(call: Ending, own: TextRow | undefined, { lost
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
   const isAlone = Number.isFinite(age);
-  if (!isAlone && lostBackends.length === 0) return;
-  const lost = `{${lostBackends.join()}}`;
-  const values = [own?.[0], isAlone ? age : null, own?.[1], roomOf(call) ?? null, null, lost];
+  if (!isAlone && lostBackends.size === 0) return;
+  const lost = `{${[...lostBackends.keys()].join()}}`;
+  const ago = `{${[...lostBackends.values()].map((seenAt) => now() - seenAt).join()}}`;
+  const values = [own?.[0], isAlone ? age : null, own?.[1], roomOf(call) ?? null, null, lost, ago];
   await end(call, () => call.database.rescue(END_BLOCKERS, values));
 }
 

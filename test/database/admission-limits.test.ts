@@ -141,10 +141,12 @@ describe('the mark of a waiting room', () => {
       return rowCount === 1 ? true : undefined;
     });
     const end = async (by: number | null) =>
-      (await rescue.query(END_BLOCKERS, [own?.pid, 0, own?.began, by, null, '{}'])).rowCount;
+      (await rescue.query(END_BLOCKERS, [own?.pid, 0, own?.began, by, null, '{}', '{}'])).rowCount;
     /** As by a lease that is older than all of these transactions. */
-    const endLost = async (pids: readonly number[], age: number | null = 3_600_000) =>
-      (await rescue.query(END_BLOCKERS, [own?.pid, age, own?.began, ROOM, null, `{${pids.join()}}`])).rowCount;
+    const endLost = async (pids: readonly number[], age: number | null = 3_600_000, ago = 0) => {
+      const lost = [`{${pids.join()}}`, `{${pids.map(() => ago).join()}}`];
+      return (await rescue.query(END_BLOCKERS, [own?.pid, age, own?.began, ROOM, null, ...lost])).rowCount;
+    };
     const rest = async () => {
       await holder.query('ROLLBACK').catch(() => {});
       expect(await waits).toBe('admitted');
@@ -181,6 +183,13 @@ describe('the mark of a waiting room', () => {
     const { endLost, held, rest } = await scene(undefined);
     expect(await endLost([], null)).toBe(0);
     expect(await endLost([held], null)).toBe(1);
+    await rest();
+  });
+
+  test('a backend that began after the lost one was there has only got its process id, and is not ended', async () => {
+    const { end, endLost, held, rest } = await scene(ROOM);
+    expect(await endLost([held], null, 3_600_000)).toBe(0);
+    expect(await end(ROOM)).toBe(1);
     await rest();
   });
 

@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, test, vi } from 'vitest';
+import { AdapterConnection } from '../../src/connection/adapter-connection.js';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { proxied } from '../support/proxied.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
@@ -69,5 +73,98 @@ describeWithShop('a transaction that is given up before it has begun', () => {
     expect(await prisma.$withLock(key, (tx) => tx.stock.findUnique({ where: { id } }))).toMatchObject({ quantity: 9 });
     await pause(0);
     expect(pool.totalCount).toBe(1);
+  });
+
+  // Longer than a connection may be silent that is given up. Answers come meanwhile, and are read behind the timers.
+  const BLOCKED = 2_700;
+
+  test('keeps its connection where the event loop was blocked meanwhile', async () => {
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 6 });
+    shop.closeLater(() => pool.end());
+    const removed = vi.fn();
+    pool.on('remove', removed);
+    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(fencedLock({ redis: shop.redis() }));
+    const holder = shop.client().prisma;
+    const keys = Array.from({ length: 6 }, () => randomUUID());
+    await Promise.all(keys.map((key) => prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT pg_sleep(0.2)::text`)));
+    expect(pool.totalCount).toBeGreaterThan(1);
+    const locks = await Promise.all(keys.map((key) => holder.$lock(key, { leaseTime: 60_000 })));
+    const tries = keys.map((key) => prisma.$tryWithLock(key, () => 'in'));
+    await Promise.race(tries);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BLOCKED);
+    expect(await Promise.all(tries)).toEqual(keys.map(() => ({ acquired: false })));
+    await eventually('all are back', async () => pool.idleCount === pool.totalCount);
+    expect(removed).not.toHaveBeenCalled();
+    await Promise.all(locks.map((lock) => lock.release()));
+  });
+
+  test('keeps its connection as long as there are answers', async () => {
+    const { key } = await shop.product(10);
+    const url = inject('postgres').app;
+    const { hostname: host, port } = new URL(url);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const pool = new pg.Pool({ connectionString: proxy.url(url), max: 1 });
+    shop.closeLater(() => pool.end());
+    shop.closeLater(() => proxy.close());
+    const rescue = new PrismaPg({ connectionString: url });
+    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
+      fencedLock({ redis: shop.redis(), rescue }),
+    );
+    await prisma.$withLock(key, () => {});
+    const removed = vi.fn();
+    pool.on('remove', removed);
+    const holder = await shop.admin.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
+    const signal = new AbortController();
+    const contender = prisma.$withLock(key, () => {}, { signal: signal.signal });
+    const told = expect(contender).rejects.toMatchObject({ name: 'AbortError' });
+    await shop.blocked('fenced_lock');
+    proxy.silence('toServer');
+    signal.abort();
+    const silent = pause(BLOCKED);
+    await told;
+    // It admits the contender, whose ROLLBACK is on its way.
+    await holder.query('ROLLBACK');
+    holder.release();
+    await silent;
+    proxy.resume();
+    await eventually('it is back', async () => pool.idleCount === 1);
+    expect(removed).not.toHaveBeenCalled();
+  });
+
+  test('of an adapter without a pool is not given back before its ROLLBACK is answered', async () => {
+    const log: string[] = [];
+    const empty = { columnNames: [], rows: [] };
+    const [admitted, rolledBack] = [gate(), gate()];
+    const connection = new AdapterConnection({
+      options: { usePhantomQuery: false },
+      async queryRaw() {
+        await admitted.opened;
+        return empty;
+      },
+      async executeRaw({ sql }) {
+        log.push(`sent ${sql}`);
+        await rolledBack.opened;
+        log.push(`answered ${sql}`);
+        return 0;
+      },
+      commit: async () => {},
+      rollback: async () => void log.push('given back'),
+    });
+    connection.begin({ isolationLevel: undefined, statements: [{ text: 'SELECT 1', values: [] }] });
+    connection.closeIfSilent();
+    admitted.open();
+    await connection.answers.at(-1)?.promise;
+    const query = { sql: 'ROLLBACK', args: [], argTypes: [] };
+    const ended = connection.facade.executeRaw(query).then(() => connection.facade.rollback());
+    // Longer than an admission may have no answer.
+    await pause(BLOCKED);
+    expect(log).toEqual(['sent ROLLBACK']);
+    rolledBack.open();
+    await ended;
+    // A second one, for somebody else's transaction by now, is not sent.
+    await connection.facade.executeRaw(query);
+    expect(log).toEqual(['sent ROLLBACK', 'answered ROLLBACK', 'given back']);
   });
 });
