@@ -1,11 +1,11 @@
 import { after, now, type Timer } from '../../base/clock.js';
+import { EndOfTurn } from '../../base/end-of-turn.js';
 import type { SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease, type Turn } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
 import { LeaseWatch } from './lease-watch.js';
-import { Lingering } from './lingering.js';
 import type { LeaseRequest } from './request.js';
 import { Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
 
@@ -17,6 +17,9 @@ const UNSUBSCRIBE_AFTER = 2;
 
 /** In a turn shorter than this, it is unlikely that another process began to wait unnoticed; milliseconds. */
 const SHORT_TURN = 5;
+
+/** After an event loop's turn longer than this, the next lease of the key is not kept through one; milliseconds. */
+const LONG_LINGERING = 2;
 
 /** How many turns before the last local handover the store is asked whether another process waits. */
 const CONTENTION_CHECK_AHEAD = 4;
@@ -30,6 +33,14 @@ export interface QueueDependencies extends AcquireDependencies {
   readonly maxLocalHandovers: number;
 }
 
+/** What happened until the queue became idle. */
+export interface QueueHistory {
+  /** Whether a caller had to wait. */
+  readonly waitedFor: boolean;
+  /** Whether the event loop was busy while the lease lingered: the release came late. */
+  readonly lingeredLong: boolean;
+}
+
 /**
  * The queue of one process for one key. It holds the callers that wait, one place in the store's queue, and at most one
  * lease, which passes from caller to caller. Its states, and how it leaves them:
@@ -37,25 +48,23 @@ export interface QueueDependencies extends AcquireDependencies {
  * - `idle`: no caller. A caller enters: `acquiring`.
  * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `idle`.
  * - `holding`: a caller has its turn. The turn ends: `holding`, if the lease passes to the next caller; `yielding`, if
- *   another process comes first or the lease does not suit the next caller; `lingering`, if no caller waits and the
- *   next one is expected at once; otherwise the lease is released, and the queue is `acquiring` or `idle`.
- * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn. A caller enters: `holding`.
- *   Otherwise the lease is released: `idle`.
+ *   another process comes first or the lease does not suit the next caller; `lingering`, if nobody is known to wait,
+ *   here or elsewhere; otherwise the lease is released, and the queue is `acquiring` or `idle`.
+ * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn, so that the last caller goes on
+ *   before the release is sent. A caller enters: `holding`. Otherwise the lease is released: `idle`.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  */
 export class LocalQueue {
   readonly key: string;
   readonly #dependencies: QueueDependencies;
-  /**
-   * Whether callers come one right after the other, so that the lease is kept for the rest of the event loop's turn.
-   */
+  /** Whether the lease may be kept for the rest of the event loop's turn, where the next caller often comes. */
   readonly #mayLinger: boolean;
-  readonly #onIdle: (waitedFor: boolean) => void;
+  readonly #onIdle: (had: QueueHistory) => void;
   readonly #waiting = new Set<Waiter>();
   readonly #waitTimeouts = new WaitTimeouts(this.#waiting);
   #state: 'idle' | 'acquiring' | 'holding' | 'lingering' | 'yielding' = 'idle';
   #lease: Lease | undefined;
-  #lingering: Lingering | undefined;
+  #lingering: EndOfTurn | undefined;
   /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
   #renewed = false;
   /** Whether another process may take over the lease, as it may with a handle's. */
@@ -64,6 +73,7 @@ export class LocalQueue {
   #unsubscribeTimer: Timer | undefined;
   /** Whether a caller had to wait since the queue was idle. */
   #waitedFor = false;
+  #lingeredLong = false;
   /**
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
@@ -76,7 +86,7 @@ export class LocalQueue {
   readonly #acquireLoop: AcquireLoop;
   readonly #waiterQueue: WaiterQueue;
 
-  constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (waitedFor: boolean) => void) {
+  constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (had: QueueHistory) => void) {
     this.key = key;
     this.#dependencies = shared;
     this.#mayLinger = mayLinger;
@@ -256,7 +266,10 @@ export class LocalQueue {
       void this.#yield(lease, next.request);
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
-      this.#lingering = new Lingering(() => this.#release(lease));
+      this.#lingering = new EndOfTurn((time) => {
+        this.#lingeredLong = time > LONG_LINGERING;
+        this.#release(lease);
+      });
     } else {
       this.#release(lease);
     }
@@ -278,10 +291,15 @@ export class LocalQueue {
     this.#passOn(this.#lease as Lease);
   }
 
-  /** Whether no other process is known to wait, and the lease is good for one more caller. */
+  /**
+   * Whether no other process is known to wait, and the lease is good for one more caller. That of a handle is not: its owner
+   * awaits the release.
+   */
   #isAlone(lease: Lease): boolean {
     const { maxLocalHandovers } = this.#dependencies;
-    return this.#renewed && !lease.contended && !lease.shared && this.#handovers < maxLocalHandovers && !lease.loss;
+    const isOfHandle = this.#mayGoElsewhere;
+    const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
+    return isGood && !lease.contended && !lease.shared;
   }
 
   /** Whether the lease may pass to this caller as it is. */
@@ -346,6 +364,6 @@ export class LocalQueue {
     this.#unsubscribeTimer?.stop();
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
-    this.#onIdle(this.#waitedFor);
+    this.#onIdle({ waitedFor: this.#waitedFor, lingeredLong: this.#lingeredLong });
   }
 }

@@ -17,8 +17,8 @@ const DEFAULT_POLL_DELAY = 250;
 
 /** How long a key counts as contended after a caller had to wait for it; milliseconds. */
 const BUSY_TIME = 1_000;
-/** A caller that enters within this time after a release counts as following the last one directly; milliseconds. */
-const RETURN_TIME = 1;
+/** How long a key is released at once after its release was delayed by a busy event loop; milliseconds. */
+const AT_ONCE_TIME = 10_000;
 const MOST_KEYS = 1_000;
 
 export interface WaitingRoomOptions {
@@ -39,8 +39,8 @@ export class WaitingRoom {
   readonly #queues = new Set<LocalQueue>();
   /** Keys that callers had to wait for lately. */
   readonly #recentlyContended = new RecentKeys(MOST_KEYS);
-  /** Keys that have just been released. */
-  readonly #recentlyReleased = new RecentKeys(MOST_KEYS);
+  /** Keys whose callers keep the event loop busy behind their locks. */
+  readonly #releasedLate = new RecentKeys(MOST_KEYS);
   readonly #notAdmitted = new Set<() => void>();
   #operations = 0;
   readonly #releases: Releases;
@@ -199,10 +199,10 @@ export class WaitingRoom {
     const queue = new LocalQueue(
       key,
       this.#dependencies,
-      !this.#strict && this.#recentlyReleased.has(key),
-      (waitedFor) => {
+      !this.#strict && !this.#releasedLate.has(key),
+      ({ waitedFor, lingeredLong }) => {
         if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
-        this.#recentlyReleased.note(key, RETURN_TIME);
+        if (lingeredLong) this.#releasedLate.note(key, AT_ONCE_TIME);
         if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
         this.#queues.delete(queue);
         this.#noticeEmpty();

@@ -20,7 +20,7 @@ vi.mock('../../../src/base/clock.js', async (original) => {
   return counted(await original());
 });
 
-describeWithShop('a lease behind callers that come one right after the other', () => {
+describeWithShop('a lease that nobody is known to wait for', () => {
   const stage = setStage();
 
   /** Whether the process still has something for this key. */
@@ -64,15 +64,29 @@ describeWithShop('a lease behind callers that come one right after the other', (
     await expectFree(stage(), key);
   });
 
-  test('is not kept behind a caller that was the only one for a while', async () => {
+  test('is kept after the first caller, too, so that the release does not delay it', async () => {
     const [actor, key] = [direct(), someKey()];
+    const turn = await actor.acquire(key);
+    turn.end();
+    expect(isKept(actor, key)).toBe(true);
+    expect(actor.store.released.count).toBe(0);
+    await actor.store.released.reach(1);
+    await expectFree(stage(), key);
+  });
+
+  test('behind callers that keep the event loop busy is released late once, and then at once', async () => {
+    const [actor, key] = [direct(), someKey()];
+    (await kept(actor, key)).end();
+    const since = now();
+    while (now() - since < 5);
+    await turnOfLoop();
     for (let callers = 0; callers < 3; callers++) {
-      const turn = await actor.acquire(key);
-      turn.end();
+      (await actor.acquire(key)).end();
       expect(isKept(actor, key)).toBe(false);
-      const since = now();
-      while (now() - since < 2) await turnOfLoop();
     }
+    const other = someKey();
+    (await actor.acquire(other)).end();
+    expect(isKept(actor, other)).toBe(true);
   });
 
   test('goes to another process that waits after as many turns as are allowed', async () => {

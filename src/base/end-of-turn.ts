@@ -1,35 +1,39 @@
+import { now } from './clock.js';
+
 /** Captured at import, because a user's tests may replace the globals with fake timers. */
 const { setImmediate: soon, clearImmediate: notSoon } = globalThis;
 
-const lingering = new Set<Lingering>();
+const delayed = new Set<EndOfTurn>();
 let listens = false;
 
-/** Releases lingering leases when the process exits: a command that is written to the socket then is still sent. */
+/** Runs what is delayed when the process exits: a command that is written to a socket then is still sent. */
 function atExit(): void {
-  for (const one of lingering) one.now();
+  for (const one of delayed) one.now();
 }
 
 /** Delays an action to the end of the event loop's turn, unless it is stopped before. */
-export class Lingering {
-  readonly #end: () => void;
+export class EndOfTurn {
+  readonly #end: (after: number) => void;
   readonly #timer: NodeJS.Immediate;
+  readonly #since = now();
 
-  constructor(end: () => void) {
+  /** @param end gets the milliseconds that it was delayed by. */
+  constructor(end: (after: number) => void) {
     this.#end = end;
     this.#timer = soon(() => this.now());
     if (!listens) process.on('exit', atExit);
     listens = true;
-    lingering.add(this);
+    delayed.add(this);
   }
 
   stop(): void {
     notSoon(this.#timer);
-    lingering.delete(this);
+    delayed.delete(this);
   }
 
   /** Runs the action at once. */
   now(): void {
     this.stop();
-    this.#end();
+    this.#end(now() - this.#since);
   }
 }
