@@ -80,12 +80,14 @@ function extensionOf(resolved: ResolvedOptions) {
       if (outermost === undefined) {
         throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
       }
-      refuseTransactionClient(outermost, method, keys[0]);
+      if (typeof outermost.$extends !== 'function') refuseTransactionClient(method, keys[0]);
       const options = resolveLockOptions(given, resolved.defaults);
-      if (options.nested === 'throw' && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);
       // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
       // only cost time.
       const database = databaseOf(outermost === own ? base : outermost);
+      // The search of the call stack costs as much as the rest of this function.
+      const mayBeInside = options.nested === 'throw' && database.mayBeInsideTransaction?.() !== false;
+      if (mayBeInside && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);
       return { client: outermost, database, keys, options, given };
     };
     const extended = client.$extends({

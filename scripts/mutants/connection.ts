@@ -4,7 +4,7 @@ const adapter = 'src/prisma/adapter.ts';
 const connection = 'src/connection/pg-connection.ts';
 const line = 'src/connection/pool.ts';
 const other = 'src/connection/adapter-connection.ts';
-const messages = 'src/connection/flight.ts';
+const flight = 'src/connection/flight.ts';
 const scope = 'src/base/scope.ts';
 const tx = 'src/prisma/tx.ts';
 
@@ -48,7 +48,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a transaction that its own SQL has ended goes on',
     file: connection,
-    change: [["        if (line.status === 'I') conductor.ended(result.command);\n", '']],
+    change: [["        if (line.status === 'I') conductor.ended(command ?? '');\n", '']],
     tests: ['test/connection/plain'],
     only: 'nothing more is sent',
     why: 'What is sent after it would be committed at once, outside the lock.',
@@ -164,8 +164,8 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'chain: the answer to COMMIT comes with that to the admission',
-    file: messages,
-    change: [["if (!isLast && !statement.text.startsWith('BEGIN')) buffers.push(FLUSH);", '']],
+    file: flight,
+    change: [["if (statement !== last && !statement.text.startsWith('BEGIN')) messages.flush();", '']],
     tests: ['test/call/chain'],
     only: 'between the answers',
     why: 'A call that has committed would be told so only when the next one is admitted.',
@@ -298,35 +298,35 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'prepared: a name that is taken is not given back first',
-    file: messages,
-    change: [["const close = parsing === 'named' ?", "const close = parsing === 'unnamed' && name === '?' ?"]],
+    file: flight,
+    change: [["  if (parsing === 'named') messages.close(called);\n", '']],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'One that failed on its first use would fail again, and turn names off.',
   },
   {
     name: 'prepared: parsed each time',
-    file: messages,
+    file: flight,
     change: [["? 'known' : 'named'", "? 'named' : 'named'"]],
     tests: ['test/connection/prepared'],
     why: 'The server would parse it again, which is what the name is there to spare.',
   },
   {
     name: 'prepared: known before it was answered',
-    file: messages,
+    file: flight,
     change: [["? 'known' : 'named'", "? 'known' : (this.markPrepared(client, name), 'named')"]],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'One that was skipped would be bound by a name that the server has never heard.',
   },
   {
     name: 'prepared: a name that the server has lost is an error',
-    file: messages,
+    file: flight,
     change: [['if (!LOST.has((error as { code?: unknown }).code)) return error;', "if (error !== '') return error;"]],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'After DEALLOCATE ALL, or behind a pooler, the lock would fail.',
   },
   {
     name: 'prepared: names for ever',
-    file: messages,
+    file: flight,
     change: [['    this.#isOff = true;\n', '']],
     tests: ['test/connection/prepared', 'test/connection/prepared-on-a-pool'],
     why: 'Behind a pooler each admission would be sent again and again.',
@@ -360,13 +360,6 @@ export const CONNECTION: readonly Mutant[] = [
     change: [['  await adapter?.connect();\n  if (!isOfAnother', '  if (!isOfAnother']],
     tests: ['test/transaction/another-client'],
     why: 'A client that shares its pool could not lock.',
-  },
-  {
-    name: 'prepared: an empty value for none',
-    file: messages,
-    change: [['if (value === null) parts.push(int32(-1));', 'if (value === null) parts.push(int32(0));']],
-    tests: ['test/connection/messages'],
-    why: 'What is not given would be refused, or be something.',
   },
   {
     name: 'prepared: quotes of a key let through',

@@ -15,6 +15,7 @@ import { ONCE } from './once.js';
 import { OUTCOME } from './outcome.js';
 
 import { QUORUM } from './quorum.js';
+import { STATEMENTS } from './statements.js';
 import { SUBPATHS } from './subpaths.js';
 import { WRITES } from './writes.js';
 
@@ -23,6 +24,7 @@ export const MUTANTS: readonly Mutant[] = [
   ATTEMPT,
   OUTCOME,
   CONNECTION,
+  STATEMENTS,
   WRITES,
   LUA,
   LEASE,

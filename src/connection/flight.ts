@@ -1,17 +1,19 @@
+import { Messages } from '../base/postgres-messages.js';
 import { Reply } from '../base/reply.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
 
 /** The part of pg's connection that a flight writes to. */
-interface Wire {
+export interface Wire {
   readonly stream: { readonly writable: boolean; write(messages: Buffer): unknown };
 }
 
 /** pg's `Query` class. With `pipeline`, pg accepts only instances of it. */
-export type QueryClass = new (config: {
-  text: string;
-}) => {
+export type QueryClass = new (
+  text: string,
+) => {
+  readonly text: string;
   /** pg sets it to the second argument of `client.query`. */
-  callback?: ((error?: unknown) => void) | undefined;
+  callback?: ((error?: unknown, result?: unknown) => void) | undefined;
 };
 
 /** What a flight needs of the connection that it is sent on. */
@@ -58,25 +60,25 @@ function makeFlightClass(Query: QueryClass): FlightClass {
 
     constructor(statements: readonly Statement[], from: FlightContext) {
       // pg does not send this text. Tracers of pg show it, and name the span by its first word.
-      super({ text: statements.map(({ text }) => text).join('; ') });
+      super(statements.map(({ text }) => text).join('; '));
       this.#context = from;
       this.#statements = statements;
       this.replies = statements.map(() => new Reply<StatementResult>());
     }
 
     submit({ stream }: Wire): null {
-      const buffers: Buffer[] = [];
-      this.#statements.forEach((statement, index) => {
+      const messages = new Messages();
+      const last = this.#statements.at(-1);
+      for (const statement of this.#statements) {
         const parsing = this.#context.prepared.parsingOf(this.#context.client, statement);
         this.#named.push(parsing !== 'unnamed');
-        buffers.push(messagesOf(statement, parsing));
+        writeStatement(messages, statement, parsing);
         // A Flush makes the server send this answer before the next statement runs, which may wait.
-        const isLast = index === this.#statements.length - 1;
-        if (!isLast && !statement.text.startsWith('BEGIN')) buffers.push(FLUSH);
-      });
-      buffers.push(SYNC);
+        if (statement !== last && !statement.text.startsWith('BEGIN')) messages.flush();
+      }
+      messages.sync();
       // A closed stream is reported by pg's error event.
-      if (stream.writable) stream.write(Buffer.concat(buffers));
+      if (stream.writable) stream.write(messages.bytes);
       return null;
     }
 
@@ -163,65 +165,12 @@ export class Prepared {
   }
 }
 
-// The messages of the extended query protocol: all those of a flight are in one buffer, because each write to a socket
-// costs a system call. https://www.postgresql.org/docs/current/protocol-message-formats.html
-
-export const FLUSH = message('H', Buffer.alloc(0));
-export const SYNC = message('S', Buffer.alloc(0));
-
-const NO_NUMBERS = int16(0);
-const NONE = Buffer.alloc(0);
-/** Executes the unnamed portal without a row limit. */
-const EXECUTE = message('E', Buffer.concat([text(''), int32(0)]));
-
-/** The messages of statements without values, which never change. */
-const known = new Map<string, Buffer>();
-
-/** Parse, Bind and Execute. Values and results are in text format. */
-export function messagesOf(statement: Statement, parsing: Parsing): Buffer {
-  if (statement.values.length > 0) return encode(statement, parsing);
-  let messages = known.get(statement.text);
-  if (messages === undefined) {
-    messages = encode(statement, 'unnamed');
-    known.set(statement.text, messages);
-  }
-  return messages;
-}
-
-function encode({ text: sql, name = '', values }: Statement, parsing: Parsing): Buffer {
-  const called = text(parsing === 'unnamed' ? '' : name);
-  const parse = parsing === 'known' ? NONE : message('P', Buffer.concat([called, text(sql), NO_NUMBERS]));
-  // Parse fails if the name is in use, as it is after a lost answer. Close never fails.
-  const close = parsing === 'named' ? message('C', Buffer.concat([Buffer.from('S'), called])) : NONE;
-  const parts = [text(''), called, NO_NUMBERS, int16(values.length)];
-  for (const value of values) {
-    if (value === null) parts.push(int32(-1));
-    else {
-      const bytes = Buffer.from(value);
-      parts.push(int32(bytes.length), bytes);
-    }
-  }
-  parts.push(NO_NUMBERS);
-  return Buffer.concat([close, parse, message('B', Buffer.concat(parts)), EXECUTE]);
-}
-
-/** Type, length (including its own four bytes), content. */
-function message(type: string, content: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(type), int32(content.length + 4), content]);
-}
-
-function text(value: string): Buffer {
-  return Buffer.from(`${value}\0`);
-}
-
-function int16(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(2);
-  bytes.writeInt16BE(value);
-  return bytes;
-}
-
-function int32(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(4);
-  bytes.writeInt32BE(value);
-  return bytes;
+/** Parse, Bind and Execute. */
+export function writeStatement(messages: Messages, { text, name = '', values }: Statement, parsing: Parsing): void {
+  const called = parsing === 'unnamed' ? '' : name;
+  // Parse fails if the name is in use, as it is after a lost answer.
+  if (parsing === 'named') messages.close(called);
+  if (parsing !== 'known') messages.parse(called, text);
+  messages.bind(called, values);
+  messages.execute();
 }

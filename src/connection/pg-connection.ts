@@ -25,6 +25,8 @@ export interface PgClient {
   release(error?: Error | boolean): void;
   /** The backend's process id, as the server told it at the start of the session. Behind a pooler it means nothing. */
   readonly processID?: number | null;
+  /** Whether results are requested in binary format. */
+  readonly binary?: boolean;
   /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.22 and later. */
   getTransactionStatus?(): string | null;
   readonly connection?: {
@@ -34,8 +36,16 @@ export interface PgClient {
 
 /** The result of a query of pg. */
 export interface PgResult {
-  readonly command: string;
+  readonly command: string | null;
+  /** Arrays, if the query asked for them. */
   readonly rows: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** Is told of the end of a statement, before the one who sent it. */
+export interface StatementEnd {
+  answered(result: PgResult): void;
+  /** Returns the error that the one who sent it gets. */
+  failed(error: unknown): unknown;
 }
 
 /** A connection that was taken from the pool, as the transactions that follow each other on it use it. */
@@ -59,6 +69,8 @@ export interface BorrowedConnection {
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
   /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
   send(config: Record<string, unknown>): Promise<PgResult>;
+  /** The same for a statement of the work. */
+  sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult>;
   rollback(): Promise<void>;
   /** Returns it to the pool when everything in flight is answered. Closes it instead if it is not usable. */
   returnToPool(): void;
@@ -225,17 +237,14 @@ export class PgConnection implements Connection {
     } catch (error) {
       return Promise.reject(error);
     }
-    return line.send(config).then(
-      (result) => {
+    return line.sendWork(config, {
+      answered: ({ command }) => {
         // `I` means outside a transaction. Only the work's own SQL can have ended it.
-        if (line.status === 'I') conductor.ended(result.command);
+        if (line.status === 'I') conductor.ended(command ?? '');
         conductor.gate.leave();
-        return result;
       },
-      (error: unknown) => {
-        throw conductor.failed(error);
-      },
-    );
+      failed: (error) => conductor.failed(error),
+    });
   }
 
   #connection(): BorrowedConnection {

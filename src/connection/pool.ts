@@ -1,5 +1,6 @@
 import { now } from '../base/clock.js';
 import { dropOldest } from '../base/drop-oldest.js';
+import { plainTransactionBegun } from '../base/plain-transactions.js';
 import type { Reply } from '../base/reply.js';
 import { scopeWith } from '../base/scope.js';
 import {
@@ -17,12 +18,16 @@ import {
   PgConnection,
   type PgResult,
   type ReadyForQuery,
+  type StatementEnd,
 } from './pg-connection.js';
+import { isPlain, type WorkQueryClass, workQueryClass } from './work-query.js';
 
 /** The part of pg's pool that is used. */
 export interface PgPool {
   connect(): Promise<PgClient>;
   query(...given: unknown[]): unknown;
+  readonly totalCount: number;
+  readonly idleCount: number;
   readonly waitingCount: number;
   readonly ending: boolean;
   readonly Client: { readonly Query: QueryClass };
@@ -97,17 +102,39 @@ export function openTicket(): Ticket | undefined {
 
 const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
 
+/** Pools of which every plain transaction is counted: none was open when they were fenced. */
+const countedPools = new WeakSet<object>();
+
+/** Whether all plain transactions on this pool or adapter are counted. An adapter is fenced before its first one. */
+export function isCounted(source: object): boolean {
+  return !('idleCount' in source) || countedPools.has(source);
+}
+
 /** Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave. */
 export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   if (pool[FENCED]) return;
   Object.defineProperty(pool, FENCED, { value: true });
+  if (pool.totalCount === pool.idleCount) countedPools.add(pool);
   const { connect } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
-    const ticket = given.length === 0 ? openTicket() : undefined;
+    // With a callback it is `pool.query`, and no transaction.
+    if (given.length > 0) return connect.apply(this, given as []);
+    const ticket = openTicket();
     return ticket === undefined
-      ? connect.apply(this, given as [])
+      ? connect.call(this).then(untilReleased)
       : ticket.takeFromPool(this, () => connect.call(this));
   };
+}
+
+/** Counts the transaction that the connection was taken for. The pool sets `release` anew each time. */
+function untilReleased(client: PgClient): PgClient {
+  const ended = plainTransactionBegun();
+  const { release } = client;
+  client.release = (error) => {
+    ended();
+    release.call(client, error);
+  };
+  return client;
 }
 
 /** The adapter factories that connected a pool, or an adapter without one. A pool of the caller's may have several. */
@@ -169,6 +196,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   readonly pool: PgPool;
   readonly #memory: Memory;
   readonly #Flight: FlightClass;
+  readonly #WorkQuery: WorkQueryClass;
   readonly #takenAt = now();
   answered = 0;
   /** The number of flights without a complete answer. */
@@ -184,6 +212,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
     this.client = client;
     this.pool = pool;
     this.#Flight = flightClass(pool.Client.Query);
+    this.#WorkQuery = workQueryClass(pool.Client.Query);
     this.#memory = memoryOf(pool);
     if (client.getTransactionStatus === undefined) hearStatus(client);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
@@ -225,6 +254,23 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   send(config: Record<string, unknown>): Promise<PgResult> {
     config['queryMode'] = 'extended';
     return this.client.query(config) as Promise<PgResult>;
+  }
+
+  sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult> {
+    if (isPlain(config) && !this.client.binary) {
+      const query = new this.#WorkQuery(config, end);
+      this.client.query(query, ENDED);
+      return query.result;
+    }
+    return this.send(config).then(
+      (result) => {
+        end.answered(result);
+        return result;
+      },
+      (error: unknown) => {
+        throw end.failed(error);
+      },
+    );
   }
 
   async rollback(): Promise<void> {

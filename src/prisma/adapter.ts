@@ -1,3 +1,4 @@
+import { plainTransactionBegun } from '../base/plain-transactions.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pool.js';
 import { fencePool, openTicket, rememberFactory } from '../connection/pool.js';
@@ -78,7 +79,22 @@ function fenceAdapter(adapter: ClientAdapter): void {
   const start = adapter.startTransaction;
   adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();
-    if (ticket === undefined) return await start.call(this, isolationLevel);
-    return ticket.takeFromAdapter(await start.call(this, isolationLevel), this);
+    const transaction = await start.call(this, isolationLevel);
+    return ticket === undefined ? untilEnded(transaction) : ticket.takeFromAdapter(transaction, this);
   };
+}
+
+/** Counts a transaction that is not of a lock. */
+function untilEnded(transaction: AdapterTransaction): AdapterTransaction {
+  const ended = plainTransactionBegun();
+  const { commit, rollback } = transaction;
+  transaction.commit = () => {
+    ended();
+    return commit.call(transaction);
+  };
+  transaction.rollback = () => {
+    ended();
+    return rollback.call(transaction);
+  };
+  return transaction;
 }

@@ -38,9 +38,8 @@ function restore(limit: number, prepare: typeof Error.prepareStackTrace): void {
 }
 
 /** Refuses a call on the client of a transaction. @throws InsideTransactionError */
-export function refuseTransactionClient(client: object, method: string, key: string | undefined): void {
-  const isTransactionClient = typeof (client as { $extends?: unknown }).$extends !== 'function';
-  if (isTransactionClient) throw insideTransaction(method, 'on the client of a transaction', key);
+export function refuseTransactionClient(method: string, key: string | undefined): never {
+  throw insideTransaction(method, 'on the client of a transaction', key);
 }
 
 /** Refuses a call inside the function of a plain `$transaction`. @throws InsideTransactionError */

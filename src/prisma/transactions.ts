@@ -1,9 +1,10 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { rememberTransaction } from '../base/lock-transactions.js';
+import { isPlainTransactionOpen } from '../base/plain-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
-import { isOfAnother, Ticket } from '../connection/pool.js';
+import { isCounted, isOfAnother, Ticket } from '../connection/pool.js';
 import {
   type BeginOptions,
   type Database,
@@ -55,9 +56,14 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
     inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
     skipped: (tx) => (tx as { readonly [SKIPPED]?: SkippedOperation })[SKIPPED],
+    mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
     open: (options) => begin(innermost, options, operations),
   };
 }
+
+/** Clients whose plain transactions are all counted, by their adapters. Known once a lock has had a transaction there. */
+const countedClients = new WeakSet<object>();
+const adapterOf = (client: PrismaInternals): object => client._engineConfig.adapter ?? client;
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
@@ -79,6 +85,7 @@ function begin(client: PrismaInternals, options: OpeningOptions, operations: Ope
         const { source } = ticket;
         if (source === undefined) return notFenced(client, fencedBefore);
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
+        if (isCounted(source)) countedClients.add(adapterOf(client));
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook);
         const own = fencedTx(tx, options.key, new Unsent(operations, options.key));

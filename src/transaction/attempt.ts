@@ -147,17 +147,19 @@ export class Attempt<Tx, R> implements Conductor {
       entry
         .run(this.#hook, (tx, close) => this.#body(tx, close))
         .then(
-          () => this.#onEnd(new Error('the database client never sent COMMIT')),
-          (error: unknown) => this.#onEnd(error),
+          () => this.#onEnd(),
+          (error: unknown) => this.#onEnd({ error }),
         );
     });
   }
 
   /** Called when the database client has ended its transaction. */
-  #onEnd(error: unknown): void {
+  #onEnd(failed?: { readonly error: unknown }): void {
     this.#entry.onTransactionEnded();
     if (this.#phase === 'committing') return;
     this.#alarm.stop();
+    // Not before: an error that is made for nothing costs as much as the rest of this.
+    const { error } = failed ?? { error: new Error('the database client never sent COMMIT') };
     const why = this.#refused ? this.#refused.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;

@@ -153,11 +153,15 @@ const REFUSED: ReadonlySet<string> = new Set([
   'COPY',
 ]);
 
+/** How nearly every statement begins, so that it need not be searched. */
+const USUAL = /^(?:SELECT|INSERT|UPDATE|DELETE) /;
+
 /**
  * Returns the first word of a statement that is refused, `undefined` for any other. One statement is enough: the extended
  * protocol takes only one.
  */
 export function refusedCommand(sql: string): string | undefined {
+  if (USUAL.test(sql)) return undefined;
   const [word, rest] = firstWord(sql);
   if (!REFUSED.has(word)) return undefined;
   if (word === 'COPY') return isFromStdin(rest) ? word : undefined;

@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
 import { LONGEST_TIME } from '../../src/base/clock.js';
+import { fencedLock } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('a lock inside a plain interactive transaction', () => {
@@ -53,5 +57,60 @@ describeWithShop('a lock inside a plain interactive transaction', () => {
       limit: stackTraceLimit,
       prepare: prepareStackTrace,
     });
+  });
+
+  const { app: connectionString } = inject('postgres');
+  /** As an adapter that speaks HTTP has it: no pool of pg beneath. */
+  class PoollessPg extends PrismaPg {
+    override async connect() {
+      return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
+    }
+  }
+  function poolOf(): pg.Pool {
+    const pool = new pg.Pool({ connectionString });
+    shop.closeLater(() => pool.end());
+    return pool;
+  }
+
+  /** From the first lock on, only the transactions that are open are known, and the stack is not searched for others. */
+  test.each<[string, () => PrismaPg, 'connected' | 'not connected']>([
+    ['a client', () => new PrismaPg({ connectionString }), 'not connected'],
+    ['a client with a pool of the caller’s', () => new PrismaPg(poolOf()), 'not connected'],
+    ['a client whose adapter has no pool of pg', () => new PoollessPg({ connectionString }), 'not connected'],
+    ['a client that had connected before its extension', () => new PrismaPg({ connectionString }), 'connected'],
+  ])('is refused each time, whatever locks there were before: %s', async (_, adapterOf, connected) => {
+    const base = new PrismaClient({ adapter: adapterOf() });
+    shop.closeLater(() => base.$disconnect());
+    if (connected === 'connected') {
+      await base.$connect();
+      await base.stock.count();
+    }
+    const own = base.$extends(fencedLock({ redis: shop.redis() }));
+    const { id, key } = await shop.product(10);
+    const sell = (client: typeof own) =>
+      client.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    const refused = { code: 'INSIDE_TRANSACTION', key };
+    for (let time = 0; time < 3; time++) {
+      await expect(own.$transaction(() => sell(own), options)).rejects.toMatchObject(refused);
+      await expect(base.$transaction(() => sell(own), options)).rejects.toMatchObject(refused);
+      const further = own.$extends({}) as unknown as typeof own;
+      await expect(further.$transaction(() => sell(further), options)).rejects.toMatchObject(refused);
+      await sell(own);
+    }
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test('is refused in the second of two transactions, when the first has ended', async () => {
+    const { key } = await shop.product(1);
+    await prisma.$withLock(key, () => 'before');
+    const [ended, goOn] = [gate(), gate()];
+    const first = prisma.$transaction(() => goOn.opened, options).then(() => ended.open());
+    const second = prisma.$transaction(async () => {
+      goOn.open();
+      await ended.opened;
+      await prisma.$withLock(key, () => 'sold');
+    }, options);
+    await expect(second).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
+    await first;
   });
 });

@@ -1,7 +1,9 @@
 import fc from 'fast-check';
-import { Connection } from 'pg';
+import { Connection, Query } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { FLUSH, messagesOf, type Parsing, SYNC } from '../../src/connection/flight.js';
+import { Messages } from '../../src/base/postgres-messages.js';
+import { type Parsing, writeStatement } from '../../src/connection/flight.js';
+import { workQueryClass } from '../../src/connection/work-query.js';
 import type { Statement } from '../../src/database/database.js';
 import { seed } from '../options/seed.js';
 
@@ -15,13 +17,23 @@ interface Serializer {
   sync(): void;
 }
 
-/** The bytes that pg would write. */
-function byPg(send: (connection: Serializer) => void): Buffer {
-  const written: Buffer[] = [];
-  const stream = { on: () => stream, writable: true, write: (data: Buffer) => written.push(Buffer.from(data)) };
-  send(new Connection({ stream } as never) as unknown as Serializer);
-  return Buffer.concat(written);
+/** The bytes that this package writes. */
+function written(write: (messages: Messages) => void): Buffer {
+  const messages = new Messages();
+  write(messages);
+  return messages.bytes;
 }
+
+/** What is written to a connection of pg, write by write. */
+function writesOf(send: (connection: Serializer) => void): Buffer[] {
+  const writes: Buffer[] = [];
+  const stream = { on: () => stream, writable: true, write: (data: Buffer) => writes.push(Buffer.from(data)) };
+  send(new Connection({ stream } as never) as unknown as Serializer);
+  return writes;
+}
+
+/** The bytes that pg would write. */
+const byPg = (send: (connection: Serializer) => void) => Buffer.concat(writesOf(send));
 
 function byPgOf({ text, name = '', values }: Statement, parsing: Parsing): Buffer {
   const statement = parsing === 'unnamed' ? '' : name;
@@ -58,7 +70,7 @@ function bindOf(content: Buffer) {
     at += length;
     return content.subarray(at - length, at);
   };
-  const int16 = () => take(2).readInt16BE();
+  const int16 = () => take(2).readUInt16BE();
   // None means that all of them are text, as 0 does of one.
   const formats = () => Array.from({ length: int16() }, int16).filter((format) => format !== 0);
   const value = () => {
@@ -82,29 +94,78 @@ describe('the messages of a flight', () => {
   const statement = fc.record({
     text,
     name: fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 60 }),
-    values: fc.array(fc.option(fc.string({ unit: 'binary', maxLength: 200 })), { minLength: 1, maxLength: 12 }),
+    values: fc.array(fc.option(fc.string({ unit: 'binary', maxLength: 200 })), { maxLength: 12 }),
   });
 
   test.each(['unnamed', 'named', 'known'] as const)('%s say what those of pg would say', (parsing) => {
     fc.assert(
       fc.property(statement, (one) => {
-        expect(messagesIn(messagesOf(one, parsing))).toEqual(messagesIn(byPgOf(one, parsing)));
+        const ours = written((messages) => writeStatement(messages, one, parsing));
+        expect(messagesIn(ours)).toEqual(messagesIn(byPgOf(one, parsing)));
       }),
       { seed, numRuns: 500 },
     );
   });
 
-  test('of a statement without values are unnamed, however often it is sent', () => {
-    const begin = { text: 'BEGIN ISOLATION LEVEL SERIALIZABLE', name: 'begin', values: [] };
-    for (const parsing of ['named', 'known', 'unnamed'] as const) {
-      expect(messagesIn(messagesOf(begin, parsing))).toEqual(messagesIn(byPgOf(begin, 'unnamed')));
-    }
-    const other = { text: 'COMMIT', values: [] };
-    expect(messagesIn(messagesOf(other, 'unnamed'))).toEqual(messagesIn(byPgOf(other, 'unnamed')));
+  test('Flush and Sync are those of pg', () => {
+    expect(written((messages) => messages.flush())).toEqual(byPg((connection) => connection.flush()));
+    expect(written((messages) => messages.sync())).toEqual(byPg((connection) => connection.sync()));
+  });
+});
+
+interface Submittable {
+  submit(connection: unknown): unknown;
+}
+
+describe('the messages of a statement of the work', () => {
+  type Values = readonly (string | null)[];
+  const types = { getTypeParser: () => String };
+  const end = { answered: () => {}, failed: (error: unknown) => error };
+  const WorkQuery = workQueryClass(Query as never);
+
+  function writesOfWork(text: string, values: Values): Buffer[] {
+    const query = new WorkQuery({ text, values, types }, end) as unknown as Submittable;
+    return writesOf((connection) => query.submit(connection));
+  }
+
+  /** As pg itself sends it. */
+  function byPgQuery(text: string, values: Values): Buffer {
+    const query = new Query({ text, values: [...values], queryMode: 'extended' } as never) as unknown as Submittable;
+    return byPg((connection) => query.submit(connection));
+  }
+
+  function expectSame(text: string, values: Values): void {
+    const [ours, ...more] = writesOfWork(text, values);
+    expect(more).toEqual([]);
+    expect(messagesIn(ours as Buffer)).toEqual(messagesIn(byPgQuery(text, values)));
+  }
+
+  /** Far longer than the first buffer, too; with half a surrogate pair, which no UTF-8 has. */
+  const text = fc
+    .tuple(
+      fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.constantFrom('x', 'ß', '€', '\u{1F512}', '\ud83d')),
+      fc.oneof(fc.constant(1), fc.nat(1_200)),
+    )
+    .map(([part, times]) => part.replaceAll('\0', '').repeat(times));
+
+  test('say what those of pg would say, in one write', () => {
+    fc.assert(
+      fc.property(text, fc.array(fc.option(text), { maxLength: 12 }), (sql, values) => expectSame(sql, values)),
+      { seed, numRuns: 500 },
+    );
   });
 
-  test('Flush and Sync are those of pg', () => {
-    expect(FLUSH).toEqual(byPg((connection) => connection.flush()));
-    expect(SYNC).toEqual(byPg((connection) => connection.sync()));
+  test.each(['x', '€', '\u{1F512}'])('are whole at each length at which the buffer grows: %s', (character) => {
+    for (let length = 1; length < 600; length++) {
+      expectSame('', [character.repeat(length)]);
+      expectSame(character.repeat(length), [null]);
+    }
+    for (let count = 1; count < 160; count++) expectSame('', Array<null>(count).fill(null));
+  });
+
+  test('have as many values as the protocol can count, and a value of megabytes', () => {
+    const values = Array.from({ length: 65_535 }, (_, index) => (index % 3 === 0 ? null : String(index)));
+    expectSame('SELECT 1', values);
+    expectSame('SELECT $1', ['€'.repeat(2_000_000)]);
   });
 });

@@ -12,7 +12,13 @@ describeWithShop('the spans of pg, beside those of a lock', () => {
   const shop = new Shop();
   const telemetry = new Spans();
   // The comments are put into the texts of statements, which the lock reads and sends.
-  const pg = new PgInstrumentation({ addSqlCommenterCommentToQueries: true });
+  const pg = new PgInstrumentation({
+    addSqlCommenterCommentToQueries: true,
+    responseHook: (span, { data }) => {
+      const { rowCount } = (data ?? {}) as { rowCount?: number };
+      if (rowCount != null) span.setAttribute('test.rows', rowCount);
+    },
+  });
   pg.setTracerProvider(trace.getTracerProvider());
   // It patches pg when pg is required the next time.
   createRequire(import.meta.url)('pg');
@@ -49,6 +55,8 @@ describeWithShop('the spans of pg, beside those of a lock', () => {
       const found = named(tree.spans, what);
       expect([what, found.length > 0, found.every((span) => tree.isInside(span, outer))]).toEqual([what, true, true]);
     }
+    // A tracer gets the result of a statement of the work.
+    expect(named(tree.spans, 'pg.query:UPDATE').map(({ attributes }) => attributes['test.rows'])).toEqual([1]);
     // One flight: BEGIN and the admission. The text has no value, and so no key.
     const [begin] = named(tree.spans, 'pg.query:BEGIN');
     expect(begin?.attributes['db.statement']).toMatch(/^BEGIN; .*fenced_lock/s);

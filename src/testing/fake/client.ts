@@ -92,7 +92,7 @@ const FRAME = {
   },
 };
 
-const refusing = (method: string) => async (keys: unknown) => refuseTransactionClient({}, method, checkKeys(keys)[0]);
+const refusing = (method: string) => async (keys: unknown) => refuseTransactionClient(method, checkKeys(keys)[0]);
 
 /** The methods of the locks, as the client of a plain transaction has them. */
 const REFUSED: Readonly<Record<string | symbol, unknown>> = {
@@ -100,7 +100,7 @@ const REFUSED: Readonly<Record<string | symbol, unknown>> = {
   $tryWithLock: refusing('$tryWithLock'),
   $oncePer: refusing('$oncePer'),
   $lock: refusing('$lock'),
-  $resumeLock: async (state: unknown) => refuseTransactionClient({}, '$resumeLock', checkState(state).keys[0]),
+  $resumeLock: async (state: unknown) => refuseTransactionClient('$resumeLock', checkState(state).keys[0]),
 };
 
 /** The client that a mock of `$transaction` gives to the function, without the locks. The rest is the mock's own. */

@@ -17,10 +17,12 @@ const WRITES = {
 function pausingBehindTheLook(then: () => Promise<void>): typeof pg.Client {
   return class extends pg.Client {
     override query(...args: [never]): never {
-      const answer: unknown = super.query(...args);
-      const { text } = (args[0] ?? {}) as { text?: string };
-      if (!/^SELECT .*"fence" > \$/.test(text ?? '')) return answer as never;
-      return (answer as Promise<unknown>).then((result) => then().then(() => result)) as never;
+      const query = args[0] as { text?: string; handleReadyForQuery?(): void };
+      const answered = query.handleReadyForQuery?.bind(query);
+      if (answered !== undefined && /^SELECT .*"fence" > \$/.test(query.text ?? '')) {
+        query.handleReadyForQuery = () => void then().then(answered);
+      }
+      return super.query(...args) as never;
     }
   };
 }
