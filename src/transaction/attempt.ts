@@ -54,10 +54,10 @@ const COMMIT_CHECK = 500;
 /** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
 const END_BLOCKERS_TIME = 500;
 /**
- * From this time on, it is worth telling the next process that COMMIT has been sent. If COMMIT is shorter, that process
- * takes the processor that Postgres needs for it, and has nothing from it; milliseconds.
+ * From this average time of a COMMIT on, it is worth telling the next process that COMMIT has been sent. If COMMIT is
+ * shorter, that process takes the processor that Postgres needs for it, and gains nothing; milliseconds.
  */
-const LONG_COMMIT = 1;
+const LONG_COMMIT = 0.25;
 
 /** What earlier attempts of the same call found. */
 export interface EarlierAttempts {
