@@ -259,7 +259,7 @@ export class PooledConnection implements FlightContext, BorrowedConnection {
   sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult> {
     if (isPlain(config) && !this.client.binary) {
       const query = new this.#WorkQuery(config, end);
-      this.client.query(query, ENDED);
+      this.client.query(query, query.ended);
       return query.result;
     }
     return this.send(config).then(

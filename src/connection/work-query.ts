@@ -26,6 +26,8 @@ interface WorkResult extends PgResult {
 /** A query object with the methods that pg calls. */
 interface WorkQuery {
   readonly result: Promise<PgResult>;
+  /** To be given to `client.query` as its callback. */
+  readonly ended: (error?: unknown) => void;
 }
 
 export type WorkQueryClass = new (config: PlainConfig, end: StatementEnd) => WorkQuery;
@@ -75,6 +77,10 @@ export function workQueryClass(Query: QueryClass): WorkQueryClass {
 function makeWorkQueryClass(Query: QueryClass): WorkQueryClass {
   return class extends Query implements WorkQuery {
     readonly result: Promise<PgResult>;
+    /** A tool that watches statements may refuse one: it calls the callback with its error, and sends nothing. */
+    readonly ended = (error?: unknown): void => {
+      if (error) this.handleError(error);
+    };
     /** Tracers of pg show it. */
     readonly values: readonly unknown[];
     readonly #types: PlainConfig['types'];

@@ -238,8 +238,9 @@ function readAdmission(
   rows: readonly TextRow[],
 ): Admission {
   const answer = rows[0]?.[0] ?? '';
-  const [turn = '', xid = '', pid, epoch, ...drawn] = answer.split(' ');
-  const tokens = drawn.map(BigInt);
+  const words = answer.split(' ');
+  const [turn = '', xid = '', pid, epoch] = words;
+  const tokens = words.slice(4).map(BigInt);
   return {
     key: keys.at(-1) as string,
     attempt,

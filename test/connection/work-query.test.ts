@@ -387,6 +387,23 @@ describe.each([
     expect(seen).toEqual([undefined, '22012']);
   });
 
+  test('fails if a tool that watches statements refuses it, and does not send it', async () => {
+    const own = await ownClient();
+    const query = own.query.bind(own) as (...given: unknown[]) => unknown;
+    const refusal = new Error('refused');
+    own.query = ((statement: object, callback: (error?: Error) => void) => {
+      // As a tracer wraps it.
+      if ('submit' in statement) callback(refusal);
+      else return query(statement, callback);
+      return statement;
+    }) as never;
+    const line = new PooledConnection(own as never, pool as unknown as PgPool);
+    const { end, settled } = noting();
+    const sent = line.sendWork(configOf({ text: 'SELECT 1', values: [] }), end);
+    await expect(sent).rejects.toBe(refusal);
+    expect(await settled(sent)).toEqual(['failed', 'rejected']);
+  });
+
   test('that is not plain has the same result by pg itself, and tells its end, too', async () => {
     const own = await ownClient();
     const line = new PooledConnection(own as never, pool as unknown as PgPool);
