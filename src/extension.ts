@@ -203,10 +203,13 @@ function extensionOf(resolved: ResolvedOptions) {
         $locks: {
           /** What both servers know of a key. */
           async inspect(key: string): Promise<LockState> {
-            return await inspect(store, databaseOf(base).rescue, checkKey(key));
+            const checked = checkKey(key);
+            parts.room.releaseLingering();
+            return await inspect(store, databaseOf(base).rescue, checked);
           },
           /** The keys that somebody has or waits for now. */
           async list(): Promise<readonly LockState[]> {
+            parts.room.releaseLingering();
             return await list(store, databaseOf(base).rescue);
           },
           /**
@@ -216,6 +219,7 @@ function extensionOf(resolved: ResolvedOptions) {
           async forceRelease(key: string): Promise<boolean> {
             const checked = checkKey(key);
             refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
+            parts.room.releaseLingering();
             return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */

@@ -26,6 +26,11 @@ export class EndOfTurn {
     delayed.add(this);
   }
 
+  /** Milliseconds since the delay began. */
+  get age(): number {
+    return now() - this.#since;
+  }
+
   stop(): void {
     notSoon(this.#timer);
     delayed.delete(this);
@@ -34,6 +39,6 @@ export class EndOfTurn {
   /** Runs the action at once. */
   now(): void {
     this.stop();
-    this.#end(now() - this.#since);
+    this.#end(this.age);
   }
 }

@@ -1,6 +1,8 @@
 const FIRST_SIZE = 512;
 /** UTF-8 needs at most three bytes for one unit of a JavaScript string. */
 const BYTES_PER_UNIT = 3;
+/** From here on, texts are measured and buffers do not double: bytes. */
+const LARGE = 65_536;
 
 /**
  * Messages of the extended query protocol, in one buffer: each write to a socket costs a system call, and wakes the
@@ -101,7 +103,8 @@ export class Messages {
 
   #write(value: string): void {
     if (value === '') return;
-    this.#reserve(value.length * BYTES_PER_UNIT);
+    const most = value.length * BYTES_PER_UNIT;
+    this.#reserve(most < LARGE ? most : Buffer.byteLength(value));
     this.#at += this.#bytes.write(value, this.#at);
   }
 
@@ -122,7 +125,8 @@ export class Messages {
 
   #reserve(size: number): void {
     if (this.#at + size <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(2 * (this.#at + size));
+    const needed = this.#at + size;
+    const larger = Buffer.allocUnsafe(needed < LARGE ? 2 * needed : needed + FIRST_SIZE);
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }

@@ -114,10 +114,10 @@ export function isCounted(source: object): boolean {
 export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   if (pool[FENCED]) return;
   Object.defineProperty(pool, FENCED, { value: true });
-  if (pool.totalCount === pool.idleCount) countedPools.add(pool);
+  if (pool.totalCount === pool.idleCount && pool.waitingCount === 0) countedPools.add(pool);
   const { connect } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
-    // With a callback it is `pool.query`, and no transaction.
+    // With a callback it is `pool.query`, or a user of plain pg: no transaction of Prisma's.
     if (given.length > 0) return connect.apply(this, given as []);
     const ticket = openTicket();
     return ticket === undefined

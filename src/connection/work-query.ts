@@ -61,9 +61,9 @@ function isPlainValue(value: unknown): boolean {
 const classes = new WeakMap<QueryClass, WorkQueryClass>();
 
 /**
- * A statement of the work, by the same messages as pg sends them, and with the same result. pg's own class copies the
- * configuration, writes each message by itself, and builds for each result an object that rows as arrays do not use:
- * a tenth of what a statement costs Node.
+ * A statement of the work, sent with the messages that pg would send, and with the same result. pg's own class copies the
+ * configuration, writes each message by itself, and builds for each result an object that rows as arrays do not use.
+ * Together these are a tenth of what a statement costs Node.
  */
 export function workQueryClass(Query: QueryClass): WorkQueryClass {
   let known = classes.get(Query);

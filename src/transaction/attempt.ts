@@ -491,7 +491,7 @@ export class Attempt<Tx, R> implements Conductor {
     const { parts, leases, successor, notCommitted } = this.#call;
     if (this.#commitSentAt !== undefined && !this.#isLost) parts.commitTimes.note(now() - this.#commitSentAt);
     if (outcome.type !== 'committed') notCommitted?.(outcome);
-    // At once, because other processes wait for it: the database client has work of its own after its COMMIT.
+    // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
     else if (successor) leases.release?.();
   }
 

@@ -18,7 +18,10 @@ const UNSUBSCRIBE_AFTER = 2;
 /** In a turn shorter than this, it is unlikely that another process began to wait unnoticed; milliseconds. */
 const SHORT_TURN = 5;
 
-/** After an event loop's turn longer than this, the next lease of the key is not kept through one; milliseconds. */
+/**
+ * A lease that has lingered for longer is not resumed, and the key's releases are not delayed for a while: its callers
+ * compute behind their locks; milliseconds.
+ */
 const LONG_LINGERING = 2;
 
 /** How many turns before the last local handover the store is asked whether another process waits. */
@@ -124,6 +127,11 @@ export class LocalQueue {
   /** Turns away the callers that wait. The present turn goes on. */
   close(error: unknown): void {
     for (const waiter of this.#waiting) waiter.turnAway(error);
+    this.releaseLingering();
+  }
+
+  /** Releases a lease that lingers at once. */
+  releaseLingering(): void {
     this.#lingering?.now();
   }
 
@@ -191,7 +199,7 @@ export class LocalQueue {
     const goesOn = this.#waiting.size > 0;
     if (!goesOn) this.#waitTimeouts.stop();
     if (
-      (goesOn || this.#mayLinger) &&
+      (goesOn || (this.#mayLinger && this.#handovers > 0)) &&
       this.#handovers === this.#dependencies.maxLocalHandovers - CONTENTION_CHECK_AHEAD
     ) {
       void this.#checkContention(lease);
@@ -267,7 +275,7 @@ export class LocalQueue {
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn((time) => {
-        this.#lingeredLong = time > LONG_LINGERING;
+        this.#lingeredLong ||= time > LONG_LINGERING;
         this.#release(lease);
       });
     } else {
@@ -285,6 +293,11 @@ export class LocalQueue {
 
   /** Called when a caller enters while the lease lingers. */
   #resume(): void {
+    // Its caller has computed since the end of the last turn. Another process may wait, and the lease has less time left.
+    if (this.#lingering && this.#lingering.age > LONG_LINGERING) {
+      this.#lingering.now();
+      return;
+    }
     this.#lingering?.stop();
     this.#lingering = undefined;
     this.#state = 'holding';
@@ -299,7 +312,7 @@ export class LocalQueue {
     const { maxLocalHandovers } = this.#dependencies;
     const isOfHandle = this.#mayGoElsewhere;
     const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
-    return isGood && !lease.contended && !lease.shared;
+    return isGood && !lease.contended && !lease.shared && !this.#lingeredLong;
   }
 
   /** Whether the lease may pass to this caller as it is. */

@@ -17,7 +17,12 @@ const DEFAULT_POLL_DELAY = 250;
 
 /** How long a key counts as contended after a caller had to wait for it; milliseconds. */
 const BUSY_TIME = 1_000;
-/** How long a key is released at once after its release was delayed by a busy event loop; milliseconds. */
+/**
+ * A release is sent behind its caller only if the client's last one was within this time. A program that takes one lock
+ * may close its Redis client right behind it; milliseconds.
+ */
+const IN_USE_TIME = 1_000;
+/** For how long the releases of a key are not delayed, once the event loop was busy behind one; milliseconds. */
 const AT_ONCE_TIME = 10_000;
 const MOST_KEYS = 1_000;
 
@@ -41,6 +46,7 @@ export class WaitingRoom {
   readonly #recentlyContended = new RecentKeys(MOST_KEYS);
   /** Keys whose callers keep the event loop busy behind their locks. */
   readonly #releasedLate = new RecentKeys(MOST_KEYS);
+  #lastReleaseAt = Number.NEGATIVE_INFINITY;
   readonly #notAdmitted = new Set<() => void>();
   #operations = 0;
   readonly #releases: Releases;
@@ -105,6 +111,11 @@ export class WaitingRoom {
       if (waiting > 0) callers.set(key, (callers.get(key) ?? 0) + waiting);
     }
     return callers;
+  }
+
+  /** Sends the releases that are delayed, so that who looks next does not see their leases. */
+  releaseLingering(): void {
+    for (const queue of [...this.#queues]) queue.releaseLingering();
   }
 
   /** Registers an operation that `close` waits for. Returns the function that ends it. */
@@ -199,9 +210,10 @@ export class WaitingRoom {
     const queue = new LocalQueue(
       key,
       this.#dependencies,
-      !this.#strict && !this.#releasedLate.has(key),
+      !this.#strict && now() - this.#lastReleaseAt < IN_USE_TIME && !this.#releasedLate.has(key),
       ({ waitedFor, lingeredLong }) => {
         if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
+        this.#lastReleaseAt = now();
         if (lingeredLong) this.#releasedLate.note(key, AT_ONCE_TIME);
         if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
         this.#queues.delete(queue);

@@ -26,7 +26,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
   /** Whether the process still has something for this key. */
   const isKept = (actor: Actor, key: string) => !actor.room.isFree(key);
 
-  /** Callers come until the lease of the last one, which has left, is kept. */
+  /** Callers come until the lease of the last one, which has left, is kept. The lease of the first is given back at once. */
   async function kept(actor: Actor, key: string, asked: Asked = {}): Promise<Turn> {
     for (let callers = 0; callers < 100; callers++) {
       const turn = await actor.acquire(key, asked);
@@ -64,19 +64,47 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     await expectFree(stage(), key);
   });
 
-  test('is kept after the first caller, too, so that the release does not delay it', async () => {
+  test('is given back at once by a client that is not in use, and then behind its caller, whatever the key', async () => {
     const [actor, key] = [direct(), someKey()];
+    await actor.release(await actor.acquire(someKey()));
     const turn = await actor.acquire(key);
+    expect(actor.store.released.count).toBe(1);
     turn.end();
     expect(isKept(actor, key)).toBe(true);
-    expect(actor.store.released.count).toBe(0);
-    await actor.store.released.reach(1);
+    expect(actor.store.released.count).toBe(1);
+    await actor.store.released.reach(2);
+    await expectFree(stage(), key);
+    const first = direct();
+    (await first.acquire(key)).end();
+    expect(isKept(first, key)).toBe(false);
+  });
+
+  test('is not resumed by a caller that has computed since: it is given back, and taken anew', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const { lease } = await kept(actor, key);
+    const since = now();
+    while (now() - since < 5);
+    const turn = await actor.acquire(key);
+    expect(turn.lease.holder).not.toBe(lease.holder);
+    turn.end();
+    expect(isKept(actor, key)).toBe(false);
+    await actor.store.released.settled();
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+
+  test('is given back before somebody looks, if the room is told so', async () => {
+    const [actor, key] = [direct(), someKey()];
+    await kept(actor, key);
+    actor.room.releaseLingering();
+    expect(isKept(actor, key)).toBe(false);
+    await actor.store.released.settled();
     await expectFree(stage(), key);
   });
 
   test('behind callers that keep the event loop busy is released late once, and then at once', async () => {
     const [actor, key] = [direct(), someKey()];
-    (await kept(actor, key)).end();
+    await kept(actor, key);
     const since = now();
     while (now() - since < 5);
     await turnOfLoop();
@@ -84,9 +112,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
       (await actor.acquire(key)).end();
       expect(isKept(actor, key)).toBe(false);
     }
-    const other = someKey();
-    (await actor.acquire(other)).end();
-    expect(isKept(actor, other)).toBe(true);
+    await kept(actor, someKey());
   });
 
   test('goes to another process that waits after as many turns as are allowed', async () => {
