@@ -65,6 +65,13 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'An operation that begins late would land behind the COMMIT.',
   },
   {
+    name: 'a process that stood still is told of its timeout',
+    file,
+    change: [['abort.abort(leases.loss ?? new TransactionAbortedError(', 'abort.abort(new TransactionAbortedError(']],
+    tests: ['test/transaction/stood-still'],
+    why: 'Another holder may have worked meanwhile, and nobody would know.',
+  },
+  {
     name: 'a statement in flight at the return is committed',
     file,
     change: [['if (this.gate.isAtWork) throw', 'if (this.gate.isAtWork && tx === undefined) throw']],

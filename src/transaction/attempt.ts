@@ -507,7 +507,8 @@ export class Attempt<Tx, R> implements Conductor {
     const { leases, abort } = this.#call;
     // After an abort, the alarm is set to #giveUp and must not be replaced.
     if (abort.aborted) return;
-    this.#alarm.set(ms, () => abort.abort(new TransactionAbortedError(leases.key, reason, why)));
+    // A process that stood still finds both overdue, and this timer may be the first that it runs.
+    this.#alarm.set(ms, () => abort.abort(leases.loss ?? new TransactionAbortedError(leases.key, reason, why)));
   }
 
   #named(error: unknown): unknown {
