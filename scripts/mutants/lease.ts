@@ -234,6 +234,22 @@ export const LEASE: readonly Mutant[] = [
     why: 'An operator would be shown a holder that has ended.',
   },
   {
+    name: 'lingering: in the way of another client of the process',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['    runDelayed(this.key);\n', '']],
+    tests: ['test/call/try-when-free'],
+    only: 'has just ended',
+    why: '`$tryWithLock` would find a key taken whose call has ended.',
+  },
+  {
+    name: 'lingering: all that is kept, given back for one key',
+    file: 'src/base/end-of-turn.ts',
+    change: [['if (one.name === name) one.now();', 'one.now();']],
+    tests: ['test/lease/queue/lingering'],
+    only: 'before another client',
+    why: 'Every look of one client would send the releases of all others first.',
+  },
+  {
     name: 'lingering: without an end',
     file: 'src/base/end-of-turn.ts',
     change: [['this.#timer = soon(() => this.now());', 'this.#timer = soon(() => {});']],

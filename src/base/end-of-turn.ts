@@ -11,14 +11,21 @@ function atExit(): void {
   for (const one of delayed) one.now();
 }
 
+/** Runs at once what is delayed under this name, by whatever part of the process. */
+export function runDelayed(name: string): void {
+  for (const one of delayed) if (one.name === name) one.now();
+}
+
 /** Delays an action to the end of the event loop's turn, unless it is stopped before. */
 export class EndOfTurn {
+  readonly name: string;
   readonly #end: (after: number) => void;
   readonly #timer: NodeJS.Immediate;
   readonly #since = now();
 
   /** @param end gets the milliseconds that it was delayed by. */
-  constructor(end: (after: number) => void) {
+  constructor(name: string, end: (after: number) => void) {
+    this.name = name;
     this.#end = end;
     this.#timer = soon(() => this.now());
     if (!listens) process.on('exit', atExit);

@@ -27,6 +27,18 @@ describeWithShop('a call that does not wait', () => {
     for (let tries = 1; !(await always()); tries++) expect(tries).toBeLessThan(5);
   });
 
+  test('has the key of a call that another client of the process has just ended', async () => {
+    const [holder, contender] = [shop.client().prisma, shop.client().prisma];
+    await contender.$withLock(`free:${randomUUID()}`, () => {});
+    for (let time = 0; time < TIMES; time++) {
+      const [key, earlier] = [`free:${randomUUID()}`, `free:${randomUUID()}`];
+      // A client that is in use sends its releases behind its callers.
+      await holder.$withLock(earlier, () => {});
+      await holder.$withLock(key, () => {});
+      expect(await contender.$tryWithLock(key, () => time)).toEqual({ acquired: true, value: time });
+    }
+  });
+
   test('waits for the first connection to Redis, and for a slow answer behind it', async () => {
     const url = new URL(inject('redis').url as string);
     const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });

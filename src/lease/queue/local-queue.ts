@@ -1,5 +1,5 @@
 import { after, now, type Timer } from '../../base/clock.js';
-import { EndOfTurn } from '../../base/end-of-turn.js';
+import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
 import type { SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease, type Turn } from '../lease.js';
@@ -167,6 +167,9 @@ export class LocalQueue {
 
   async #acquire(): Promise<void> {
     this.#state = 'acquiring';
+    // Another client of this process may keep a lease of the key whose call has ended. Its release must be sent before
+    // the look: `$tryWithLock` would find the key taken, and a caller that waits would wait for a message.
+    runDelayed(this.key);
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
     if (lease) this.#take(lease, lease.waitedFor ? 'redis' : 'free');
@@ -274,7 +277,7 @@ export class LocalQueue {
       void this.#yield(lease, next.request);
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
-      this.#lingering = new EndOfTurn((time) => {
+      this.#lingering = new EndOfTurn(this.key, (time) => {
         this.#lingeredLong ||= time > LONG_LINGERING;
         this.#release(lease);
       });

@@ -102,6 +102,21 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     await expectFree(stage(), key);
   });
 
+  test('is given back before another client of the process looks, which gets the key by its first look', async () => {
+    const [actor, other, key, another] = [direct(), direct(), someKey(), someKey()];
+    await other.release(await other.acquire(someKey()));
+    await actor.release(await kept(actor, someKey()));
+    const turn = await actor.acquire(another);
+    await kept(actor, key);
+    turn.end();
+    const looks = other.store.looks.count;
+    const taken = other.acquire(key);
+    expect(isKept(actor, key)).toBe(false);
+    expect(isKept(actor, another)).toBe(true);
+    await other.release(await taken);
+    expect(other.store.looks.count).toBe(looks + 1);
+  });
+
   test('behind callers that keep the event loop busy is released late once, and then at once', async () => {
     const [actor, key] = [direct(), someKey()];
     await kept(actor, key);
