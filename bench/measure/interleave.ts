@@ -10,7 +10,7 @@ interface Limits {
 
 /**
  * Times the contestants one after the other, round by round, so that whatever else the machine does falls on all
- * of them alike. The order changes from round to round: each follows each. Returns all times, in ms.
+ * of them alike. Returns all times, in ms.
  */
 export async function interleave(
   contestants: Readonly<Record<string, () => Promise<unknown>>>,
@@ -31,7 +31,16 @@ export async function interleave(
   return times;
 }
 
-/** All of them, beginning with another one each round. */
+/**
+ * All of them, in the order of a round. Within as many rounds as there are contestants each follows each other one equally
+ * often (twice as many rounds for an odd number): what a contestant still does behind its answer falls on all alike.
+ * E. J. Williams, Experimental designs balanced for the estimation of residual effects of treatments, 1949.
+ */
 export function inTurn<T>(all: readonly T[], round: number): T[] {
-  return all.map((_, place) => all[(place + round) % all.length] as T);
+  const count = all.length;
+  const order = all.map((_, step) => {
+    const place = step % 2 === 1 ? (step + 1) / 2 : count - step / 2;
+    return all[(place + round) % count] as T;
+  });
+  return Math.floor(round / count) % 2 === 1 ? order.reverse() : order;
 }

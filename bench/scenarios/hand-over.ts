@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Contestant } from '../contestants/contestant.js';
+import type { Site } from '../house.js';
+import { farAway } from '../measure/far-away.js';
 import { inTurn } from '../measure/interleave.js';
 import { leaseHandOver } from '../measure/lease-hand-over.js';
 import { seeded } from '../measure/random.js';
@@ -11,7 +13,7 @@ import type { Table } from '../report/result.js';
 import type { Stage } from '../servers.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
-import type { Scenario } from './scenario.js';
+import type { Run, Scenario } from './scenario.js';
 
 /** How long the waiting process waits before its turn comes; ms. At random, since those who look every so often would else be in step. */
 const WAITS = { least: 20, most: 60 };
@@ -30,28 +32,42 @@ type Seller = Remote<SellerVerbs>;
 export const handOver: Scenario = {
   name: 'hand-over',
   about: "from one process's release to another process's start of work, two processes in turn",
-  run: (stage, run) =>
-    withRemotes<SellerVerbs, Table[]>('./seller.worker.ts', stage.site, 2, async ([one, other]) => {
-      run.step('the lease alone');
-      const lease = await leaseHandOver(stage, run);
-      const pairs: Pair[] = [];
-      for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
-        run.step(`${contestant.name} warms up`);
-        const pair = await Pair.of(stage, contestant, [one as Seller, other as Seller], seeded(run.seed));
-        await pair.warmUp(run.size(WARM_UP, 3), run.size(WARM_HAND_OVERS, 1));
-        pairs.push(pair);
-      }
-      for (const round of rounds(run.size(ROUNDS, 1), BUDGET)) {
-        for (const pair of inTurn(pairs, round)) {
-          run.step(`round ${round + 1} of ${ROUNDS}, ${pair.contestant.name}`);
-          await pair.play(run.size(OPENINGS, 1), run.size(HAND_OVERS, 3));
-        }
-      }
-      const rows = await Promise.all(pairs.map((pair) => pair.row()));
-      const chart = { kind: 'bar', label: 'contestant', value: 'from release, ms', logarithmic: true } as const;
-      return [lease, { title: 'Between two processes', note: NOTE, rows, chart }];
-    }),
+  async run(stage, run) {
+    run.step('the lease alone');
+    const lease = await leaseHandOver(stage, run);
+    return [lease, await betweenTwo('Between two processes', stage, stage.site, run)];
+  },
 };
+
+export const handOverDistant: Scenario = {
+  name: 'hand-over-distant',
+  about: 'the same between two processes, with PostgreSQL and Redis a network away',
+  run: (stage, run) =>
+    farAway(stage, async ({ site }, roundTrip) => [
+      await betweenTwo(`Between two processes, ${roundTrip} ms from the servers`, stage, site, run),
+    ]),
+};
+
+function betweenTwo(title: string, stage: Stage, site: Site, run: Run): Promise<Table> {
+  return withRemotes<SellerVerbs, Table>('./seller.worker.ts', site, 2, async ([one, other]) => {
+    const pairs: Pair[] = [];
+    for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
+      run.step(`${contestant.name} warms up`);
+      const pair = await Pair.of(stage, contestant, [one as Seller, other as Seller], seeded(run.seed));
+      await pair.warmUp(run.size(WARM_UP, 3), run.size(WARM_HAND_OVERS, 1));
+      pairs.push(pair);
+    }
+    for (const round of rounds(run.size(ROUNDS, 1), BUDGET)) {
+      for (const pair of inTurn(pairs, round)) {
+        run.step(`round ${round + 1} of ${ROUNDS}, ${pair.contestant.name}`);
+        await pair.play(run.size(OPENINGS, 1), run.size(HAND_OVERS, 3));
+      }
+    }
+    const rows = await Promise.all(pairs.map((pair) => pair.row()));
+    const chart = { kind: 'bar', label: 'contestant', value: 'from release, ms', logarithmic: true } as const;
+    return { title, note: NOTE, rows, chart };
+  });
+}
 
 const NOTE =
   'From release: from the moment before the lock is given back, which is after COMMIT, to the entry of the other ' +

@@ -2,7 +2,7 @@ import { bystanders } from './bystanders.js';
 import { commands } from './commands.js';
 import { fairness } from './fairness.js';
 import { guard } from './guard.js';
-import { handOver } from './hand-over.js';
+import { handOver, handOverDistant } from './hand-over.js';
 import { hotKey } from './hot-key.js';
 import { hotKeyDistant } from './hot-key-distant.js';
 import { hotKeyProcesses } from './hot-key-processes.js';
@@ -24,6 +24,7 @@ export const SCENARIOS: readonly Scenario[] = [
   idleWaiters,
   memory,
   handOver,
+  handOverDistant,
   fairness,
   commands,
   guard,

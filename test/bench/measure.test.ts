@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Burst } from '../../bench/measure/burst.js';
 import { CommandCounter } from '../../bench/measure/commands.js';
 import { fairness } from '../../bench/measure/fairness.js';
+import { inTurn } from '../../bench/measure/interleave.js';
 import { seeded, zipf } from '../../bench/measure/random.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 
@@ -46,6 +47,26 @@ describe('fairness', () => {
     const turns = [0, 2, 1, 3].map((caller, at) => ({ caller, at }));
     expect(fairness([{ ...burst, turns }], 2).outOfOrder).toBe(0.25);
   });
+});
+
+describe('the order of the contestants', () => {
+  test.each([1, 2, 3, 4, 5, 6, 9])(
+    'of %i has each once in a round, and each behind each other one equally often',
+    (count) => {
+      const all = Array.from({ length: count }, (_, index) => index);
+      const followed = new Map<string, number>();
+      for (let round = 0; round < 2 * count; round++) {
+        const order = inTurn(all, round);
+        expect([...order].sort((one, other) => one - other)).toEqual(all);
+        order.slice(1).forEach((one, index) => {
+          const pair = `${order[index]} ${one}`;
+          followed.set(pair, (followed.get(pair) ?? 0) + 1);
+        });
+      }
+      expect(followed.size).toBe(count * (count - 1));
+      expect(new Set(followed.values())).toEqual(new Set(count === 1 ? [] : [2]));
+    },
+  );
 });
 
 describe('what is drawn at random', () => {
