@@ -215,6 +215,13 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
     return this.#entry?.admission.value === undefined ? undefined : this.#hintedAt;
   }
 
+  get admitting(): Promise<unknown> | undefined {
+    // Of several keys, another one may be held for long.
+    const entry = this.#hintedAt === undefined || this.#call.keys.length > 1 ? undefined : this.#entry;
+    // Without a connection nothing was sent yet, and there may be no answer.
+    return entry?.connection === undefined || entry.admission.isSettled ? undefined : entry.admission.promise;
+  }
+
   discard(): void {
     this.#timer?.stop();
     this.#entry?.discard();

@@ -218,18 +218,27 @@ export class World {
 class Admitted implements Preopen {
   #since: number | undefined;
   #isAdmitted = false;
+  #admitting: Promise<void> | undefined;
 
   open(beside: PreopenMoment): void {
     if (beside !== 'commit' || this.#since !== undefined) return;
     this.#since = now();
-    setTimeout(() => {
+    const admitting = pause(1).then(() => {
+      if (this.#admitting !== admitting) return;
+      this.#admitting = undefined;
       this.#isAdmitted = true;
-    }, 1);
+    });
+    this.#admitting = admitting;
   }
 
   discard(): void {
     this.#since = undefined;
     this.#isAdmitted = false;
+    this.#admitting = undefined;
+  }
+
+  get admitting(): Promise<void> | undefined {
+    return this.#admitting;
   }
 
   get hintedAt(): number | undefined {

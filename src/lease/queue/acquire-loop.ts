@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline, now } from '../../base/clock.js';
+import { Deadline, now, within } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
@@ -29,6 +29,11 @@ const SPARE_TIME = 60_000;
  * the hint was handled less than this ago, most of the offer is left, unless both came late: the extension finds that out.
  */
 const FRESH = 150;
+/**
+ * How much later than the offer the admission may come before a look is sent. Without it the work cannot begin, and it
+ * is usually nearer than the answer to a look; milliseconds.
+ */
+const LATE = 50;
 
 /** What the loop needs to acquire a lease. */
 export interface AcquireDependencies {
@@ -138,8 +143,9 @@ export class AcquireLoop implements WaitingProcess {
       const claim = { key: this.#key, holder: this.holder, leaseTime };
       const offered = this.#wakeUps?.beginLook() ?? 0;
       if (offered > 0) {
-        const lease = this.#leaseOf(offered, claim, first);
+        const lease = await this.#leaseOf(offered, claim, first);
         if (lease) return lease;
+        if (this.#first() !== first) continue;
         // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin
         // beside it.
         first.preopen('look');
@@ -214,9 +220,13 @@ export class AcquireLoop implements WaitingProcess {
    * the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of the offer,
    * and the lease is extended at once. If the process was stopped in between, that transaction is older, or not admitted.
    */
-  #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Lease | undefined {
+  async #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Promise<Lease | undefined> {
+    if (!renew) return undefined;
+    const admitting = preopen?.admitting;
+    // What it rejects with is found out by the one who uses the transaction.
+    if (admitting) await within(admitting, LATE).catch(() => {});
     const since = preopen?.hintedAt;
-    if (since === undefined || !renew || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
+    if (since === undefined || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
     const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
     lease.waitedFor = true;
     lease.isUnconfirmed = true;

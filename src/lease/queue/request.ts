@@ -13,6 +13,8 @@ export interface Preopen {
    * or until Postgres has admitted it.
    */
   readonly hintedAt?: number | undefined;
+  /** Settles with the answer to the admission of that transaction; `undefined` while none is under way. */
+  readonly admitting?: Promise<unknown> | undefined;
 }
 
 /** What a caller asks for. */

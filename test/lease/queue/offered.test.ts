@@ -1,9 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
+import type { Turn } from '../../../src/lease/lease.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
-import { leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
+import { type Actor, leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
 import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
@@ -63,6 +64,81 @@ describeWithShop('an offer', () => {
     expect(mine.lease.loss).toBeUndefined();
     await contender.release(mine);
     expect((await sentAbout(stage(), key)).filter((name) => name === 'extend')).toHaveLength(1);
+  });
+
+  /** A transaction that was begun at a hint, and whose admission has not been answered yet. */
+  function waitingForAdmission() {
+    const { noted, preopen } = noting();
+    const answer = gate();
+    let error: unknown;
+    const admitting = answer.opened.then(() => {
+      if (error !== undefined) throw error;
+      own.hintedAt = performance.now();
+    });
+    admitting.catch(() => {});
+    const own = { ...preopen, hintedAt: undefined as number | undefined, admitting };
+    const refuse = () => {
+      error = new Error('refused');
+      answer.open();
+    };
+    return { noted, preopen: own, admit: answer.open, refuse };
+  }
+
+  /** Releases the key, and resolves when the contender has heard that it is offered to it. */
+  async function offer(first: Turn, contender: Actor): Promise<void> {
+    const { heard } = contender.store;
+    const before = heard.count;
+    first.end();
+    await heard.reach(before + 1);
+  }
+
+  test('to a caller whose admission is a moment behind begins its turn with the admission, and without a look', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { noted, preopen, admit } = waitingForAdmission();
+    const { turn } = await asleep(contender, key, { preopen });
+    noted.length = 0;
+    const { looks } = contender.store;
+    const before = looks.count;
+    await offer(first, contender);
+    admit();
+    const mine = await turn;
+    expect([looks.count, noted]).toEqual([before, []]);
+    await untilHolds(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
+    await contender.release(mine);
+  });
+
+  test.each<[string, (refuse: () => void) => void]>([
+    ['does not come', () => {}],
+    ['is refused', (refuse) => refuse()],
+  ])('to a caller whose admission %s is confirmed by a look', async (_, happens) => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { preopen, refuse } = waitingForAdmission();
+    const { turn } = await asleep(contender, key, { preopen });
+    const { looks } = contender.store;
+    const before = looks.count;
+    await offer(first, contender);
+    happens(refuse);
+    const mine = await turn;
+    expect(looks.count).toBe(before + 1);
+    await contender.release(mine);
+  });
+
+  test('to a caller that gives up while its admission is awaited goes to the next caller, and begins nothing for the first', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { noted, preopen, refuse } = waitingForAdmission();
+    const impatient = new AbortController();
+    const { turn: givenUp } = await asleep(contender, key, { preopen, signal: impatient.signal });
+    const next = contender.acquire(key);
+    noted.length = 0;
+    await offer(first, contender);
+    impatient.abort(new Error('impatient'));
+    await expect(givenUp).rejects.toThrow('impatient');
+    refuse();
+    await contender.release(await next);
+    expect(noted).toEqual(['discarded']);
   });
 
   test.each([
