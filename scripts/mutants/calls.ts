@@ -83,28 +83,40 @@ export const CALLS: readonly Mutant[] = [
     why: 'The next process would take the processor from the COMMIT.',
   },
   {
-    name: 'offer: confirmed by a look where the admission is a moment behind',
+    name: 'offer: the work waits for the look, too',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['    if (admitting) await within(admitting, LATE).catch(() => {});\n', '']],
+    change: [
+      [
+        'offered > 0 ? await this.#admittedBefore(looking, offered, claim, first) : undefined',
+        'undefined as Lease | undefined',
+      ],
+    ],
     tests: ['test/lease/queue/offered'],
-    only: 'a moment behind',
+    only: 'before its look is answered begins',
     why: 'The work would begin a round trip later than it can.',
   },
   {
     name: 'offer: an admission that does not come is awaited',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['await within(admitting, LATE).catch', 'await admitting.catch']],
+    change: [
+      ['Promise.race([admitting.then(() => true, no), looking.then(no, no)])', 'admitting.then(() => true, no)'],
+    ],
     tests: ['test/lease/queue/offered'],
     only: 'does not come',
     why: 'The caller would wait for a Postgres that does not answer, and its offer would be over.',
   },
   {
-    name: 'offer: a transaction for a caller that has given up',
+    name: 'offer: a refused admission counts as one',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['        if (this.#first() !== first) continue;\n', '']],
+    change: [
+      [
+        'const lease = isAdmittedFirst ? this.#leaseOf(offered, claim, first) : undefined;\n    if (lease === undefined) return undefined;',
+        'const lease = new Lease(claim, now(), !isAdmittedFirst && false, offered);',
+      ],
+    ],
     tests: ['test/lease/queue/offered'],
-    only: 'gives up while',
-    why: 'It would hold a connection for nobody.',
+    only: 'is refused',
+    why: 'The offer would be taken by a caller that Postgres has not admitted.',
   },
   {
     name: 'offer: believed however old',
@@ -117,7 +129,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'offer: believed for a lease that nobody extends',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['    if (!renew) return undefined;\n', '']],
+    change: [['since === undefined || !renew ||', 'since === undefined ||']],
     tests: ['test/lease/queue/offered'],
     only: 'does not have its lease renewed',
     why: 'The offer is kept for a second, and the caller asked for its lease time.',

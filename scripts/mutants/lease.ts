@@ -244,7 +244,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: all that is kept, given back for one key',
     file: 'src/base/end-of-turn.ts',
-    change: [['if (one.name === name) one.now();', 'one.now();']],
+    change: [['if (one.key === key) one.now();', 'one.now();']],
     tests: ['test/lease/queue/lingering'],
     only: 'before another client',
     why: 'Every look of one client would send the releases of all others first.',

@@ -11,21 +11,21 @@ function atExit(): void {
   for (const one of delayed) one.now();
 }
 
-/** Runs at once what is delayed under this name, by whatever part of the process. */
-export function runDelayed(name: string): void {
-  for (const one of delayed) if (one.name === name) one.now();
+/** Runs at once what is delayed for this key, by whatever client of the process. */
+export function runDelayed(key: string): void {
+  for (const one of delayed) if (one.key === key) one.now();
 }
 
 /** Delays an action to the end of the event loop's turn, unless it is stopped before. */
 export class EndOfTurn {
-  readonly name: string;
+  readonly key: string;
   readonly #end: (after: number) => void;
   readonly #timer: NodeJS.Immediate;
   readonly #since = now();
 
   /** @param end gets the milliseconds that it was delayed by. */
-  constructor(name: string, end: (after: number) => void) {
-    this.name = name;
+  constructor(key: string, end: (after: number) => void) {
+    this.key = key;
     this.#end = end;
     this.#timer = soon(() => this.now());
     if (!listens) process.on('exit', atExit);

@@ -216,9 +216,9 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
   }
 
   get admitting(): Promise<unknown> | undefined {
-    // Of several keys, another one may be held for long.
+    // Of several keys, another one may be held for long, and the admission waits for all.
     const entry = this.#hintedAt === undefined || this.#call.keys.length > 1 ? undefined : this.#entry;
-    // Without a connection nothing was sent yet, and there may be no answer.
+    // Without a connection nothing was sent yet, and an answer may never come.
     return entry?.connection === undefined || entry.admission.isSettled ? undefined : entry.admission.promise;
   }
 

@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
 const theirs = (what: RegExp) => what.exec(README)?.[1] ?? '';
 const MODEL = theirs(/^```prisma\n([\s\S]*?)^```/m);
-const REDIS_LINE = theirs(/^(printf .*REDIS_URL.*)$/m);
+const REDIS_LINE = theirs(/^ *(printf .*REDIS_URL.*)$/m);
 const USE = theirs(/^## Use[\s\S]*?^```ts\n([\s\S]*?)^```/m);
 const ROW = theirs(/^echo '(INSERT .*)' \|/m);
 const PROGRAM = theirs(/^```ts\n([\s\S]*?)^```/m);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline, now, within } from '../../base/clock.js';
+import { Deadline, now } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
@@ -25,15 +25,11 @@ const SILENT = 250;
  */
 const SPARE_TIME = 60_000;
 /**
- * How long after a hint the message of an offer is believed without a look; milliseconds. An offer follows its hint. If
- * the hint was handled less than this ago, most of the offer is left, unless both came late: the extension finds that out.
+ * How long after a hint the message of an offer is believed without a look. An offer follows its hint. If
+ * the hint was handled less than this ago, most of the offer is left, unless both came late: the extension finds that out, and
+ * the caller gets `LOCK_LOST`; milliseconds.
  */
 const FRESH = 150;
-/**
- * How much later than the offer the admission may come before a look is sent. Without it the work cannot begin, and it
- * is usually nearer than the answer to a look; milliseconds.
- */
-const LATE = 50;
 
 /** What the loop needs to acquire a lease. */
 export interface AcquireDependencies {
@@ -143,9 +139,8 @@ export class AcquireLoop implements WaitingProcess {
       const claim = { key: this.#key, holder: this.holder, leaseTime };
       const offered = this.#wakeUps?.beginLook() ?? 0;
       if (offered > 0) {
-        const lease = await this.#leaseOf(offered, claim, first);
+        const lease = this.#leaseOf(offered, claim, first);
         if (lease) return lease;
-        if (this.#first() !== first) continue;
         // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin
         // beside it.
         first.preopen('look');
@@ -154,7 +149,10 @@ export class AcquireLoop implements WaitingProcess {
       this.#inFlightSince = sentAt;
       let nextLook: number;
       try {
-        const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
+        const looking = this.#look(claim, looks === 0 ? deadline : undefined);
+        const lease = offered > 0 ? await this.#admittedBefore(looking, offered, claim, first) : undefined;
+        if (lease) return lease;
+        const answer = await looking;
         this.#lookError = undefined;
         this.#failedLooks = 0;
         if (answer.taken) {
@@ -220,17 +218,42 @@ export class AcquireLoop implements WaitingProcess {
    * the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of the offer,
    * and the lease is extended at once. If the process was stopped in between, that transaction is older, or not admitted.
    */
-  async #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Promise<Lease | undefined> {
-    if (!renew) return undefined;
-    const admitting = preopen?.admitting;
-    // What it rejects with is found out by the one who uses the transaction.
-    if (admitting) await within(admitting, LATE).catch(() => {});
+  #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Lease | undefined {
     const since = preopen?.hintedAt;
-    if (since === undefined || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
+    if (since === undefined || !renew || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
     const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
     lease.waitedFor = true;
     lease.isUnconfirmed = true;
     return lease.loss === undefined ? lease : undefined;
+  }
+
+  /**
+   * The same where the admission is answered while the look is under way: the work need not wait for both. Whichever
+   * answer comes first decides. If it is the admission, the answer to the look confirms the lease.
+   */
+  async #admittedBefore(
+    looking: Promise<AcquireResult>,
+    offered: number,
+    claim: Claim,
+    first: Waiter,
+  ): Promise<Lease | undefined> {
+    const admitting = first.request.preopen?.admitting;
+    if (admitting === undefined) return undefined;
+    const no = () => false;
+    const isAdmittedFirst = await Promise.race([admitting.then(() => true, no), looking.then(no, no)]);
+    const lease = isAdmittedFirst ? this.#leaseOf(offered, claim, first) : undefined;
+    if (lease === undefined) return undefined;
+    lease.isUnconfirmed = false;
+    // If the look fails, the extension tells, which is due at once.
+    void looking.then(
+      (answer) => {
+        if (!answer.taken) lease.lose('gone');
+        // Where it was sent again, it may have been executed after the release.
+        else this.#dependencies.releaseAgain(claim.holder);
+      },
+      () => {},
+    );
+    return lease;
   }
 
   #look(claim: Claim, deadline: Deadline | undefined): Promise<AcquireResult> {

@@ -13,7 +13,10 @@ export interface Preopen {
    * or until Postgres has admitted it.
    */
   readonly hintedAt?: number | undefined;
-  /** Settles with the answer to the admission of that transaction; `undefined` while none is under way. */
+  /**
+   * Settles with the answer to the admission of that transaction. `undefined` if it is not known to come soon: nothing was
+   * sent, it was answered already, or there are several keys.
+   */
   readonly admitting?: Promise<unknown> | undefined;
 }
 

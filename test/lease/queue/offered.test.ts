@@ -5,7 +5,7 @@ import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { type Actor, leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
-import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
+import { asleep, direct, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
@@ -84,61 +84,88 @@ describeWithShop('an offer', () => {
     return { noted, preopen: own, admit: answer.open, refuse };
   }
 
-  /** Releases the key, and resolves when the contender has heard that it is offered to it. */
-  async function offer(first: Turn, contender: Actor): Promise<void> {
-    const { heard } = contender.store;
-    const before = heard.count;
-    first.end();
-    await heard.reach(before + 1);
+  /** Holds back the answer to the contender's next look. Resolves when the store has given it. */
+  function lookHeldBack(contender: Actor) {
+    const answered = gate();
+    const given = new Promise<void>((resolve) => {
+      contender.store.beforeAnswer = () => {
+        resolve();
+        return answered.opened;
+      };
+    });
+    return { given, letGo: answered.open };
   }
 
-  test('to a caller whose admission is a moment behind begins its turn with the admission, and without a look', async () => {
+  test('to a caller that is admitted before its look is answered begins its turn with the admission', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
     const { noted, preopen, admit } = waitingForAdmission();
     const { turn } = await asleep(contender, key, { preopen });
+    const { given, letGo } = lookHeldBack(contender);
     noted.length = 0;
-    const { looks } = contender.store;
-    const before = looks.count;
-    await offer(first, contender);
+    first.end();
+    await given;
     admit();
     const mine = await turn;
-    expect([looks.count, noted]).toEqual([before, []]);
+    letGo();
     await untilHolds(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000));
+    await untilHolds(() => expect(mine.lease.remaining).toBeGreaterThan(1_000));
+    expect([mine.lease.loss, noted]).toEqual([undefined, ['opened']]);
     await contender.release(mine);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('that is over, to a caller that is admitted before the look tells it, is a lease that is lost', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { preopen, admit } = waitingForAdmission();
+    const { turn } = await asleep(contender, key, { preopen });
+    const { given, letGo } = lookHeldBack(contender);
+    const [entry = ''] = await stage().admin.lrange(queueName(key), 0, 0);
+    await stage().admin.publish(namesOf(PREFIX, key).wake, `${entry.split(' ')[0]} 1000`);
+    await given;
+    admit();
+    const mine = await turn;
+    letGo();
+    await untilHolds(() => expect(mine.lease.loss).toBeInstanceOf(LockLostError));
+    await contender.release(mine);
+    await holder.release(first);
+    await expectNothingLeft(stage(), contender, key);
   });
 
   test.each<[string, (refuse: () => void) => void]>([
     ['does not come', () => {}],
     ['is refused', (refuse) => refuse()],
-  ])('to a caller whose admission %s is confirmed by a look', async (_, happens) => {
+  ])('to a caller whose admission %s is confirmed by the look', async (_, happens) => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
     const { preopen, refuse } = waitingForAdmission();
     const { turn } = await asleep(contender, key, { preopen });
-    const { looks } = contender.store;
-    const before = looks.count;
-    await offer(first, contender);
+    const { given, letGo } = lookHeldBack(contender);
+    first.end();
+    await given;
     happens(refuse);
+    letGo();
     const mine = await turn;
-    expect(looks.count).toBe(before + 1);
+    expect(mine.lease.remaining).toBeGreaterThan(1_000);
     await contender.release(mine);
   });
 
-  test('to a caller that gives up while its admission is awaited goes to the next caller, and begins nothing for the first', async () => {
+  test('to a caller that gives up before its look is answered goes to the next caller of its process', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
-    const { noted, preopen, refuse } = waitingForAdmission();
+    const { preopen } = waitingForAdmission();
     const impatient = new AbortController();
     const { turn: givenUp } = await asleep(contender, key, { preopen, signal: impatient.signal });
     const next = contender.acquire(key);
-    noted.length = 0;
-    await offer(first, contender);
+    const { given, letGo } = lookHeldBack(contender);
+    first.end();
+    await given;
     impatient.abort(new Error('impatient'));
     await expect(givenUp).rejects.toThrow('impatient');
-    refuse();
+    letGo();
     await contender.release(await next);
-    expect(noted).toEqual(['discarded']);
+    await expectNothingLeft(stage(), contender, key);
   });
 
   test.each([
