@@ -1,6 +1,5 @@
 import { expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
-import type { Turn } from '../../../src/lease/lease.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
