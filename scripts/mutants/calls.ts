@@ -106,6 +106,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'The caller would wait for a Postgres that does not answer, and its offer would be over.',
   },
   {
+    name: 'offer: the look that was executed behind the release',
+    file: 'src/lease/queue/acquire-loop.ts',
+    change: [['        else this.#dependencies.releaseAgain(claim.holder);\n', '']],
+    tests: ['test/lease/queue/offered'],
+    only: 'is released once more',
+    why: 'The key would be kept for the lease time, for nobody.',
+  },
+  {
     name: 'offer: a refused admission counts as one',
     file: 'src/lease/queue/acquire-loop.ts',
     change: [

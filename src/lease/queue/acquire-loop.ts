@@ -25,9 +25,9 @@ const SILENT = 250;
  */
 const SPARE_TIME = 60_000;
 /**
- * How long after a hint the message of an offer is believed without a look. An offer follows its hint. If
- * the hint was handled less than this ago, most of the offer is left, unless both came late: the extension finds that out, and
- * the caller gets `LOCK_LOST`; milliseconds.
+ * How long after a hint the message of an offer is believed without a look; milliseconds. An offer follows its hint. If
+ * the hint was handled less than this ago, most of the offer is left. If both came late, the extension finds that out,
+ * and the caller gets `LOCK_LOST`.
  */
 const FRESH = 150;
 

@@ -114,6 +114,24 @@ describeWithShop('an offer', () => {
     await expectNothingLeft(stage(), contender, key);
   });
 
+  test('whose look is answered behind the release of its turn is released once more', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { preopen, admit } = waitingForAdmission();
+    const { turn } = await asleep(contender, key, { preopen });
+    const { given, letGo } = lookHeldBack(contender);
+    first.end();
+    await given;
+    admit();
+    await contender.release(await turn);
+    const { released } = contender.store;
+    const before = released.count;
+    letGo();
+    await released.reach(before + 1);
+    await released.settled();
+    await expectNothingLeft(stage(), contender, key);
+  });
+
   test('that is over, to a caller that is admitted before the look tells it, is a lease that is lost', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
