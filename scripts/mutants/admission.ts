@@ -235,7 +235,7 @@ export const ADMISSION: readonly Mutant[] = [
   },
   {
     name: 'a read-only database, told by the bare error',
-    file: 'src/transaction/transaction.ts',
+    file: 'src/transaction/repetition.ts',
     change: [['if (code === READ_ONLY)', "if (code === '')"]],
     tests: ['test/call/read-only-database'],
     why: 'Who catches the errors of locks would not know it, nor the key.',

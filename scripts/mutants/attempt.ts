@@ -13,9 +13,9 @@ export const ATTEMPT: readonly Mutant[] = [
   },
   {
     name: 'outage: begun again at once',
-    file: 'src/transaction/transaction.ts',
+    file: 'src/transaction/repetition.ts',
     change: [['if (begins || database.isUnavailable(error)) {', 'if (begins) {']],
-    tests: ['test/call/postgres-away'],
+    tests: ['test/call/postgres-away.slow'],
     only: 'wait for it',
     why: 'A restart of Postgres would fail every caller, also one that had not begun.',
   },
@@ -60,7 +60,9 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'gate open at COMMIT',
     file,
-    change: [['      this.gate.shut(() => this.#closed());\n      if (this.gate.busy', '      if (this.gate.busy']],
+    change: [
+      ['        this.gate.shut(() => this.#closed());\n        if (this.gate.busy', '        if (this.gate.busy'],
+    ],
     tests: ['test/transaction/traps'],
     why: 'An operation that begins late would land behind the COMMIT.',
   },
@@ -90,7 +92,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'attempt: a helper between two operations is not waited for',
     file: 'src/call/lock.ts',
-    change: [['    await reactions();\n', '']],
+    change: [['reactions(end)', 'end()']],
     tests: ['test/call/forgotten-await'],
     only: 'a helper that is not awaited',
     why: 'Half of what nobody awaited would be committed.',
@@ -112,7 +114,7 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'nothing forbids a COMMIT',
     file,
     change: [
-      ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
+      ['      this.#mayCommit();\n      const', '      const'],
       ['      this.#mayCommit();\n    } catch', '    } catch'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
@@ -195,15 +197,20 @@ export const ATTEMPT: readonly Mutant[] = [
   },
   {
     name: 'work begun again although admitted',
-    file: 'src/transaction/transaction.ts',
-    change: [['      if (attempt.admitted) throw error;\n', '']],
+    file: 'src/transaction/repetition.ts',
+    change: [['    if (admitted) {', '    if (false) {']],
     tests: ['test/transaction/runs-once'],
     why: 'What the work did elsewhere would be done twice.',
   },
   {
     name: 'a work of any error runs again',
-    file: 'src/transaction/transaction.ts',
-    change: [['if (run >= retries || !isRetryable(error, call)) throw error;', 'if (run >= retries) throw error;']],
+    file: 'src/transaction/repetition.ts',
+    change: [
+      [
+        'if (this.#runs++ >= options.retries || !isRetryable(error, this.#call)) throw error;',
+        'if (this.#runs++ >= options.retries) throw error;',
+      ],
+    ],
     tests: ['test/fencing/writes/retries'],
     only: 'nothing else',
     why: 'Only what may be gone by then is a reason.',
@@ -284,7 +291,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file,
-    change: [['      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();\n', '']],
+    change: [['if (connection.isOver && this.#ended === undefined) {', 'if (false) {']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },

@@ -350,14 +350,17 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'once: the function is called behind an abort',
     file: 'src/call/lock.ts',
-    change: [['    await beforeWork(ask);\n    abort.throwIfAborted();', '    await beforeWork(ask);']],
+    change: [
+      ['own.abort.race(beforeWork(ask))', 'beforeWork(ask)'],
+      ['    own.abort.throwIfAborted();\n', ''],
+    ],
     tests: ['test/call/once-per'],
     only: 'is not called when the call was aborted',
     why: 'Its mails would go out for a run that is rolled back.',
   },
   {
     name: 'retries: a handle whose token is too low',
-    file: 'src/transaction/transaction.ts',
+    file: 'src/transaction/repetition.ts',
     change: [[' && !error.ofHandle;', ';']],
     tests: ['test/fencing/writes/retries'],
     only: "a handle's transaction",

@@ -334,7 +334,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'another pool: the connection of the turn before',
     file: 'src/connection/pool.ts',
-    change: [['if (over?.pool !== undefined && over.pool !== pool) throw', "if (over?.pool === '?') throw"]],
+    change: [['if (over?.pool !== undefined && over.pool !== pool) {', "if (over?.pool === '?') {"]],
     tests: ['test/transaction/another-client'],
     why: 'The work of one tenant would run in the database of another.',
   },

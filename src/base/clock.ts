@@ -95,9 +95,9 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Resolves when no promise reaction is due any more: Node runs its ticks after all of them. */
-export function reactionsDone(): Promise<void> {
-  return new Promise((resolve) => nextTick(resolve));
+/** Calls `done` when no promise reaction is due any more: Node runs its ticks after all of them. */
+export function reactionsDone(done: () => void): void {
+  nextTick(done);
 }
 
 /** Resolves when everything has run that this turn of the event loop still has to do. */

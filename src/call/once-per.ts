@@ -5,7 +5,7 @@ import { findJoinable } from '../base/held-keys.js';
 import type { Database, Query } from '../database/database.js';
 import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
 import type { Schedule } from '../options/options.js';
-import { NOT_INSTALLED } from '../transaction/transaction.js';
+import { NOT_INSTALLED } from '../transaction/repetition.js';
 import type { Work } from './lock.js';
 import type { LockCall, Parts } from './parts.js';
 import { workNow } from './with-lock.js';

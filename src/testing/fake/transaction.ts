@@ -47,7 +47,7 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
 /** There is no Postgres to ask, and nothing of a fake asks it. */
 const asksNothing = () => Promise.reject(new Error('A fake lock has no database.'));
 
-const reactions = () => microtasks(OF_REACTIONS);
+const reactions = (done: () => void) => void microtasks(OF_REACTIONS).then(done);
 
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
   const { owner, joins, client, turn, plan, options, record, hooks } = request;
@@ -72,8 +72,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const call = { client: owner, database, keys: turn.keys, options };
   try {
     abort.throwIfAborted();
-    const run = runFunction({ call, fn: work, abort, hooks, joins, reactions }, tx, token, asksNothing);
-    const value = await abort.race(run);
+    const value = await runFunction({ call, fn: work, abort, hooks, joins, reactions }, tx, token, asksNothing);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
@@ -86,7 +85,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     return value;
   } catch (error) {
     // The function goes on until its next operation, which is refused by that reason and not by the end of the transaction.
-    if (abort.aborted) await reactions();
+    if (abort.aborted) await microtasks(OF_REACTIONS);
     // What it threw came of that, or came after it.
     const cause = abort.aborted ? abort.reason : (statements.refusal?.error ?? error);
     const isUnknown = cause instanceof FencedLockError && cause.code === 'COMMIT_UNKNOWN';

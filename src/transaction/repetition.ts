@@ -1,0 +1,140 @@
+import { sleep } from '../base/clock.js';
+import {
+  LockTimeoutError,
+  LockUnavailableError,
+  NotInstalledError,
+  StaleTokenError,
+  toFencedLockError,
+} from '../base/errors.js';
+import { NotRun } from '../database/database.js';
+import { type EarlierAttempts, NO_EARLIER } from './attempt.js';
+import type { Call } from './call.js';
+
+const LOCK_NOT_AVAILABLE = '55P03';
+const QUERY_CANCELED = '57014';
+const SERIALIZATION_FAILURE = '40001';
+const DEADLOCK = '40P01';
+/** Of a standby, or of a database that an operator or a hoster has made read-only, for example because its disk is full. */
+const READ_ONLY = '25006';
+/** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
+const MOST_DISCONNECTS = 3;
+/** Pauses before the work runs again double from the first to the longest, with jitter; milliseconds. */
+const FIRST_PAUSE = 2;
+const LONGEST_PAUSE = 50;
+/** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
+const CANCELED_PAUSE = 50;
+/** SQLSTATEs for a missing schema, function or table, or a missing right to use it. */
+export const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
+
+/** SQLSTATEs after which an admission is sent again within the wait time. */
+const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);
+const BLOCKED =
+  ": another transaction has its row in Postgres: a former holder's, or one that this client may not end, " +
+  'of another waiting room (another keyPrefix, or work without Redis) or of another role';
+const CANCELED =
+  ': Postgres cancelled its admission. If a `statement_timeout` of the role is shorter than the wait for the ' +
+  "key's row, raise it to a second";
+
+type RepeatedCall = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'options' | 'deadline' | 'abort'> & {
+  readonly database: Pick<
+    Call<unknown, unknown>['database'],
+    'rescue' | 'sqlState' | 'isDisconnect' | 'isUnavailable' | 'isEnded'
+  >;
+};
+
+/**
+ * Decides whether a call begins again after an attempt that has failed, and waits as long as it has to. Each method
+ * resolves if there is to be another attempt, and throws what the call is rejected with if not.
+ */
+export class Repetition {
+  readonly #call: RepeatedCall;
+  /** How often the work has run. */
+  #runs = 0;
+  /** Whether the work has begun in an earlier attempt. */
+  hasBegun = false;
+  earlier: EarlierAttempts = NO_EARLIER;
+  #disconnects = 0;
+  #isCanceled = false;
+
+  constructor(call: RepeatedCall) {
+    this.#call = call;
+  }
+
+  /** @param wasAhead whether the transaction was begun ahead of its lease. */
+  async after(error: unknown, admitted: boolean, wasAhead: boolean): Promise<void> {
+    this.hasBegun ||= admitted;
+    if (admitted) {
+      await this.#runAgain(error);
+      return;
+    }
+    try {
+      await this.#beginAgain(error, wasAhead);
+    } catch (refusal) {
+      await this.#runAgain(refusal);
+    }
+  }
+
+  /** Behind a conflict that may have passed, if `retries` allows it. */
+  async #runAgain(error: unknown): Promise<void> {
+    const { abort, leases, options, parts } = this.#call;
+    if (this.#runs++ >= options.retries || !isRetryable(error, this.#call)) throw error;
+    if (abort.aborted || leases.loss) throw error;
+    // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
+    // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
+    const { model, where } = error instanceof StaleTokenError ? error : {};
+    this.earlier = { ...NO_EARLIER, refusedBy: model === undefined ? undefined : parts.fencing.rowOf(model, where) };
+    this.#disconnects = 0;
+    this.#isCanceled = false;
+    // Jitter, so that two callers that met in a conflict do not meet again.
+    const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (this.#runs - 1)) * Math.random();
+    await abort.race(sleep(pause));
+  }
+
+  /**
+   * Before the work has begun: the key's row is locked by another transaction, the snapshot is older than the previous
+   * holder's commit, or the connection was closed.
+   */
+  async #beginAgain(error: unknown, wasAhead: boolean): Promise<void> {
+    const { abort, database, deadline, leases, options, parts } = this.#call;
+    if (abort.aborted) throw abort.reason;
+    // Postgres may have closed an idle connection of the pool. Or the COMMIT that this transaction's BEGIN was sent
+    // with failed, so Postgres skipped the BEGIN.
+    const begins = database.isDisconnect(error) || error instanceof NotRun;
+    // The server may have admitted it, and not know yet that the connection is gone.
+    if (begins) this.#block();
+    if (begins && ++this.#disconnects <= MOST_DISCONNECTS) return;
+    if (begins || database.isUnavailable(error)) {
+      if (deadline.passed) {
+        throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, { within: options.waitTime });
+      }
+      parts.emit({ type: 'postgres-unavailable', key: leases.key, error });
+      await parts.outage.wait(database, abort, deadline);
+      return;
+    }
+    if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');
+    const code = database.sqlState(error);
+    if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
+    if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, 'read-only');
+    if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;
+    // An admission that was sent ahead waits only some milliseconds, perhaps for this call's own ROLLBACK, so its timeout
+    // does not show a blocking transaction.
+    if (code !== SERIALIZATION_FAILURE && !wasAhead) this.#block();
+    this.#isCanceled ||= code === QUERY_CANCELED;
+    if (deadline.passed && !wasAhead) {
+      const why = this.#isCanceled ? CANCELED : this.earlier.blocked ? BLOCKED : '';
+      throw new LockTimeoutError(leases.key, `${options.waitTime} ms${why}`, error);
+    }
+    if (code === QUERY_CANCELED) await abort.race(sleep(Math.min(CANCELED_PAUSE, deadline.remaining)));
+  }
+
+  #block(): void {
+    this.earlier = { ...this.earlier, blocked: true };
+  }
+}
+
+function isRetryable(error: unknown, { database }: Pick<RepeatedCall, 'database'>): boolean {
+  // A handle's token never rises, so the same row would refuse it again.
+  if (error instanceof StaleTokenError) return error.reason === 'other-key' && !error.ofHandle;
+  const code = database.sqlState(error);
+  return code === SERIALIZATION_FAILURE || code === DEADLOCK;
+}
