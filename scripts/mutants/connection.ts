@@ -364,7 +364,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'prepared: quotes of a key let through',
     file: 'src/transaction/admission.ts',
-    change: [["value.replace(/[\"\\\\]/g, '\\\\$&')", 'value']],
+    change: [["value.replaceAll(/[\"\\\\]/g, '\\\\$&')", 'value']],
     tests: ['test/connection/prepared-on-a-pool'],
     why: 'A key would be admitted under another name.',
   },
@@ -411,7 +411,10 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'tx: what is set stays with the proxy',
     file: tx,
     change: [
-      ['      defineProperty: (_, property, descriptor) => Reflect.defineProperty(tx, property, descriptor),\n', ''],
+      [
+        'return Reflect.defineProperty(this.#tx, property, descriptor);',
+        'return Reflect.defineProperty({}, property, descriptor);',
+      ],
     ],
     tests: ['test/prisma/tx'],
     why: 'It could not be read again: that throws.',
@@ -421,8 +424,8 @@ export const CONNECTION: readonly Mutant[] = [
     file: tx,
     change: [
       [
-        'ownKeys: () => Reflect.ownKeys(tx).filter((property) => !EXITS.has(property)),',
-        'ownKeys: () => Reflect.ownKeys(tx),',
+        'return Reflect.ownKeys(this.#tx).filter((property) => !EXITS.has(property));',
+        'return Reflect.ownKeys(this.#tx);',
       ],
     ],
     tests: ['test/prisma/tx'],
@@ -431,7 +434,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'tx: open behind its end',
     file: tx,
-    change: [["if (!open && typeof property === 'string') return refusing(key, property);", '']],
+    change: [["if (!this.#isOpen && typeof property === 'string') return refusing(this.#key, property);", '']],
     tests: ['test/prisma/tx'],
     only: 'closed',
     why: 'An operation would begin when its transaction is over.',

@@ -20,12 +20,18 @@ export interface OpenTransaction {
   readonly lock: unknown;
 }
 
-/** Everything that the present async context holds, the innermost first. */
-function* allHeld(): Iterable<Held> {
-  for (let scope: Scope | undefined = scopeWith('held'); scope !== undefined; scope = scope.outer) {
+const NOTHING: readonly Held[] = [];
+
+/** Everything that the present async context holds, the innermost first. Most contexts hold nothing. */
+function allHeld(): readonly Held[] {
+  let scope: Scope | undefined = scopeWith('held');
+  if (scope === undefined) return NOTHING;
+  const all: Held[] = [];
+  for (; scope !== undefined; scope = scope.outer) {
     const held = scope.inside.held as Held | undefined;
-    if (held !== undefined) yield held;
+    if (held !== undefined) all.push(held);
   }
+  return all;
 }
 
 /**
@@ -54,22 +60,17 @@ export function findJoinable(
 
 /** A key that the present async context holds, if there is one. */
 export function heldKey(): string | undefined {
-  for (const held of allHeld()) return held.keys[0];
-  return undefined;
+  return allHeld()[0]?.keys[0];
 }
 
 /** Whether the present async context holds this key. */
 export function holds(key: string): boolean {
-  for (const held of allHeld()) if (held.keys.includes(key)) return true;
-  return false;
+  return allHeld().some(({ keys }) => keys.includes(key));
 }
 
 /** What the present async context holds, the innermost first: of any client, or of this one. */
 export function innermostHeld(client?: object): Held | undefined {
-  for (const held of allHeld()) {
-    if (client === undefined || held.transaction.client === client) return held;
-  }
-  return undefined;
+  return allHeld().find(({ transaction }) => client === undefined || transaction.client === client);
 }
 
 /** Runs the lock's function in an async context that holds `keys`. */

@@ -169,8 +169,7 @@ export class LeaseSet {
 
   /** Why a lease was lost; `undefined` while all are held. */
   get loss(): LockLostError | undefined {
-    for (const { lease } of this.#turns) if (lease.loss) return lease.loss;
-    return undefined;
+    return this.#turns.find(isLost)?.lease.loss;
   }
 
   attach(user: LeaseUser): () => void {
@@ -208,6 +207,11 @@ export class LeaseSet {
   release(): void {
     for (const turn of this.#turns) turn.end();
   }
+}
+
+/** Not a closure: each statement of the work asks. */
+function isLost({ lease }: Turn): boolean {
+  return lease.loss !== undefined;
 }
 
 /** Where the leases of the other keys are from. */

@@ -21,7 +21,7 @@ import { isExtended } from './client.js';
 import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { detectOutsideWrites } from './outside.js';
-import { fencedTx, IN_FLIGHT, type OperationNames, RAW, SKIPPED, UNSENT, Unsent } from './tx.js';
+import { FencedTx, IN_FLIGHT, type OperationNames, RAW, SKIPPED, UNSENT, Unsent } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -88,7 +88,7 @@ function begin(client: PrismaInternals, options: OpeningOptions, operations: Ope
         if (isCounted(source)) countedClients.add(adapterOf(client));
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook);
-        const own = fencedTx(tx, options.key, new Unsent(operations, options.key));
+        const own = new FencedTx(tx, options.key, new Unsent(operations, options.key));
         const forget = rememberTransaction(transactionId(tx));
         return body(own.tx, () => {
           own.close();

@@ -30,41 +30,66 @@ const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
  * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so
  * silently), and closed when the transaction ends, after which every operation rejects.
  */
-export function fencedTx(tx: object, key: string, unsent: Unsent): { readonly tx: object; close(): void } {
-  let open = true;
-  // The proxy has a target of its own. After each `get`, the engine compares the value with the target's own property,
-  // and Prisma's client is a proxy that computes that property again.
-  const proxy = new Proxy(
-    {},
-    {
-      get(_, property, receiver) {
-        if (!open && typeof property === 'string') return refusing(key, property);
-        if (EXITS.has(property)) return exit(String(property));
-        if (property === UNSENT) return unsent.first;
-        if (property === IN_FLIGHT) return unsent.inFlight;
-        if (property === SKIPPED) return unsent.skipped;
-        return unsent.watched(property, Reflect.get(tx, property, receiver));
-      },
-      has: (_, property) => !EXITS.has(property) && Reflect.has(tx, property),
-      set: (_, property, value, receiver) => Reflect.set(tx, property, value, receiver),
-      // Assignments arrive here, too, because the receiver is this proxy.
-      defineProperty: (_, property, descriptor) => Reflect.defineProperty(tx, property, descriptor),
-      deleteProperty: (_, property) => Reflect.deleteProperty(tx, property),
-      ownKeys: () => Reflect.ownKeys(tx).filter((property) => !EXITS.has(property)),
-      getOwnPropertyDescriptor(_, property) {
-        const descriptor = EXITS.has(property) ? undefined : Reflect.getOwnPropertyDescriptor(tx, property);
-        return descriptor && { ...descriptor, configurable: true };
-      },
-      getPrototypeOf: () => Reflect.getPrototypeOf(tx),
-    },
-  );
-  return {
-    tx: proxy,
-    close() {
-      open = false;
-      unsent.close();
-    },
-  };
+export class FencedTx implements ProxyHandler<object> {
+  /**
+   * What the function gets. The proxy has a target of its own: after each `get`, the engine compares the value with the target's own property, and
+   * Prisma's client is a proxy that computes that property again.
+   */
+  readonly tx: object = new Proxy({}, this);
+  readonly #tx: object;
+  readonly #key: string;
+  readonly #unsent: Unsent;
+  #isOpen = true;
+
+  constructor(tx: object, key: string, unsent: Unsent) {
+    this.#tx = tx;
+    this.#key = key;
+    this.#unsent = unsent;
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.#unsent.close();
+  }
+
+  get(_: object, property: string | symbol, receiver: unknown): unknown {
+    if (!this.#isOpen && typeof property === 'string') return refusing(this.#key, property);
+    if (EXITS.has(property)) return exit(String(property));
+    if (property === UNSENT) return this.#unsent.first;
+    if (property === IN_FLIGHT) return this.#unsent.inFlight;
+    if (property === SKIPPED) return this.#unsent.skipped;
+    return this.#unsent.watched(property, Reflect.get(this.#tx, property, receiver));
+  }
+
+  has(_: object, property: string | symbol): boolean {
+    return !EXITS.has(property) && Reflect.has(this.#tx, property);
+  }
+
+  set(_: object, property: string | symbol, value: unknown, receiver: unknown): boolean {
+    return Reflect.set(this.#tx, property, value, receiver);
+  }
+
+  /** Assignments arrive here, too, because the receiver is this proxy. */
+  defineProperty(_: object, property: string | symbol, descriptor: PropertyDescriptor): boolean {
+    return Reflect.defineProperty(this.#tx, property, descriptor);
+  }
+
+  deleteProperty(_: object, property: string | symbol): boolean {
+    return Reflect.deleteProperty(this.#tx, property);
+  }
+
+  ownKeys(): Array<string | symbol> {
+    return Reflect.ownKeys(this.#tx).filter((property) => !EXITS.has(property));
+  }
+
+  getOwnPropertyDescriptor(_: object, property: string | symbol): PropertyDescriptor | undefined {
+    const descriptor = EXITS.has(property) ? undefined : Reflect.getOwnPropertyDescriptor(this.#tx, property);
+    return descriptor && { ...descriptor, configurable: true };
+  }
+
+  getPrototypeOf(): object | null {
+    return Reflect.getPrototypeOf(this.#tx);
+  }
 }
 
 /** A model, or an operation, that can be called and always rejects. */
@@ -156,13 +181,11 @@ export class Unsent {
   }
 
   get first(): string | undefined {
-    for (const { name } of this.#waiting) return name;
-    return undefined;
+    return firstOf(this.#waiting);
   }
 
   get inFlight(): string | undefined {
-    for (const { name } of this.#inFlight) return name;
-    return undefined;
+    return firstOf(this.#inFlight);
   }
 
   get skipped(): SkippedOperation | undefined {
@@ -232,6 +255,12 @@ export class Unsent {
   }
 }
 
+function firstOf(operations: ReadonlySet<Settling>): string | undefined {
+  if (operations.size === 0) return undefined;
+  for (const { name } of operations) return name;
+  return undefined;
+}
+
 /** Codes that an operation rejects with behind the end of its transaction: Prisma's, our gate's, and that of a late extension. */
 const OF_ENDED: ReadonlySet<unknown> = new Set(['P2028', 'CLOSED', 'INSIDE_TRANSACTION']);
 
@@ -245,7 +274,7 @@ interface Lazy {
   requestTransaction(): unknown;
 }
 
-/** A model of the client. Its proxy has a target of its own, as in `fencedTx`. */
+/** A model of the client. Its proxy has a target of its own, as in `FencedTx`. */
 class Delegate implements ProxyHandler<object> {
   readonly model: string;
   readonly proxy: object = new Proxy({}, this);

@@ -1,7 +1,7 @@
 import type { LossReason } from '../../base/errors.js';
 import type { LazyAbort } from '../../base/lazy-abort.js';
 import { isWrite } from '../../prisma/outside.js';
-import { fencedTx, RAW, READS, Unsent } from '../../prisma/tx.js';
+import { FencedTx, RAW, READS, Unsent } from '../../prisma/tx.js';
 import { lazily, microtasks, OF_OPERATION } from './lazy.js';
 import {
   absent,
@@ -56,11 +56,11 @@ export class Statements extends Unsent {
   }
 
   /** The client of the transaction, as the real one is: without what leaves it, and closed at its end. */
-  open(): { readonly tx: object; close(): void } {
+  open(): FencedTx {
     const client = this.#client;
     // Its own getters have the mock as `this`: they may use private fields.
     const mock = standIn(client, (name) => Reflect.get(client, name));
-    return fencedTx(mock, this.#lock.key, this);
+    return new FencedTx(mock, this.#lock.key, this);
   }
 
   override watched(name: string | symbol, value: unknown): unknown {

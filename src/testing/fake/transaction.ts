@@ -66,13 +66,13 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const overdue = `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`;
   const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, 'timeout', overdue)));
   const statements = new Statements(client, plan, abort, { key: named, token, ofHandle: !joins, lose });
-  const { tx, close } = statements.open();
+  const fenced = statements.open();
   // What was called and not awaited is refused by the code that refuses it under a real lock.
   const database = { unsent: () => statements.first, inFlight: () => statements.inFlight };
   const call = { client: owner, database, keys: turn.keys, options };
   try {
     abort.throwIfAborted();
-    const value = await runFunction({ call, fn: work, abort, hooks, joins, reactions }, tx, token, asksNothing);
+    const value = await runFunction({ call, fn: work, abort, hooks, joins, reactions }, fenced.tx, token, asksNothing);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
@@ -93,7 +93,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     hooks.settle({ type: isUnknown ? 'unknown' : 'rolled-back', error: cause });
     throw cause;
   } finally {
-    close();
+    fenced.close();
     stop();
     detach();
     offAbort(signal, aborted);
