@@ -90,6 +90,14 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'Half of what nobody awaited would be committed.',
   },
   {
+    name: 'attempt: a helper behind a tick is not waited for',
+    file: 'src/base/clock.ts',
+    change: [['nextTick(atOnce, done);', 'nextTick(done);']],
+    tests: ['test/call/forgotten-await'],
+    only: 'a helper that is not awaited',
+    why: 'A write that nobody awaited would be left out, and the rest committed.',
+  },
+  {
     name: 'attempt: a helper between two operations is not waited for',
     file: 'src/call/lock.ts',
     change: [['reactions(end)', 'end()']],

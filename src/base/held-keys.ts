@@ -21,6 +21,7 @@ export interface OpenTransaction {
 }
 
 const NOTHING: readonly Held[] = [];
+const { then } = Promise.prototype;
 
 /** Everything that the present async context holds, the innermost first. Most contexts hold nothing. */
 function allHeld(): readonly Held[] {
@@ -89,16 +90,16 @@ export function holding<R>(
     around.inside.held = undefined;
     around.whenLeft?.();
   };
-  return promised(work).then(
-    (value) => {
-      left();
-      return value;
-    },
-    (error: unknown) => {
-      left();
-      throw error;
-    },
-  );
+  const returned = (value: R): R => {
+    left();
+    return value;
+  };
+  const threw = (error: unknown): never => {
+    left();
+    throw error;
+  };
+  // As `await` does, which does not call a `then` that the promise itself has.
+  return then.call(promised(work), returned as (value: unknown) => R, threw) as Promise<R>;
 }
 
 /** Not an async function, which would cost two more promises: on Node 20 and 22 each has hooks. */

@@ -241,14 +241,11 @@ interface FunctionOf<Tx, R> {
   readonly reactions?: (done: () => void) => void;
 }
 
-/**
- * Runs the function of a call in its transaction, as the holder of its keys. Rejects as soon as the abort comes. The
- * function may go on.
- */
+/** Runs the function of a call in its transaction, as the holder of its keys. */
 export function runFunction<Tx, R>(own: FunctionOf<Tx, R>, tx: Tx, token: bigint, ask: Query): Promise<R> {
   const { beforeWork } = own.call;
   if (beforeWork === undefined) return run(own, tx, token);
-  return own.abort.race(beforeWork(ask)).then(() => {
+  return beforeWork(ask).then(() => {
     own.abort.throwIfAborted();
     return run(own, tx, token);
   });
@@ -264,14 +261,9 @@ function run<Tx, R>(
   hooks.begin(lock);
   const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
   return new Promise((resolve, reject) => {
-    const cancel = abort.onAbort(() => reject(abort.reason));
-    const settled = (): void => {
-      lock.end();
-      cancel();
-    };
     const failed = (error: unknown): void => {
       own.joined?.end(error);
-      settled();
+      lock.end();
       reject(error);
     };
     const unlessUnawaited = (go: () => void) => () => {
@@ -285,7 +277,7 @@ function run<Tx, R>(
     };
     holding(keys, joins ? own : undefined, own, () => fn(tx, lock)).then((value) => {
       const end = unlessUnawaited(() => {
-        settled();
+        lock.end();
         resolve(value);
       });
       // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.

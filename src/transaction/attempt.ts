@@ -181,7 +181,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
-    const { database, leases, registered, trace } = this.#call;
+    const { database, abort, leases, registered, trace } = this.#call;
     const connection = this.#entry.connection as Connection;
     connection.conductor = this;
     this.#limitOpening(connection);
@@ -206,7 +206,7 @@ export class Attempt<Tx, R> implements Conductor {
       const ask: Query = (text, values) => this.#ask(connection, text, values);
       const work = () => this.#call.work(tx, admission, ask);
       try {
-        this.#value = await (trace === undefined ? work() : trace.work(work));
+        this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
         close();
         // The reply to a statement that was awaited has left the gate before the function could return.
         if (this.gate.isAtWork) throw inFlightAtReturn(leases.key, 'a statement');

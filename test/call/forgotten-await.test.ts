@@ -118,6 +118,8 @@ describeWithShop('a helper that is not awaited', () => {
     await tx.stock.update(set(id, 2));
   };
 
+  const tick = () => new Promise<void>((resolve) => process.nextTick(resolve));
+
   const FORGOTTEN: Record<string, readonly [string, (tx: Tx, id: number) => unknown]> = {
     'begins with a write': ['stock.update', (tx, id) => forget(transfer(tx, id))],
     'begins with a read': [
@@ -133,6 +135,13 @@ describeWithShop('a helper that is not awaited', () => {
         const helper = transfer(tx, id);
         forget(helper);
         await tx.stock.count();
+      },
+    ],
+    'writes behind a tick of Node': [
+      'stock.update',
+      async (tx, id) => {
+        await tx.stock.count();
+        forget(tick().then(() => tx.stock.update(set(id, 1)).then(() => {})));
       },
     ],
     'reads a relation of its write': [

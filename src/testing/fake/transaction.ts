@@ -72,7 +72,8 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const call = { client: owner, database, keys: turn.keys, options };
   try {
     abort.throwIfAborted();
-    const value = await runFunction({ call, fn: work, abort, hooks, joins, reactions }, fenced.tx, token, asksNothing);
+    const run = runFunction({ call, fn: work, abort, hooks, joins, reactions }, fenced.tx, token, asksNothing);
+    const value = await abort.race(run);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
