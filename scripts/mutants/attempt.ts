@@ -60,9 +60,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'gate open at COMMIT',
     file,
-    change: [
-      ['        this.gate.shut(() => this.#closed());\n        if (this.gate.busy', '        if (this.gate.busy'],
-    ],
+    change: [['      this.gate.shut(() => this.#closed());\n      if (this.gate.busy', '      if (this.gate.busy']],
     tests: ['test/transaction/traps'],
     why: 'An operation that begins late would land behind the COMMIT.',
   },
@@ -90,17 +88,9 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'Half of what nobody awaited would be committed.',
   },
   {
-    name: 'attempt: a helper behind a tick is not waited for',
-    file: 'src/base/clock.ts',
-    change: [['nextTick(atOnce, done);', 'nextTick(done);']],
-    tests: ['test/call/forgotten-await'],
-    only: 'a helper that is not awaited',
-    why: 'A write that nobody awaited would be left out, and the rest committed.',
-  },
-  {
     name: 'attempt: a helper between two operations is not waited for',
     file: 'src/call/lock.ts',
-    change: [['reactions(end)', 'end()']],
+    change: [['    await reactions();\n', '']],
     tests: ['test/call/forgotten-await'],
     only: 'a helper that is not awaited',
     why: 'Half of what nobody awaited would be committed.',
@@ -122,7 +112,7 @@ export const ATTEMPT: readonly Mutant[] = [
     name: 'nothing forbids a COMMIT',
     file,
     change: [
-      ['      this.#mayCommit();\n      const', '      const'],
+      ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
       ['      this.#mayCommit();\n    } catch', '    } catch'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
@@ -299,7 +289,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file,
-    change: [['if (connection.isOver && this.#ended === undefined) {', 'if (false) {']],
+    change: [['      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();\n', '']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },

@@ -334,7 +334,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'another pool: the connection of the turn before',
     file: 'src/connection/pool.ts',
-    change: [['if (over?.pool !== undefined && over.pool !== pool) {', "if (over?.pool === '?') {"]],
+    change: [['if (over?.pool !== undefined && over.pool !== pool) throw', "if (over?.pool === '?') throw"]],
     tests: ['test/transaction/another-client'],
     why: 'The work of one tenant would run in the database of another.',
   },
@@ -364,7 +364,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'prepared: quotes of a key let through',
     file: 'src/transaction/admission.ts',
-    change: [["value.replaceAll(/[\"\\\\]/g, '\\\\$&')", 'value']],
+    change: [["value.replace(/[\"\\\\]/g, '\\\\$&')", 'value']],
     tests: ['test/connection/prepared-on-a-pool'],
     why: 'A key would be admitted under another name.',
   },

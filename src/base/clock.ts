@@ -2,7 +2,7 @@ import { offAbort, onAbort } from './abort-listeners.js';
 
 // Captured at import, because a user's tests may replace the globals with fake timers. Deadlines are monotonic, because
 // a wall clock can be set back, and are never compared with another machine's clock.
-const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon, queueMicrotask: atOnce } = globalThis;
+const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
 const { nextTick } = process;
 const monotonic = performance.now.bind(performance);
 
@@ -95,12 +95,9 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/**
- * Calls `done` when no promise reaction is due any more: Node runs its ticks after all of them, and behind its ticks those
- * reactions that they made due.
- */
-export function reactionsDone(done: () => void): void {
-  nextTick(atOnce, done);
+/** Resolves when no promise reaction is due any more: Node runs its ticks after all of them. */
+export function reactionsDone(): Promise<void> {
+  return new Promise((resolve) => nextTick(resolve));
 }
 
 /** Resolves when everything has run that this turn of the event loop still has to do. */

@@ -13,7 +13,6 @@ function atExit(): void {
 
 /** Runs at once what is delayed for this key, by whatever client of the process. */
 export function runDelayed(key: string): void {
-  if (delayed.size === 0) return;
   for (const one of delayed) if (one.key === key) one.now();
 }
 

@@ -20,15 +20,10 @@ export interface OpenTransaction {
   readonly lock: unknown;
 }
 
-const NOTHING: readonly Held[] = [];
-const { then } = Promise.prototype;
-
-/** Everything that the present async context holds, the innermost first. Most contexts hold nothing. */
+/** Everything that the present async context holds, the innermost first. */
 function allHeld(): readonly Held[] {
-  let scope: Scope | undefined = scopeWith('held');
-  if (scope === undefined) return NOTHING;
   const all: Held[] = [];
-  for (; scope !== undefined; scope = scope.outer) {
+  for (let scope: Scope | undefined = scopeWith('held'); scope !== undefined; scope = scope.outer) {
     const held = scope.inside.held as Held | undefined;
     if (held !== undefined) all.push(held);
   }
@@ -85,28 +80,15 @@ export function holding<R>(
   // The database client's transaction already has a scope. Use it instead of creating another one.
   const around = scopeWith('ticket');
   if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());
-  around.inside.held = held;
-  const left = (): void => {
-    around.inside.held = undefined;
-    around.whenLeft?.();
-  };
-  const returned = (value: R): R => {
-    left();
-    return value;
-  };
-  const threw = (error: unknown): never => {
-    left();
-    throw error;
-  };
-  // As `await` does, which does not call a `then` that the promise itself has.
-  return then.call(promised(work), returned as (value: unknown) => R, threw) as Promise<R>;
+  return holdingIn(around, held, work);
 }
 
-/** Not an async function, which would cost two more promises: on Node 20 and 22 each has hooks. */
-function promised<R>(work: () => R | Promise<R>): Promise<R> {
+async function holdingIn<R>(scope: Scope, held: Held, work: () => R | Promise<R>): Promise<R> {
+  scope.inside.held = held;
   try {
-    return Promise.resolve(work());
-  } catch (error) {
-    return Promise.reject(error);
+    return await work();
+  } finally {
+    scope.inside.held = undefined;
+    scope.whenLeft?.();
   }
 }

@@ -161,31 +161,24 @@ export class CallHooks {
   }
 
   /**
-   * Calls `ended` and then runs the hooks, when the call has ended. Resolves to its result. In the caller's async context,
-   * outside of the transaction.
+   * Runs the hooks after the call and resolves to its result. In the caller's async context, outside of the
+   * transaction.
    *
    * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
    */
-  follow<R>(call: Promise<R>, ended?: () => void): Promise<R> {
-    return call.then(
-      (value) => {
-        ended?.();
-        this.settle({ type: 'committed' });
-        return this.#due === undefined ? value : this.#run(this.#due, value);
-      },
-      async (error) => {
-        ended?.();
-        const { parts, key } = this.#options;
-        // This error tells the outcome of the transaction. No error of a hook may hide it.
-        if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
-        throw error;
-      },
-    );
-  }
-
-  async #run<R>(due: readonly DueHook[], value: R): Promise<R> {
+  async follow<R>(call: Promise<R>): Promise<R> {
     const { parts, key, hookErrors } = this.#options;
-    const errors = await parts.hooks.run(due, key, hookErrors === 'throw' ? undefined : parts.emit);
+    let value: R;
+    try {
+      value = await call;
+    } catch (error) {
+      // This error tells the outcome of the transaction. No error of a hook may hide it.
+      if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
+      throw error;
+    }
+    this.settle({ type: 'committed' });
+    if (this.#due === undefined) return value;
+    const errors = await parts.hooks.run(this.#due, key, hookErrors === 'throw' ? undefined : parts.emit);
     if (errors.length > 0) throw new HookFailedError(key, value, errors);
     return value;
   }
@@ -237,53 +230,38 @@ interface FunctionOf<Tx, R> {
   readonly abort: LazyAbort;
   readonly hooks: CallHooks;
   readonly joins: boolean;
-  /** Calls `done` when a helper that was not awaited has begun its next operation. Default: when no promise reaction is due. */
-  readonly reactions?: (done: () => void) => void;
+  /** Waits until a helper that was not awaited has begun its next operation. Default: until no promise reaction is due. */
+  readonly reactions?: () => Promise<void>;
 }
 
 /** Runs the function of a call in its transaction, as the holder of its keys. */
-export function runFunction<Tx, R>(own: FunctionOf<Tx, R>, tx: Tx, token: bigint, ask: Query): Promise<R> {
-  const { beforeWork } = own.call;
-  if (beforeWork === undefined) return run(own, tx, token);
-  return beforeWork(ask).then(() => {
-    own.abort.throwIfAborted();
-    return run(own, tx, token);
-  });
-}
-
-function run<Tx, R>(
+export async function runFunction<Tx, R>(
   { call, fn, abort, hooks, joins, reactions = reactionsDone }: FunctionOf<Tx, R>,
   tx: Tx,
   token: bigint,
+  ask: Query,
 ): Promise<R> {
-  const { client, database, keys, options } = call;
+  const { client, database, keys, options, beforeWork } = call;
+  if (beforeWork) {
+    await beforeWork(ask);
+    abort.throwIfAborted();
+  }
   const lock = new HeldLock(keys, token, abort);
   hooks.begin(lock);
   const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
-  return new Promise((resolve, reject) => {
-    const failed = (error: unknown): void => {
-      own.joined?.end(error);
-      lock.end();
-      reject(error);
-    };
-    const unlessUnawaited = (go: () => void) => () => {
-      try {
-        refuseUnawaited(database, own);
-      } catch (error) {
-        failed(error);
-        return;
-      }
-      go();
-    };
-    holding(keys, joins ? own : undefined, own, () => fn(tx, lock)).then((value) => {
-      const end = unlessUnawaited(() => {
-        lock.end();
-        resolve(value);
-      });
-      // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
-      unlessUnawaited(() => reactions(end))();
-    }, failed);
-  });
+  try {
+    const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
+    refuseUnawaited(database, own);
+    // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
+    await reactions();
+    refuseUnawaited(database, own);
+    return value;
+  } catch (error) {
+    own.joined?.end(error);
+    throw error;
+  } finally {
+    lock.end();
+  }
 }
 
 /**

@@ -53,41 +53,20 @@ function toCaller(error: unknown): never {
   throw withCaller(error);
 }
 
-/** Runs the call when it has the lease of its first key: the transaction, the release of the leases, the hooks. */
+/** Runs the call when it has the lease of its first key. */
 async function takeTurn<Tx, R>(
   parts: Parts,
   call: LockCall<Tx>,
-  fn: Work<Tx, R>,
+  work: Work<Tx, R>,
   request: LockRequest<Tx>,
   first: Turn,
 ): Promise<R> {
-  const { database, keys, options, trace } = call;
   try {
-    const taken = withOthers(first, parts.room, keys, request);
-    const leases = taken instanceof LeaseSet ? taken : await taken;
-    trace?.had(leases);
-    const hooks = new CallHooks({ parts, key: leases.key, hookErrors: options.hookErrors });
-    const abort = new LazyAbort();
-    const own = { call, fn, abort, hooks, joins: true };
-    const transaction = fencedTransaction<Tx, R>({
-      parts,
-      database,
-      entry: () => request.take(),
-      leases,
-      options,
-      deadline: request.deadline,
-      abort,
-      work: (tx, { token }, ask) => runFunction(own, tx, token, ask),
-      successor: () =>
-        leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
-      notCommitted: (outcome) => hooks.settle(outcome),
-      trace,
-    });
-    return await hooks.follow(transaction, () => {
-      // The outcome is known, or cannot be found out any more. Nothing here throws.
-      leases.release();
-      trace?.released();
-    });
+    const leases = withOthers(first, parts.room, call.keys, request);
+    const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
+    return await hooks.follow(
+      hold(parts, call, work, request, leases instanceof LeaseSet ? leases : await leases, hooks),
+    );
   } catch (error) {
     throw withCaller(error);
   }
@@ -100,6 +79,41 @@ function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, 
 function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: LockRequest<Tx>): Promise<Turn> {
   const key = keys[0] as string;
   return trace === undefined ? room.enter(key, request) : trace.wait(() => room.enter(key, request));
+}
+
+/** Runs the work under the leases, then releases them. */
+async function hold<Tx, R>(
+  parts: Parts,
+  call: LockCall<Tx>,
+  fn: Work<Tx, R>,
+  lockRequest: LockRequest<Tx>,
+  leases: LeaseSet,
+  hooks: CallHooks,
+): Promise<R> {
+  const { database, options, trace } = call;
+  const abort = new LazyAbort();
+  trace?.had(leases);
+  const own = { call, fn, abort, hooks, joins: true };
+  try {
+    return await fencedTransaction<Tx, R>({
+      parts,
+      database,
+      entry: lockRequest.take(),
+      leases,
+      options,
+      deadline: lockRequest.deadline,
+      abort,
+      work: (tx, { token }, ask) => runFunction(own, tx, token, ask),
+      successor: () =>
+        leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
+      notCommitted: (outcome) => hooks.settle(outcome),
+      trace,
+    });
+  } finally {
+    // The outcome is known, or cannot be found out any more. Nothing here throws.
+    leases.release();
+    trace?.released();
+  }
 }
 
 /** Like `withLock`, but waits neither for the lease nor, beyond a moment, for the key's row in Postgres. */

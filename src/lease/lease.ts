@@ -169,7 +169,8 @@ export class LeaseSet {
 
   /** Why a lease was lost; `undefined` while all are held. */
   get loss(): LockLostError | undefined {
-    return this.#turns.find(isLost)?.lease.loss;
+    for (const { lease } of this.#turns) if (lease.loss) return lease.loss;
+    return undefined;
   }
 
   attach(user: LeaseUser): () => void {
@@ -207,11 +208,6 @@ export class LeaseSet {
   release(): void {
     for (const turn of this.#turns) turn.end();
   }
-}
-
-/** Not a closure: each statement of the work asks. */
-function isLost({ lease }: Turn): boolean {
-  return lease.loss !== undefined;
 }
 
 /** Where the leases of the other keys are from. */

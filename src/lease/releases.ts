@@ -98,24 +98,19 @@ export class Releases {
   }
 
   /** Resolves to whether the store confirmed it. */
-  #release(claim: Claim, failed: (error: unknown) => void = () => {}): Promise<boolean> {
-    const answered = (): void => {
+  async #release(claim: Claim, failed: (error: unknown) => void = () => {}): Promise<boolean> {
+    this.#inFlight++;
+    try {
+      await this.#store.release(claim);
+      this.remember(claim);
+      return true;
+    } catch (error) {
+      failed(error);
+      return false;
+    } finally {
       this.#inFlight--;
       this.#hooks.onEmpty();
-    };
-    this.#inFlight++;
-    return this.#store.release(claim).then(
-      () => {
-        this.remember(claim);
-        answered();
-        return true;
-      },
-      (error: unknown) => {
-        failed(error);
-        answered();
-        return false;
-      },
-    );
+    }
   }
 
   #scheduleRetry(): void {

@@ -256,7 +256,6 @@ export class Unsent {
 }
 
 function firstOf(operations: ReadonlySet<Settling>): string | undefined {
-  if (operations.size === 0) return undefined;
   for (const { name } of operations) return name;
   return undefined;
 }

@@ -103,13 +103,12 @@ export class CommandSender {
         if (isWaiting && !isReply(error)) this.#nodes.refreshTopology();
         reject(presentable(error));
       };
-      const words = (keys as string[]).concat(args);
-      const sendText = () => void this.#redis.eval(lua, count, ...words).then(answered, failed);
+      const sendText = () => void this.#redis.eval(lua, count, ...keys, ...args).then(answered, failed);
       if (!this.scripts.has(sha1)) {
         sendText();
         return;
       }
-      this.#redis.evalsha(sha1, count, ...words).then(answered, (error: unknown) => {
+      this.#redis.evalsha(sha1, count, ...keys, ...args).then(answered, (error: unknown) => {
         const isMiss = isUnknownScript(error);
         if (isMiss) this.scripts.missed();
         if (isMiss && isWaiting) sendText();

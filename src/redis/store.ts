@@ -69,7 +69,7 @@ export class RedisStore implements LeaseStore {
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   #unanswered: Unanswered | undefined;
-  /** The releases that are not answered yet, by holder. */
+  /** The releases that are not answered yet, by holder. None of these promises rejects. */
   readonly #releasing = new Map<string, Promise<void>>();
   #open: OpenedStore | undefined;
 
@@ -130,7 +130,7 @@ export class RedisStore implements LeaseStore {
       const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
       const overtaken = releasing?.get(seen);
       if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {
-        await within(overtaken, time - (now() - since)).catch(() => {});
+        await within(overtaken, time - (now() - since));
         answer = await look(time - (now() - since));
       }
     } catch (error) {
@@ -178,18 +178,16 @@ export class RedisStore implements LeaseStore {
     return kept;
   }
 
-  release(claim: Claim, quietly = false): Promise<void> {
-    const { holder } = claim;
-    const answered = (): void => {
-      if (this.#releasing.get(holder) === released) this.#releasing.delete(holder);
-      this.#unanswered?.onReleased(holder, () => this.#sendRelease(claim, quietly));
-    };
-    const released = this.#sendRelease(claim, quietly).then(answered, (error: unknown) => {
-      answered();
-      throw error;
-    });
-    this.#releasing.set(holder, released);
-    return released;
+  async release(claim: Claim, quietly = false): Promise<void> {
+    const sent = this.#sendRelease(claim, quietly);
+    const settled = sent.catch(() => {});
+    this.#releasing.set(claim.holder, settled);
+    try {
+      await sent;
+    } finally {
+      if (this.#releasing.get(claim.holder) === settled) this.#releasing.delete(claim.holder);
+      this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
+    }
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -285,10 +283,10 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  #sendRelease({ key, holder }: Claim, quietly = false): Promise<unknown> {
+  async #sendRelease({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub, this.#name] as const;
-    return this.#sender.runScript(scripts.release, [lease, queue], [...args]);
+    await this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */

@@ -228,15 +228,9 @@ function admissionOf(request: AdmissionRequest): { readonly statement: Statement
   return { statement: { text: ADMIT, name: ADMIT_NAME, values }, attempt };
 }
 
-const SPECIAL = /["\\]/;
-
 /** Formats a Postgres array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
 function arrayOf(values: readonly string[]): string {
-  return `{${values.map(quoted).join()}}`;
-}
-
-function quoted(value: string): string {
-  return SPECIAL.test(value) ? `"${value.replaceAll(/["\\]/g, '\\$&')}"` : `"${value}"`;
+  return `{${values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
 
 function readAdmission(

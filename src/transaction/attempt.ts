@@ -181,48 +181,12 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
-    const { database, abort, leases, registered, trace } = this.#call;
     const connection = this.#entry.connection as Connection;
     connection.conductor = this;
-    this.#limitOpening(connection);
-    const help = this.#blocked ? this.#scheduleEndOfBlockers(connection) : undefined;
-    // One function and not one for each step: on Node 20 and 22, where AsyncLocalStorage uses hooks, each promise is
-    // expensive.
     try {
-      let admission: Admission;
-      try {
-        admission = await this.#entry.admission.promise;
-        // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
-        if (this.#endingBlockers) await within(this.#endingBlockers, END_BLOCKERS_TIME);
-        this.#beginWork(connection, admission);
-      } catch (error) {
-        const named = fromAdmission(error, database, leases, registered?.tokens);
-        this.refused(named);
-        throw named;
-      } finally {
-        help?.stop();
-      }
+      const admission = await this.#admitted(connection);
       if (this.#entry.hooked) await this.#prepareHook(connection, admission);
-      const ask: Query = (text, values) => this.#ask(connection, text, values);
-      const work = () => this.#call.work(tx, admission, ask);
-      try {
-        this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
-        close();
-        // The reply to a statement that was awaited has left the gate before the function could return.
-        if (this.gate.isAtWork) throw inFlightAtReturn(leases.key, 'a statement');
-      } catch (error) {
-        throw toFencedLockError(error) ?? error;
-      } finally {
-        // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
-        // and the rest of them would run outside the transaction.
-        this.gate.shut(() => this.#closed());
-        if (this.gate.busy || this.gate.failure !== undefined) {
-          await drain(this.#call, this.gate, connection, admission);
-        }
-      }
-      this.#mayCommit();
-      const skipped = database.skipped?.(tx);
-      if (skipped) throw skippedOperation(leases.key, skipped);
+      await this.#work(tx, close, connection, admission);
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
       if (this.admitted && connection.isOver) this.#ended ??= await this.#tagOfEnd();
@@ -236,24 +200,37 @@ export class Attempt<Tx, R> implements Conductor {
     }
   }
 
-  /** @throws the reason of an abort that came before the admission. */
-  #beginWork(connection: Connection, admission: Admission): void {
-    const { database, abort, options } = this.#call;
-    // On the rescue connection and not awaited, so the work is not delayed. Until an epoch exists, the outcome of a
-    // lost COMMIT is found by the attempt ids in the key's row.
-    if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
-    abort.throwIfAborted();
-    this.#admission = admission;
-    this.#trace?.admitted(admission);
-    this.#phase = 'working';
-    connection.stage = 'working';
-    const { timeout } = options;
-    this.#workDeadline = new Deadline(timeout);
-    this.#abortAfter(
-      timeout,
-      'timeout',
-      `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`,
-    );
+  async #admitted(connection: Connection): Promise<Admission> {
+    const { database, abort, leases, registered } = this.#call;
+    this.#limitOpening(connection);
+    const help = this.#blocked ? this.#scheduleEndOfBlockers(connection) : undefined;
+    try {
+      const admission = await this.#entry.admission.promise;
+      // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
+      if (this.#endingBlockers) await within(this.#endingBlockers, END_BLOCKERS_TIME);
+      // On the rescue connection and not awaited, so the work is not delayed. Until an epoch exists, the outcome of a
+      // lost COMMIT is found by the attempt ids in the key's row.
+      if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
+      abort.throwIfAborted();
+      this.#admission = admission;
+      this.#trace?.admitted(admission);
+      this.#phase = 'working';
+      connection.stage = 'working';
+      const { timeout } = this.#call.options;
+      this.#workDeadline = new Deadline(timeout);
+      this.#abortAfter(
+        timeout,
+        'timeout',
+        `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`,
+      );
+      return admission;
+    } catch (error) {
+      const named = fromAdmission(error, database, leases, registered?.tokens);
+      this.refused(named);
+      throw named;
+    } finally {
+      help?.stop();
+    }
   }
 
   /** Limits the wait for the admission. Behind the COMMIT of the previous turn, its answer may take the whole wait time. */
@@ -285,6 +262,27 @@ export class Attempt<Tx, R> implements Conductor {
         () => {},
       );
     });
+  }
+
+  async #work(tx: Tx, close: () => void, connection: Connection, admission: Admission): Promise<void> {
+    const { abort, trace } = this.#call;
+    const work = () => this.#call.work(tx, admission, (text, values) => this.#ask(connection, text, values));
+    try {
+      this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
+      close();
+      // The reply to a statement that was awaited has left the gate before the function could return.
+      if (this.gate.isAtWork) throw inFlightAtReturn(this.#call.leases.key, 'a statement');
+    } catch (error) {
+      throw toFencedLockError(error) ?? error;
+    } finally {
+      // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
+      // and the rest of them would run outside the transaction.
+      this.gate.shut(() => this.#closed());
+      if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
+    }
+    this.#mayCommit();
+    const skipped = this.#call.database.skipped?.(tx);
+    if (skipped) throw skippedOperation(this.#call.leases.key, skipped);
   }
 
   async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
@@ -319,21 +317,17 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   /** The only place that sends COMMIT. */
-  commit<T>(done: T): Promise<T> {
+  async commit<T>(done: T): Promise<T> {
     const { successor } = this.#call;
     const connection = this.#entry.connection as Connection;
-    const refuse = (error: unknown) => this.#refuseCommit(connection, error);
-    // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
-    if (connection.isOver && this.#ended === undefined) {
-      return this.#tagOfEnd().then((tag) => {
-        this.#ended = tag;
-        return this.commit(done);
-      }, refuse);
-    }
     try {
+      // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
+      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();
       this.#mayCommit();
     } catch (error) {
-      return refuse(error);
+      this.#refused = { error };
+      await connection.rollback();
+      throw error;
     }
     this.#phase = 'committing';
     const chained = connection.canChain ? successor?.() : undefined;
@@ -346,7 +340,7 @@ export class Attempt<Tx, R> implements Conductor {
     else if (successor) this.#onCommitSent();
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
-    return new Promise<T>((resolve, reject) =>
+    return await new Promise<T>((resolve, reject) =>
       answer.listen(
         (committed) => {
           const refusal = this.#onAnswer(committed);
@@ -359,12 +353,6 @@ export class Attempt<Tx, R> implements Conductor {
         },
       ),
     );
-  }
-
-  async #refuseCommit(connection: Connection, error: unknown): Promise<never> {
-    this.#refused = { error };
-    await connection.rollback();
-    throw error;
   }
 
   #onCommitSent(): void {

@@ -89,8 +89,8 @@ export interface TransactionParts {
 export interface Call<Tx, R> {
   readonly parts: TransactionParts;
   readonly database: Database<Tx>;
-  /** Returns a transaction that was begun ahead, for the first attempt, if there is one. */
-  readonly entry?: (() => Entry<Tx> | undefined) | undefined;
+  /** A transaction that was begun ahead, for the first attempt. */
+  readonly entry?: Entry<Tx> | undefined;
   readonly leases: HeldLeases;
   readonly options: TransactionLimits;
   /** When the wait time is over. The admission must be had before. */

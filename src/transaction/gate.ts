@@ -60,8 +60,7 @@ export class Gate {
 
   leave(): void {
     this.#inFlight--;
-    if (this.#inFlight > 0 || this.#idle.length === 0) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   /** The same for a statement that this package sends beside the caller's function. */

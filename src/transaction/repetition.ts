@@ -42,6 +42,12 @@ type RepeatedCall = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'options' 
   >;
 };
 
+interface FailedAttempt {
+  readonly admitted: boolean;
+  /** Whether its transaction was begun ahead of the lease. */
+  readonly wasAhead: boolean;
+}
+
 /**
  * Decides whether a call begins again after an attempt that has failed, and waits as long as it has to. Each method
  * resolves if there is to be another attempt, and throws what the call is rejected with if not.
@@ -60,8 +66,7 @@ export class Repetition {
     this.#call = call;
   }
 
-  /** @param wasAhead whether the transaction was begun ahead of its lease. */
-  async after(error: unknown, admitted: boolean, wasAhead: boolean): Promise<void> {
+  async after(error: unknown, { admitted, wasAhead }: FailedAttempt): Promise<void> {
     this.hasBegun ||= admitted;
     if (admitted) {
       await this.#runAgain(error);

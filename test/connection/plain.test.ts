@@ -217,7 +217,7 @@ describe.each([
     const asked = askFor(options);
     return {
       successor: () => ({ asked, begin: begun.open }),
-      entry: begun.opened.then((connection) => () => Entry.follow(database, options, connection, asked)),
+      entry: begun.opened.then((connection) => Entry.follow(database, options, connection, asked)),
     };
   }
 

@@ -117,7 +117,7 @@ export class LocalQueue {
     const waiter = new Waiter(request, this.#waiterQueue);
     this.#waiting.add(waiter);
     this.#acquireLoop.keepPlace(request.deadline);
-    if (this.#state === 'idle') this.#acquire();
+    if (this.#state === 'idle') void this.#acquire();
     else if (this.#state === 'lingering') this.#resume();
     else waiter.startWaiting();
     this.#updateLeaseWatch();
@@ -165,18 +165,17 @@ export class LocalQueue {
     return undefined;
   }
 
-  #acquire(): void {
+  async #acquire(): Promise<void> {
     this.#state = 'acquiring';
     // Another client of this process may keep a lease of the key whose call has ended. Its release must be sent before
     // the look: `$tryWithLock` would find the key taken, and a caller that waits would wait for a message.
     runDelayed(this.key);
-    void this.#acquireLoop.acquire().then((lease) => {
-      this.#waitedFor ||= lease === undefined;
-      if (lease) this.#take(lease, lease.waitedFor ? 'redis' : 'free');
-      // A caller entered after all others had given up.
-      else if (this.#waiting.size > 0) this.#acquire();
-      else this.#becomeIdle();
-    });
+    const lease = await this.#acquireLoop.acquire();
+    this.#waitedFor ||= lease === undefined;
+    if (lease) this.#take(lease, lease.waitedFor ? 'redis' : 'free');
+    // A caller entered after all others had given up.
+    else if (this.#waiting.size > 0) void this.#acquire();
+    else this.#becomeIdle();
   }
 
   #take(lease: Lease, via: LockVia): void {
@@ -291,7 +290,7 @@ export class LocalQueue {
     this.#lingering = undefined;
     this.#dropLease(lease);
     this.#dependencies.release(lease);
-    if (this.#waiting.size > 0) this.#acquire();
+    if (this.#waiting.size > 0) void this.#acquire();
     else this.#becomeIdle();
   }
 
@@ -368,7 +367,7 @@ export class LocalQueue {
       this.#dependencies.emit({ type: 'look-failed', key: this.key, error });
       this.#dependencies.release(claim);
     }
-    this.#acquire();
+    void this.#acquire();
   }
 
   #dropLease(lease: Lease): void {

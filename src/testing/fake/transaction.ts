@@ -47,7 +47,7 @@ export async function fakeTransaction<R>(request: FakeRequest, work: Work<object
 /** There is no Postgres to ask, and nothing of a fake asks it. */
 const asksNothing = () => Promise.reject(new Error('A fake lock has no database.'));
 
-const reactions = (done: () => void) => void microtasks(OF_REACTIONS).then(done);
+const reactions = () => microtasks(OF_REACTIONS);
 
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
   const { owner, joins, client, turn, plan, options, record, hooks } = request;
@@ -86,7 +86,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     return value;
   } catch (error) {
     // The function goes on until its next operation, which is refused by that reason and not by the end of the transaction.
-    if (abort.aborted) await microtasks(OF_REACTIONS);
+    if (abort.aborted) await reactions();
     // What it threw came of that, or came after it.
     const cause = abort.aborted ? abort.reason : (statements.refusal?.error ?? error);
     const isUnknown = cause instanceof FencedLockError && cause.code === 'COMMIT_UNKNOWN';

@@ -4,7 +4,7 @@ import { fakeLocks } from '../../../src/testing/index.js';
 // Jest's `fakeTimers: { enableGlobally: true }` replaces `process.nextTick` before a test file loads this package.
 vi.mock('../../../src/base/clock.js', async (original) => ({
   ...(await original<object>()),
-  reactionsDone: () => {},
+  reactionsDone: () => new Promise(() => {}),
 }));
 
 test('a fake needs no ticks of Node, which fake timers may have stopped before the package was loaded', async () => {
