@@ -187,7 +187,8 @@ describeWithShop('hooks of a lock', () => {
           late.open(error);
         }
       },
-      { timeout: 50 },
+      // Long enough for a busy machine to begin the function.
+      { timeout: 1_000 },
     );
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
     goOn.open();
