@@ -212,10 +212,26 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: again behind a caller that has computed',
     file: queue,
-    change: [['!lease.shared && !this.#lingeredLong;', '!lease.shared;']],
+    change: [['!lease.shared && this.#lateBy === 0;', '!lease.shared;']],
     tests: ['test/lease/queue/lingering'],
     only: 'computed since',
     why: 'Others would wait for its computing at each call.',
+  },
+  {
+    name: 'lingering: never again behind one pause of the process',
+    file: 'src/lease/queue/waiting-room.ts',
+    change: [['const AT_ONCE_TIMES = 100;', 'const AT_ONCE_TIMES = 2_000;']],
+    tests: ['test/lease/queue/lingering'],
+    only: 'hundred times',
+    why: 'One pause of the garbage collector would make all calls of the next seconds pay for their releases.',
+  },
+  {
+    name: 'lingering: at once for a moment only',
+    file: 'src/lease/queue/waiting-room.ts',
+    change: [['const AT_ONCE_TIMES = 100;', 'const AT_ONCE_TIMES = 20;']],
+    tests: ['test/lease/queue/lingering'],
+    only: 'hundred times',
+    why: 'A caller that computes behind its locks would keep the others waiting for a larger part of their time.',
   },
   {
     name: 'lingering: behind the only call of a program',

@@ -20,7 +20,7 @@ const SHORT_TURN = 5;
 
 /**
  * A lease that has lingered for longer is not resumed, and the key's releases are not delayed for a while: its callers
- * compute behind their locks; milliseconds.
+ * compute behind their locks, or the process was held up; milliseconds.
  */
 const LONG_LINGERING = 2;
 
@@ -40,8 +40,8 @@ export interface QueueDependencies extends AcquireDependencies {
 export interface QueueHistory {
   /** Whether a caller had to wait. */
   readonly waitedFor: boolean;
-  /** Whether the event loop was busy while the lease lingered: the release came late. */
-  readonly lingeredLong: boolean;
+  /** How long a release was delayed because the event loop was busy; 0 if it came soon; milliseconds. */
+  readonly lateBy: number;
 }
 
 /**
@@ -76,7 +76,7 @@ export class LocalQueue {
   #unsubscribeTimer: Timer | undefined;
   /** Whether a caller had to wait since the queue was idle. */
   #waitedFor = false;
-  #lingeredLong = false;
+  #lateBy = 0;
   /**
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
@@ -278,7 +278,7 @@ export class LocalQueue {
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
-        this.#lingeredLong ||= time > LONG_LINGERING;
+        if (time > LONG_LINGERING) this.#lateBy = time;
         this.#release(lease);
       });
     } else {
@@ -315,7 +315,7 @@ export class LocalQueue {
     const { maxLocalHandovers } = this.#dependencies;
     const isOfHandle = this.#mayGoElsewhere;
     const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
-    return isGood && !lease.contended && !lease.shared && !this.#lingeredLong;
+    return isGood && !lease.contended && !lease.shared && this.#lateBy === 0;
   }
 
   /** Whether the lease may pass to this caller as it is. */
@@ -380,6 +380,6 @@ export class LocalQueue {
     this.#unsubscribeTimer?.stop();
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
-    this.#onIdle({ waitedFor: this.#waitedFor, lingeredLong: this.#lingeredLong });
+    this.#onIdle({ waitedFor: this.#waitedFor, lateBy: this.#lateBy });
   }
 }

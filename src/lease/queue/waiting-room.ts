@@ -22,8 +22,12 @@ const BUSY_TIME = 1_000;
  * may close its Redis client right behind it; milliseconds.
  */
 const IN_USE_TIME = 1_000;
-/** For how long the releases of a key are not delayed, once the event loop was busy behind one; milliseconds. */
-const AT_ONCE_TIME = 10_000;
+/**
+ * Once a release was late because the event loop was busy, those of its key are not delayed for this many times as long:
+ * others lose one part in this many of their time. A caller that computes behind each lock is late once in minutes, and a
+ * pause of the garbage collector changes nothing that lasts.
+ */
+const AT_ONCE_TIMES = 100;
 const MOST_KEYS = 1_000;
 
 export interface WaitingRoomOptions {
@@ -211,10 +215,10 @@ export class WaitingRoom {
       key,
       this.#dependencies,
       !this.#strict && now() - this.#lastReleaseAt < IN_USE_TIME && !this.#releasedLate.has(key),
-      ({ waitedFor, lingeredLong }) => {
+      ({ waitedFor, lateBy }) => {
         if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
         this.#lastReleaseAt = now();
-        if (lingeredLong) this.#releasedLate.note(key, AT_ONCE_TIME);
+        if (lateBy > 0) this.#releasedLate.note(key, AT_ONCE_TIMES * lateBy);
         if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
         this.#queues.delete(queue);
         this.#noticeEmpty();
