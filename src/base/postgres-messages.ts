@@ -1,4 +1,5 @@
-const FIRST_SIZE = 512;
+/** Enough for nearly every flight, so that no buffer grows: bytes. */
+const FIRST_SIZE = 2_048;
 /** UTF-8 needs at most three bytes for one unit of a JavaScript string. */
 const BYTES_PER_UNIT = 3;
 /** From here on, texts are measured and buffers do not double: bytes. */

@@ -33,6 +33,16 @@ const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Se
  */
 const BEHIND_COMMIT = 500;
 
+/** How a transaction of a call begins. */
+interface BeginningOptions {
+  /** How long its admission waits for the key's row; milliseconds. */
+  readonly waitTime: number;
+  /** Whether it has no lease of its own, because Redis is down. */
+  readonly shared?: boolean;
+  /** Whether to begin even if other callers wait for a connection of the pool. */
+  readonly evenIfWanted?: boolean;
+}
+
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
 
@@ -202,7 +212,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
     const holders = this.#call.keys.map(() => randomUUID());
     const { entryTime, rowTime, evenIfWanted } = PREOPEN[beside];
     try {
-      this.#entry = Entry.open(this.#call.database, { ...this.#beginning(holders, rowTime), evenIfWanted });
+      this.#entry = Entry.open(this.#call.database, this.#beginning(holders, { waitTime: rowTime, evenIfWanted }));
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
@@ -232,7 +242,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
   follow(database: Database<unknown>, { holder, shared }: Lease): Successor | undefined {
     const { keys } = this.#call;
     if (database !== this.#call.database || keys.length > 1) return undefined;
-    const asked = askFor(this.#beginning([holder], BEHIND_COMMIT, shared));
+    const asked = askFor(this.#beginning([holder], { waitTime: BEHIND_COMMIT, shared }));
     return {
       asked,
       begin: (connection) => {
@@ -248,16 +258,19 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
     this.#entry?.discard();
     const { connection, asked } = this.#begun;
     // Not in `follow`, because that runs in the async context of the previous turn.
-    return Entry.follow(this.#call.database, this.#beginning([], BEHIND_COMMIT), connection, asked);
+    return Entry.follow(this.#call.database, this.#beginning([], { waitTime: BEHIND_COMMIT }), connection, asked);
   }
 
-  #beginning(holders: readonly string[], waitTime: number, shared = false): EntryOptions {
+  #beginning(
+    holders: readonly string[],
+    { waitTime, shared = false, evenIfWanted = true }: BeginningOptions,
+  ): EntryOptions {
     const { keys, options } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = options;
     const { fencing, roomId: room } = this.#parts;
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
     const request = () => requestOf({ leases, timeout, room }, waitTime);
-    return { key: keys[0] as string, maxWait, isolationLevel, hooked, request };
+    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, request };
   }
 }

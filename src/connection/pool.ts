@@ -3,13 +3,7 @@ import { dropOldest } from '../base/drop-oldest.js';
 import { plainTransactionBegun } from '../base/plain-transactions.js';
 import type { Reply } from '../base/reply.js';
 import { scopeWith } from '../base/scope.js';
-import {
-  type Connection,
-  NotRun,
-  type OpeningOptions,
-  type Statement,
-  type StatementResult,
-} from '../database/database.js';
+import { type Connection, NotRun, type Place, type Statement, type StatementResult } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import { type FlightClass, type FlightContext, flightClass, Prepared, type QueryClass } from './flight.js';
 import {
@@ -48,7 +42,7 @@ export class Ticket {
   #source: object | undefined;
   #closed = false;
 
-  constructor({ over, connected, evenIfWanted }: Pick<OpeningOptions, 'over' | 'connected' | 'evenIfWanted'>) {
+  constructor({ over, connected }: Place, evenIfWanted: boolean) {
     this.#evenIfWanted = evenIfWanted;
     this.#over = over;
     this.#connected = connected;

@@ -111,7 +111,7 @@ function makeWorkQueryClass(Query: QueryClass): WorkQueryClass {
       try {
         const messages = new Messages();
         messages.parse('', this.text);
-        messages.bind('', Array.from(this.values, textOf));
+        messages.bind('', this.#texts());
         messages.describe();
         messages.execute();
         messages.sync();
@@ -121,6 +121,12 @@ function makeWorkQueryClass(Query: QueryClass): WorkQueryClass {
       } catch (error) {
         return error;
       }
+    }
+
+    #texts(): Value[] {
+      const texts: Value[] = [];
+      for (const value of this.values) texts.push(value == null ? null : String(value));
+      return texts;
     }
 
     handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {
@@ -173,8 +179,4 @@ function makeWorkQueryClass(Query: QueryClass): WorkQueryClass {
 
 function numberOf(digits: string | undefined): number | null {
   return digits === undefined ? null : Number(digits);
-}
-
-function textOf(value: unknown): Value {
-  return value == null ? null : String(value);
 }

@@ -153,6 +153,10 @@ export interface OpeningOptions extends BeginOptions {
   readonly hooked: boolean;
   /** Whether to begin even if other callers wait for a connection of the pool. */
   readonly evenIfWanted: boolean;
+}
+
+/** Where a transaction gets its connection. */
+export interface Place {
   /** The connection to begin on; `undefined` for one of the pool. */
   readonly over: Connection | undefined;
   /** Called synchronously when there is a connection. */
@@ -173,7 +177,7 @@ export interface Database<Tx> {
    */
   mayBeInsideTransaction?(): boolean;
   /** Begins a transaction of the database client on a fenced connection. */
-  open(options: OpeningOptions): Opening<Tx>;
+  open(options: OpeningOptions, place: Place): Opening<Tx>;
   /**
    * Sends a statement over the rescue connection, a separate one: a full or hung pool must not prevent finding out an
    * outcome or ending a backend.

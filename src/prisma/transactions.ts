@@ -12,6 +12,7 @@ import {
   NotRun,
   type Opening,
   type OpeningOptions,
+  type Place,
   type Query,
   type SkippedOperation,
 } from '../database/database.js';
@@ -57,7 +58,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
     skipped: (tx) => (tx as { readonly [SKIPPED]?: SkippedOperation })[SKIPPED],
     mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options) => begin(innermost, options, operations),
+    open: (options, place) => begin(innermost, options, place, operations),
   };
 }
 
@@ -67,9 +68,14 @@ const adapterOf = (client: PrismaInternals): object => client._engineConfig.adap
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
-function begin(client: PrismaInternals, options: OpeningOptions, operations: OperationNames): Opening<object> {
+function begin(
+  client: PrismaInternals,
+  options: OpeningOptions,
+  place: Place,
+  operations: OperationNames,
+): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
-  const ticket = new Ticket(options);
+  const ticket = new Ticket(place, options.evenIfWanted);
   const fencedBefore = fencedClasses.count;
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>

@@ -3,12 +3,12 @@ import { LONGEST_TIME } from '../base/clock.js';
 import { Reply } from '../base/reply.js';
 import {
   type Beginning,
-  type BeginOptions,
   type Connection,
   type Database,
   type Hook,
   NotRun,
   type Opening,
+  type OpeningOptions,
   type Query,
   type Statement,
   type StatementResult,
@@ -66,15 +66,9 @@ export interface AdmissionRequest {
   readonly durable?: boolean | undefined;
 }
 
-export interface EntryOptions extends BeginOptions {
-  /** The key that errors name. */
-  readonly key: string;
-  /** Whether writes of some models need the condition that `fencing/writes.ts` adds. */
-  readonly hooked: boolean;
+export interface EntryOptions extends OpeningOptions {
   /** Makes the admission request when there is a connection: its wait time is what is left then. */
   readonly request: () => AdmissionRequest;
-  /** Whether to begin even if other callers wait for a connection of the pool. Default: true. */
-  readonly evenIfWanted?: boolean;
   /** Statements that run before the admission, in the same transaction. */
   readonly before?: readonly Statement[];
 }
@@ -125,7 +119,7 @@ export class Entry<Tx> {
     this.#over = over;
     this.hooked = options.hooked;
     try {
-      this.#opening = database.open({ ...options, evenIfWanted: options.evenIfWanted ?? true, over, connected });
+      this.#opening = database.open(options, { over, connected });
     } catch (error) {
       over?.abandon();
       throw error;

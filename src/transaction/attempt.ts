@@ -478,7 +478,7 @@ export class Attempt<Tx, R> implements Conductor {
     const { maxWait, isolationLevel, timeout } = options;
     const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, this.#waitTime());
     const hooked = parts.fencing.needsHook(database.rescue);
-    return { key: leases.key, maxWait, isolationLevel, hooked, before, request };
+    return { key: leases.key, maxWait, isolationLevel, hooked, evenIfWanted: true, before, request };
   }
 
   #waitTime(): number {

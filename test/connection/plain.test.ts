@@ -166,6 +166,7 @@ describe.each([
     return Entry.open(database, {
       key,
       hooked: false,
+      evenIfWanted: true,
       request: () => requestFor(key),
       maxWait: undefined,
       isolationLevel: undefined,
@@ -210,6 +211,7 @@ describe.each([
     const options: EntryOptions = {
       key,
       hooked: false,
+      evenIfWanted: true,
       request: () => requestFor(key),
       maxWait: undefined,
       isolationLevel: undefined,

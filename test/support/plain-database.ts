@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { PgConnection, type PgResult } from '../../src/connection/pg-connection.js';
 import { type PgPool, PooledConnection } from '../../src/connection/pool.js';
-import type { Database, OpeningOptions } from '../../src/database/database.js';
+import type { Database, OpeningOptions, Place } from '../../src/database/database.js';
 
 /** What the work does to the database: statements over its one connection. */
 export interface PlainTx {
@@ -19,7 +19,7 @@ export function plainDatabase(pool: pg.Pool, rescue: pg.Pool): Database<PlainTx>
     isNoMatch: () => false,
     isUnavailable: (error) => (detailOf(error) as { code?: string }).code === 'ECONNREFUSED',
     isDisconnect: (error) => /Connection terminated|is not queryable/.test(detailOf(error).message ?? ''),
-    open({ over, connected }: OpeningOptions) {
+    open(_: OpeningOptions, { over, connected }: Place) {
       const had = connect(from, over as PgConnection | undefined).then((connection) => {
         connected(connection);
         return connection;
