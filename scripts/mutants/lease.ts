@@ -226,6 +226,21 @@ export const LEASE: readonly Mutant[] = [
     why: 'One pause of the garbage collector would make all calls of the next seconds pay for their releases.',
   },
   {
+    name: 'lingering: at once for as long behind each pause',
+    file: 'src/lease/queue/waiting-room.ts',
+    change: [['AT_ONCE_TIMES * lateBy', 'AT_ONCE_TIMES * 5']],
+    tests: ['test/lease/queue/lingering'],
+    only: 'hundred times',
+    why: 'A short pause would cost as much as a long one.',
+  },
+  {
+    name: 'lingering: resumed at no age at all',
+    file: queue,
+    change: [['const LONG_LINGERING = 2;', 'const LONG_LINGERING = 0;']],
+    tests: ['test/lease/queue/lingering'],
+    why: 'Every release would count as late, and every call would pay for its own.',
+  },
+  {
     name: 'lingering: at once for a moment only',
     file: 'src/lease/queue/waiting-room.ts',
     change: [['const AT_ONCE_TIMES = 100;', 'const AT_ONCE_TIMES = 20;']],

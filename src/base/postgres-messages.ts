@@ -1,4 +1,4 @@
-/** Enough for nearly every flight, so that no buffer grows: bytes. */
+/** Enough for an admission, and for SQL of some 680 characters; bytes. */
 const FIRST_SIZE = 2_048;
 /** UTF-8 needs at most three bytes for one unit of a JavaScript string. */
 const BYTES_PER_UNIT = 3;

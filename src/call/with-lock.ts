@@ -37,9 +37,9 @@ const BEHIND_COMMIT = 500;
 interface BeginningOptions {
   /** How long its admission waits for the key's row; milliseconds. */
   readonly waitTime: number;
-  /** Whether it has no lease of its own, because Redis is down. */
+  /** Whether it has no lease of its own, because Redis is down. Default: false. */
   readonly shared?: boolean;
-  /** Whether to begin even if other callers wait for a connection of the pool. */
+  /** Whether to begin even if other callers wait for a connection of the pool. Default: true. */
   readonly evenIfWanted?: boolean;
 }
 

@@ -23,9 +23,9 @@ const BUSY_TIME = 1_000;
  */
 const IN_USE_TIME = 1_000;
 /**
- * Once a release was late because the event loop was busy, those of its key are not delayed for this many times as long:
- * others lose one part in this many of their time. A caller that computes behind each lock is late once in minutes, and a
- * pause of the garbage collector changes nothing that lasts.
+ * Once a release was late because the event loop was busy, those of its key are sent at once for this many times as long.
+ * A caller that computes behind its locks for 50 ms then keeps the others waiting once in five seconds. A short pause, as of
+ * the garbage collector, changes nothing that lasts.
  */
 const AT_ONCE_TIMES = 100;
 const MOST_KEYS = 1_000;
