@@ -11,7 +11,7 @@ export const STATEMENTS: readonly Mutant[] = [
   {
     name: 'messages: an empty value for none',
     file: messages,
-    change: [['if (value === null) this.#int32(-1);', 'if (value === null) this.#int32(0);']],
+    change: [['this.#int32(this.#skip(LENGTH), -1)', 'this.#int32(this.#skip(LENGTH), 0)']],
     tests: ['test/connection/messages'],
     why: 'What is not given would be refused, or be something.',
   },
@@ -32,10 +32,22 @@ export const STATEMENTS: readonly Mutant[] = [
   {
     name: 'messages: half as many values',
     file: messages,
-    change: [['writeUInt16BE(value', 'writeInt16BE(value']],
+    change: [
+      [
+        '= value >> 8;\n    this.#bytes[this.#at++] = value;',
+        '= (value >> 8) & 0x7f;\n    this.#bytes[this.#at++] = value;',
+      ],
+    ],
     tests: ['test/connection/messages'],
     only: 'as many values',
-    why: 'A statement with many values would throw.',
+    why: 'The server would find more in the message than it says.',
+  },
+  {
+    name: 'messages: no room for the lengths of values',
+    file: messages,
+    change: [['most += LENGTH + (', 'most += (']],
+    tests: ['test/connection/messages'],
+    why: 'What does not fit is not written: the server would wait for the rest.',
   },
   {
     name: 'work: answered after it has failed',

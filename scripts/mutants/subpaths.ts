@@ -25,7 +25,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'fake locks: an operation that was not awaited is let pass',
     file: 'src/testing/fake/transaction.ts',
-    change: [['unsent: () => statements.first', 'unsent: () => undefined']],
+    change: [['unfinished: () => statements', 'unfinished: () => undefined']],
     tests: ['test/testing/fake/parity'],
     why: 'A unit test would pass, and the same function be rolled back on servers.',
   },

@@ -4,124 +4,139 @@ const FIRST_SIZE = 2_048;
 const BYTES_PER_UNIT = 3;
 /** From here on, texts are measured and buffers do not double: bytes. */
 const LARGE = 65_536;
+/** More than the type and the length of a message, two zero bytes behind texts, and three numbers of 16 bits. */
+const OVERHEAD = 16;
+/** Types of messages, as bytes. */
+const PARSE = 'P'.charCodeAt(0);
+const BIND = 'B'.charCodeAt(0);
+const CLOSE = 'C'.charCodeAt(0);
+/** Bytes of a length. */
+const LENGTH = 4;
+/** In Close: of a prepared statement. */
+const STATEMENT = 'S'.charCodeAt(0);
+/** Describe of the unnamed portal. */
+const DESCRIBE = Buffer.from('D\0\0\0\x06P\0');
+/** Execute of the unnamed portal, without a row limit. */
+const EXECUTE = Buffer.from('E\0\0\0\x09\0\0\0\0\0');
+const FLUSH = Buffer.from('H\0\0\0\x04');
+const SYNC = Buffer.from('S\0\0\0\x04');
 
 /**
  * Messages of the extended query protocol, in one buffer: each write to a socket costs a system call, and wakes the
- * server. Statements and portals are unnamed unless a name is given; values and results are in text format.
+ * server. Statements and portals are unnamed unless a name is given; values and results are in text format. Numbers are
+ * written byte by byte: `writeInt32BE` checks its arguments in five more calls, and an admission has forty numbers.
  * https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 export class Messages {
   #bytes = Buffer.allocUnsafe(FIRST_SIZE);
   #at = 0;
-  /** Where the length of the present message is. */
-  #length = 0;
 
   /** Parse. The server chooses the types of the parameters. */
   parse(name: string, sql: string): void {
-    this.#begin('P');
+    const length = this.#begin(PARSE, mostBytes(name) + mostBytes(sql));
     this.#text(name);
     this.#text(sql);
     this.#int16(0);
-    this.#end();
+    this.#end(length);
   }
 
   bind(name: string, values: readonly (string | null)[]): void {
-    this.#begin('B');
+    let most = mostBytes(name);
+    for (const value of values) most += LENGTH + (value === null ? 0 : mostBytes(value));
+    const length = this.#begin(BIND, most);
     this.#text('');
     this.#text(name);
     this.#int16(0);
     this.#int16(values.length);
     for (const value of values) {
-      if (value === null) this.#int32(-1);
+      if (value === null) this.#int32(this.#skip(LENGTH), -1);
       else this.#sized(value);
     }
     this.#int16(0);
-    this.#end();
+    this.#end(length);
   }
 
   /** Describe of the unnamed portal: the names and types of its columns. */
   describe(): void {
-    this.#begin('D');
-    this.#byte('P');
-    this.#text('');
-    this.#end();
+    this.#copy(DESCRIBE);
   }
 
-  /** Execute, without a row limit. */
   execute(): void {
-    this.#begin('E');
-    this.#text('');
-    this.#int32(0);
-    this.#end();
+    this.#copy(EXECUTE);
   }
 
   /** Close of a prepared statement. Never fails. */
   close(name: string): void {
-    this.#begin('C');
-    this.#byte('S');
+    const length = this.#begin(CLOSE, mostBytes(name));
+    this.#bytes[this.#at++] = STATEMENT;
     this.#text(name);
-    this.#end();
+    this.#end(length);
   }
 
   flush(): void {
-    this.#begin('H');
-    this.#end();
+    this.#copy(FLUSH);
   }
 
   sync(): void {
-    this.#begin('S');
-    this.#end();
+    this.#copy(SYNC);
   }
 
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#at);
   }
 
-  #begin(type: string): void {
-    this.#byte(type);
-    this.#length = this.#at;
-    this.#int32(0);
+  /** @param most the bytes of its texts and values, at most. Returns where its length has to be written. */
+  #begin(type: number, most: number): number {
+    this.#reserve(OVERHEAD + most);
+    this.#bytes[this.#at++] = type;
+    return this.#skip(LENGTH);
   }
 
   /** The length of a message includes its own four bytes, and not the type. */
-  #end(): void {
-    this.#bytes.writeInt32BE(this.#at - this.#length, this.#length);
+  #end(length: number): void {
+    this.#int32(length, this.#at - length);
+  }
+
+  #skip(bytes: number): number {
+    const at = this.#at;
+    this.#at += bytes;
+    return at;
   }
 
   /** A text that ends with a zero byte. */
   #text(value: string): void {
     this.#write(value);
-    this.#byte('\0');
+    this.#bytes[this.#at++] = 0;
   }
 
   /** A text after its length in bytes. */
   #sized(value: string): void {
-    this.#int32(0);
-    const from = this.#at;
+    const length = this.#skip(LENGTH);
     this.#write(value);
-    this.#bytes.writeInt32BE(this.#at - from, from - 4);
+    this.#int32(length, this.#at - length - LENGTH);
   }
 
   #write(value: string): void {
-    if (value === '') return;
-    const most = value.length * BYTES_PER_UNIT;
-    this.#reserve(most < LARGE ? most : Buffer.byteLength(value));
-    this.#at += this.#bytes.write(value, this.#at);
+    if (value !== '') this.#at += this.#bytes.write(value, this.#at);
   }
 
-  #byte(value: string): void {
-    this.#reserve(1);
-    this.#bytes[this.#at++] = value.charCodeAt(0);
+  #copy(message: Buffer): void {
+    this.#reserve(message.length);
+    this.#bytes.set(message, this.#at);
+    this.#at += message.length;
   }
 
   #int16(value: number): void {
-    this.#reserve(2);
-    this.#at = this.#bytes.writeUInt16BE(value, this.#at);
+    this.#bytes[this.#at++] = value >> 8;
+    this.#bytes[this.#at++] = value;
   }
 
-  #int32(value: number): void {
-    this.#reserve(4);
-    this.#at = this.#bytes.writeInt32BE(value, this.#at);
+  #int32(at: number, value: number): void {
+    const bytes = this.#bytes;
+    bytes[at] = value >> 24;
+    bytes[at + 1] = value >> 16;
+    bytes[at + 2] = value >> 8;
+    bytes[at + 3] = value;
   }
 
   #reserve(size: number): void {
@@ -131,4 +146,10 @@ export class Messages {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
+}
+
+/** What a text needs in UTF-8 at most, or exactly if it is long. */
+function mostBytes(text: string): number {
+  const most = text.length * BYTES_PER_UNIT;
+  return most < LARGE ? most : Buffer.byteLength(text);
 }

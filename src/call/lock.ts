@@ -9,7 +9,7 @@ import {
 import type { Emit } from '../base/events.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import type { Database, Query } from '../database/database.js';
+import type { Database, Query, Unfinished } from '../database/database.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import { checkHook } from '../options/validate-call.js';
 import type { Outcome } from '../transaction/call.js';
@@ -224,7 +224,7 @@ export interface InnerCalls {
 /** What the runs of a call's function have in common. `joins`: whether inner calls of the same keys join its transaction. */
 interface FunctionOf<Tx, R> {
   readonly call: Pick<LockCall<Tx>, 'client' | 'keys' | 'options' | 'beforeWork'> & {
-    readonly database: Pick<Database<Tx>, 'unsent' | 'inFlight'>;
+    readonly database: Pick<Database<Tx>, 'unfinished'>;
   };
   readonly fn: Work<Tx, R>;
   readonly abort: LazyAbort;
@@ -251,10 +251,11 @@ export async function runFunction<Tx, R>(
   const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
   try {
     const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
-    refuseUnawaited(database, own);
+    const unfinished = database.unfinished?.(tx);
+    refuseUnawaited(own, unfinished);
     // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
     await reactions();
-    refuseUnawaited(database, own);
+    refuseUnawaited(own, unfinished);
     return value;
   } catch (error) {
     own.joined?.end(error);
@@ -269,12 +270,10 @@ export async function runFunction<Tx, R>(
  * operation that was not sent by then is never sent. One that is in flight was not awaited, nor is what its caller sends
  * next: a commit would keep a part of that work. @throws TransactionAbortedError
  */
-function refuseUnawaited<Tx>(
-  database: Pick<Database<Tx>, 'unsent' | 'inFlight'>,
-  { tx, lock, joined }: JoinableTransaction,
-): void {
+function refuseUnawaited({ lock, joined }: JoinableTransaction, unfinished: Unfinished | undefined): void {
   joined?.check();
-  const unsent = database.unsent?.(tx as Tx);
+  if (unfinished === undefined) return;
+  const { unsent } = unfinished;
   if (unsent !== undefined) {
     throw new TransactionAbortedError(
       lock.key,
@@ -283,6 +282,6 @@ function refuseUnawaited<Tx>(
         'those that are not needed.',
     );
   }
-  const inFlight = database.inFlight?.(tx as Tx);
+  const { inFlight } = unfinished;
   if (inFlight !== undefined) throw inFlightAtReturn(lock.key, `\`${inFlight}\``);
 }

@@ -163,6 +163,16 @@ export interface Place {
   readonly connected: (connection: Connection) => void;
 }
 
+/** Operations of a transaction that are not done. Each member is read anew; `undefined`: there is none. */
+export interface Unfinished {
+  /** The name of an operation that was called and never sent, of a client that sends operations when they are awaited. */
+  readonly unsent: string | undefined;
+  /** The name of an operation that was sent and has not settled. */
+  readonly inFlight: string | undefined;
+  /** An operation that was awaited, and that the client has not sent. The transaction must not commit without it. */
+  readonly skipped: SkippedOperation | undefined;
+}
+
 /** An operation that was not sent because `failed`, which the client had put into the same batch, came first. */
 export interface SkippedOperation {
   readonly name: string;
@@ -195,13 +205,6 @@ export interface Database<Tx> {
   isUnavailable(error: unknown): boolean;
   /** Whether the error says that the pool of this client was ended: it gives no connection any more. */
   isEnded?(error: unknown): boolean;
-  /**
-   * The name of an operation that was called on `tx` and never sent, for a client that sends operations only when they
-   * are awaited.
-   */
-  unsent?(tx: Tx): string | undefined;
-  /** The name of an operation that was sent on `tx` and has not settled. */
-  inFlight?(tx: Tx): string | undefined;
-  /** An operation on `tx` that was awaited, and that the client has not sent. The transaction must not commit without it. */
-  skipped?(tx: Tx): SkippedOperation | undefined;
+  /** What was called on `tx` and is not done, for a client that tells. */
+  unfinished?(tx: Tx): Unfinished | undefined;
 }

@@ -14,7 +14,7 @@ import {
   type OpeningOptions,
   type Place,
   type Query,
-  type SkippedOperation,
+  type Unfinished,
 } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
@@ -22,7 +22,7 @@ import { isExtended } from './client.js';
 import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
 import { detectOutsideWrites } from './outside.js';
-import { FencedTx, IN_FLIGHT, type OperationNames, RAW, SKIPPED, UNSENT, Unsent } from './tx.js';
+import { FencedTx, type OperationNames, Operations, RAW, UNFINISHED } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -41,7 +41,7 @@ export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Dat
 
 function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
   const models = new Set(Object.keys(client._runtimeDataModel.models).flatMap((name) => [name, lower(name)]));
-  const operations = { isModel: (name: string) => models.has(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
+  const names = { isModel: (name: string) => models.has(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
   // Behind the other extensions: one of them may put an operation of `tx` into a transaction of its own.
   const innermost = isExtended(client)
     ? client.$extends({ name: 'fenced-lock transactions', query: detectOutsideWrites(client) })
@@ -54,11 +54,9 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isDisconnect,
     isUnavailable,
     isEnded,
-    unsent: (tx) => (tx as { readonly [UNSENT]?: string })[UNSENT],
-    inFlight: (tx) => (tx as { readonly [IN_FLIGHT]?: string })[IN_FLIGHT],
-    skipped: (tx) => (tx as { readonly [SKIPPED]?: SkippedOperation })[SKIPPED],
+    unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
     mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options, place) => begin(innermost, options, place, operations),
+    open: (options, place) => begin(innermost, options, place, names),
   };
 }
 
@@ -68,12 +66,7 @@ const adapterOf = (client: PrismaInternals): object => client._engineConfig.adap
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
-function begin(
-  client: PrismaInternals,
-  options: OpeningOptions,
-  place: Place,
-  operations: OperationNames,
-): Opening<object> {
+function begin(client: PrismaInternals, options: OpeningOptions, place: Place, names: OperationNames): Opening<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(place, options.evenIfWanted);
   const fencedBefore = fencedClasses.count;
@@ -94,9 +87,9 @@ function begin(
         if (isCounted(source)) countedClients.add(adapterOf(client));
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         hooks?.begin(hook);
-        const own = new FencedTx(tx, options.key, new Unsent(operations, options.key));
+        const own = new FencedTx(tx, options.key, new Operations(names, options.key));
         const forget = rememberTransaction(transactionId(tx));
-        return body(own.tx, () => {
+        return body(own.proxy, () => {
           own.close();
           forget();
         });

@@ -6,8 +6,9 @@ import {
   skippedOperation,
   toFencedLockError,
 } from '../base/errors.js';
-import type { SkippedOperation } from '../database/database.js';
+import type { SkippedOperation, Unfinished } from '../database/database.js';
 import { failedBefore } from './batches.js';
+import { Facade } from './facade.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -30,65 +31,41 @@ const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
  * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so
  * silently), and closed when the transaction ends, after which every operation rejects.
  */
-export class FencedTx implements ProxyHandler<object> {
-  /**
-   * What the function gets. The proxy has a target of its own: after each `get`, the engine compares the value with the target's own property, and
-   * Prisma's client is a proxy that computes that property again.
-   */
-  readonly tx: object = new Proxy({}, this);
-  readonly #tx: object;
+export class FencedTx extends Facade {
   readonly #key: string;
-  readonly #unsent: Unsent;
+  readonly #operations: Operations;
   #isOpen = true;
 
-  constructor(tx: object, key: string, unsent: Unsent) {
-    this.#tx = tx;
+  constructor(tx: object, key: string, operations: Operations) {
+    super(tx);
     this.#key = key;
-    this.#unsent = unsent;
+    this.#operations = operations;
   }
 
   close(): void {
     this.#isOpen = false;
-    this.#unsent.close();
+    this.#operations.close();
   }
 
   get(_: object, property: string | symbol, receiver: unknown): unknown {
+    if (property === UNFINISHED) return this.#operations;
     if (!this.#isOpen && typeof property === 'string') return refusing(this.#key, property);
+    const model = this.#operations.usedModel(property);
+    if (model !== undefined) return model;
     if (EXITS.has(property)) return exit(String(property));
-    if (property === UNSENT) return this.#unsent.first;
-    if (property === IN_FLIGHT) return this.#unsent.inFlight;
-    if (property === SKIPPED) return this.#unsent.skipped;
-    return this.#unsent.watched(property, Reflect.get(this.#tx, property, receiver));
+    return this.#operations.watched(property, Reflect.get(this.inner, property, receiver));
   }
 
-  has(_: object, property: string | symbol): boolean {
-    return !EXITS.has(property) && Reflect.has(this.#tx, property);
+  override has(target: object, property: string | symbol): boolean {
+    return !EXITS.has(property) && super.has(target, property);
   }
 
-  set(_: object, property: string | symbol, value: unknown, receiver: unknown): boolean {
-    return Reflect.set(this.#tx, property, value, receiver);
+  override ownKeys(): Array<string | symbol> {
+    return super.ownKeys().filter((property) => !EXITS.has(property));
   }
 
-  /** Assignments arrive here, too, because the receiver is this proxy. */
-  defineProperty(_: object, property: string | symbol, descriptor: PropertyDescriptor): boolean {
-    return Reflect.defineProperty(this.#tx, property, descriptor);
-  }
-
-  deleteProperty(_: object, property: string | symbol): boolean {
-    return Reflect.deleteProperty(this.#tx, property);
-  }
-
-  ownKeys(): Array<string | symbol> {
-    return Reflect.ownKeys(this.#tx).filter((property) => !EXITS.has(property));
-  }
-
-  getOwnPropertyDescriptor(_: object, property: string | symbol): PropertyDescriptor | undefined {
-    const descriptor = EXITS.has(property) ? undefined : Reflect.getOwnPropertyDescriptor(this.#tx, property);
-    return descriptor && { ...descriptor, configurable: true };
-  }
-
-  getPrototypeOf(): object | null {
-    return Reflect.getPrototypeOf(this.#tx);
+  override getOwnPropertyDescriptor(target: object, property: string | symbol): PropertyDescriptor | undefined {
+    return EXITS.has(property) ? undefined : super.getOwnPropertyDescriptor(target, property);
   }
 }
 
@@ -119,12 +96,8 @@ function leavesTransaction(name: string): InsideTransactionError {
   );
 }
 
-/** The property that returns the first operation that was called and not sent. */
-export const UNSENT = Symbol('prisma-extension-fenced-lock.unsent');
-/** The property that returns the first operation that was sent and has not settled. */
-export const IN_FLIGHT = Symbol('prisma-extension-fenced-lock.in-flight');
-/** The property that returns the first operation that Prisma has skipped. */
-export const SKIPPED = Symbol('prisma-extension-fenced-lock.skipped');
+/** The property that returns what the function has left unfinished. */
+export const UNFINISHED = Symbol('prisma-extension-fenced-lock.unfinished');
 
 /** The methods of a client that send raw SQL. */
 export const RAW: ReadonlySet<string | symbol> = new Set([
@@ -165,22 +138,22 @@ export interface OperationNames {
  *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
  * - Skipped: an operation that Prisma has not sent, because another one of its batch had failed. It rejects.
  */
-export class Unsent {
-  readonly operations: OperationNames;
+export class Operations implements Unfinished {
+  readonly names: OperationNames;
   readonly #key: string;
-  readonly #waiting = new Set<Watched>();
+  readonly #waiting = new Set<Operation>();
   readonly #inFlight = new Set<Settling>();
   /** The models that were used, by their names on the client; usually a few. */
-  readonly #delegates: Delegate[] = [];
+  readonly #models: Model[] = [];
   #skipped: SkippedOperation | undefined;
   #isClosed = false;
 
-  constructor(operations: OperationNames, key: string) {
-    this.operations = operations;
+  constructor(names: OperationNames, key: string) {
+    this.names = names;
     this.#key = key;
   }
 
-  get first(): string | undefined {
+  get unsent(): string | undefined {
     return firstOf(this.#waiting);
   }
 
@@ -197,21 +170,26 @@ export class Unsent {
     this.#isClosed = true;
   }
 
+  /** The model of this name, if it was used before; `undefined` for anything else. */
+  usedModel(name: string | symbol): object | undefined {
+    for (const { model, proxy } of this.#models) if (model === name) return proxy;
+    return undefined;
+  }
+
   /** Returns a property of the client, wrapped if it may write. */
   watched(name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
     if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
-    if (typeof value !== 'object' || value === null || !this.operations.isModel(name)) return value;
-    for (const { model, proxy } of this.#delegates) if (model === name) return proxy;
-    const delegate = new Delegate(name, value, this);
-    this.#delegates.push(delegate);
-    return delegate.proxy;
+    if (typeof value !== 'object' || value === null || !this.names.isModel(name)) return value;
+    const model = new Model(name, value, this);
+    this.#models.push(model);
+    return model.proxy;
   }
 
   method(name: string, method: Method, mustBeSent: boolean): Method {
-    const unsent = this;
+    const operations = this;
     return function (...args) {
-      return unsent.#watch(name, Reflect.apply(method, this, args), mustBeSent);
+      return operations.#watch(name, Reflect.apply(method, this, args), mustBeSent);
     };
   }
 
@@ -246,12 +224,10 @@ export class Unsent {
 
   /** An extension may replace an operation by its own method, which returns an ordinary promise. */
   #watch(name: string, operation: unknown, mustBeSent: boolean): unknown {
-    if (operation instanceof Promise || typeof (operation as Partial<Lazy> | null)?.requestTransaction !== 'function') {
-      return operation;
-    }
-    const handler = new Watched(name, this, mustBeSent ? this.#waiting : undefined);
-    if (mustBeSent) this.#waiting.add(handler);
-    return new Proxy(operation as object, handler);
+    if (typeof (operation as Partial<Lazy> | null | undefined)?.requestTransaction !== 'function') return operation;
+    const watched = new Operation(name, operation as object, this, mustBeSent ? this.#waiting : undefined);
+    if (mustBeSent) this.#waiting.add(watched);
+    return watched.proxy;
   }
 }
 
@@ -273,69 +249,52 @@ interface Lazy {
   requestTransaction(): unknown;
 }
 
-/** A model of the client. Its proxy has a target of its own, as in `FencedTx`. */
-class Delegate implements ProxyHandler<object> {
+/** A model of the client. */
+class Model extends Facade {
   readonly model: string;
-  readonly proxy: object = new Proxy({}, this);
-  readonly #delegate: object;
-  readonly #unsent: Unsent;
+  readonly #operations: Operations;
 
-  constructor(model: string, delegate: object, unsent: Unsent) {
+  constructor(model: string, inner: object, operations: Operations) {
+    super(inner);
     this.model = model;
-    this.#delegate = delegate;
-    this.#unsent = unsent;
+    this.#operations = operations;
   }
 
   get(_: object, name: string | symbol): unknown {
-    const value: unknown = Reflect.get(this.#delegate, name);
+    const value: unknown = Reflect.get(this.inner, name);
     if (typeof name !== 'string' || typeof value !== 'function') return value;
-    const writes = this.#unsent.operations.isWrite(name);
+    const writes = this.#operations.names.isWrite(name);
     if (!writes && !READS.has(name)) return value;
-    return this.#unsent.method(`${this.model}.${name}`, value as Method, writes);
-  }
-
-  has(_: object, name: string | symbol): boolean {
-    return Reflect.has(this.#delegate, name);
-  }
-
-  set(_: object, name: string | symbol, value: unknown): boolean {
-    return Reflect.set(this.#delegate, name, value);
-  }
-
-  ownKeys(): Array<string | symbol> {
-    return Reflect.ownKeys(this.#delegate);
-  }
-
-  getOwnPropertyDescriptor(_: object, name: string | symbol): PropertyDescriptor | undefined {
-    const descriptor = Reflect.getOwnPropertyDescriptor(this.#delegate, name);
-    return descriptor && { ...descriptor, configurable: true };
-  }
-
-  getPrototypeOf(): object | null {
-    return Reflect.getPrototypeOf(this.#delegate);
+    return this.#operations.method(`${this.model}.${name}`, value as Method, writes);
   }
 }
 
 /** One operation that was called. */
-class Watched implements ProxyHandler<object> {
+class Operation extends Facade {
   readonly name: string;
-  readonly #unsent: Unsent;
+  readonly #operations: Operations;
   /** Where it is until it is used. */
-  readonly #waiting: Set<Watched> | undefined;
+  readonly #waiting: Set<Operation> | undefined;
 
-  constructor(name: string, unsent: Unsent, waiting: Set<Watched> | undefined) {
+  constructor(name: string, inner: object, operations: Operations, waiting: Set<Operation> | undefined) {
+    super(inner);
     this.name = name;
-    this.#unsent = unsent;
+    this.#operations = operations;
     this.#waiting = waiting;
   }
 
-  get(operation: object, property: string | symbol): unknown {
+  get(_: object, property: string | symbol): unknown {
+    const operation = this.inner;
     if (typeof property !== 'string') return Reflect.get(operation, property);
     if (property === 'requestTransaction') return () => Promise.reject(leavesTransaction(this.name));
     if (property !== 'then' && property !== 'catch' && property !== 'finally') {
       const value: unknown = Reflect.get(operation, property);
       if (typeof value !== 'function') return value;
-      const relation = this.#unsent.method(`${this.name}.${property}`, value as Method, this.#waiting !== undefined);
+      const relation = this.#operations.method(
+        `${this.name}.${property}`,
+        value as Method,
+        this.#waiting !== undefined,
+      );
       return (...given: unknown[]) => {
         this.#waiting?.delete(this);
         return Reflect.apply(relation, operation, given);
@@ -343,7 +302,7 @@ class Watched implements ProxyHandler<object> {
     }
     this.#waiting?.delete(this);
     return (...given: unknown[]) => {
-      const sent = this.#unsent.send(this.name, operation as PromiseLike<unknown>);
+      const sent = this.#operations.send(this.name, operation as PromiseLike<unknown>);
       return Reflect.apply(sent[property], sent, given);
     };
   }

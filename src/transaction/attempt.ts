@@ -281,7 +281,7 @@ export class Attempt<Tx, R> implements Conductor {
       if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
     }
     this.#mayCommit();
-    const skipped = this.#call.database.skipped?.(tx);
+    const skipped = this.#call.database.unfinished?.(tx)?.skipped;
     if (skipped) throw skippedOperation(this.#call.leases.key, skipped);
   }
 

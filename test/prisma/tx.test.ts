@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ClosedError, InsideTransactionError } from '../../src/index.js';
-import { FencedTx, NOT_ON_TX, Unsent } from '../../src/prisma/tx.js';
+import { FencedTx, NOT_ON_TX, Operations } from '../../src/prisma/tx.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -26,8 +26,8 @@ class Client {
 describe('the client of a transaction', () => {
   function make() {
     const client = Object.assign(new Client(), { [Client.note]: 'noted' });
-    const fenced = new FencedTx(client, 'stock:1', new Unsent(NOTHING, 'stock:1'));
-    return { client, tx: fenced.tx as typeof client, close: () => fenced.close() };
+    const fenced = new FencedTx(client, 'stock:1', new Operations(NOTHING, 'stock:1'));
+    return { client, tx: fenced.proxy as typeof client, close: () => fenced.close() };
   }
 
   test('has what the client has, by whichever way it is asked for, but for what leaves the transaction', () => {
@@ -47,7 +47,7 @@ describe('the client of a transaction', () => {
 
   test.each(NOT_ON_TX.map((name) => [name]))('has no %s, own or inherited', (name) => {
     for (const holder of [{ [name]: () => 'left' }, Object.create({ [name]: () => 'left' }) as object]) {
-      const { tx } = new FencedTx(holder, 'stock:1', new Unsent(NOTHING, 'stock:1'));
+      const { proxy: tx } = new FencedTx(holder, 'stock:1', new Operations(NOTHING, 'stock:1'));
       const got = tx as Record<string, unknown>;
       expect(name in got).toBe(false);
       expect(Reflect.ownKeys(got)).not.toContain(name);

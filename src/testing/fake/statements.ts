@@ -1,7 +1,7 @@
 import type { LossReason } from '../../base/errors.js';
 import type { LazyAbort } from '../../base/lazy-abort.js';
 import { isWrite } from '../../prisma/outside.js';
-import { FencedTx, RAW, READS, Unsent } from '../../prisma/tx.js';
+import { FencedTx, Operations, RAW, READS } from '../../prisma/tx.js';
 import { lazily, microtasks, OF_OPERATION } from './lazy.js';
 import {
   absent,
@@ -29,7 +29,7 @@ export interface StatementsOf {
  * are sent when they are awaited. Other functions, such as those of an extension, are called at once, and count if they
  * return a promise.
  */
-export class Statements extends Unsent {
+export class Statements extends Operations {
   /** What was refused: it stays, also if the function swallows it. */
   refusal: { readonly error: unknown } | undefined;
   readonly #client: object;
@@ -69,7 +69,7 @@ export class Statements extends Unsent {
       return watchedMethod(value, name, this.#client, (call) => this.#whenAwaited(name, undefined, call, true));
     }
     if (value === undefined && RAW.has(name)) return absent(name);
-    if (!this.operations.isModel(name) || !isModel(value)) return value;
+    if (!this.names.isModel(name) || !isModel(value)) return value;
     const known = this.#models.get(name);
     if (known !== undefined && known.mock === value) return known.model;
     const model = watchedMock(value, name, (call) => this.#operation(name, call));
@@ -79,7 +79,7 @@ export class Statements extends Unsent {
 
   #operation(model: string, call: MockCall): unknown {
     const name = `${model}.${call.name}`;
-    const writes = this.operations.isWrite(call.name);
+    const writes = this.names.isWrite(call.name);
     return writes || READS.has(call.name)
       ? this.#whenAwaited(name, model, call, writes)
       : this.#atOnce(name, model, call);

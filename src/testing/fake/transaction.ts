@@ -68,11 +68,11 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const statements = new Statements(client, plan, abort, { key: named, token, ofHandle: !joins, lose });
   const fenced = statements.open();
   // What was called and not awaited is refused by the code that refuses it under a real lock.
-  const database = { unsent: () => statements.first, inFlight: () => statements.inFlight };
+  const database = { unfinished: () => statements };
   const call = { client: owner, database, keys: turn.keys, options };
   try {
     abort.throwIfAborted();
-    const run = runFunction({ call, fn: work, abort, hooks, joins, reactions }, fenced.tx, token, asksNothing);
+    const run = runFunction({ call, fn: work, abort, hooks, joins, reactions }, fenced.proxy, token, asksNothing);
     const value = await abort.race(run);
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
