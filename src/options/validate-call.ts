@@ -65,8 +65,12 @@ export function checkKeys(keys: unknown): readonly string[] {
   return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
 }
 
+/** How nearly every key looks, so that nothing else of it need be checked: characters of one byte that are printed. */
+const USUAL_KEY = new RegExp(`^[!-~]{1,${LONGEST_KEY}}$`);
+
 /** Checks a key: 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */
 export function checkKey(key: unknown): string {
+  if (typeof key === 'string' && USUAL_KEY.test(key)) return key;
   if (typeof key !== 'string') throw new InvalidOptionError('key', `must be a string, not ${typeof key}.`);
   if (key === '') throw new InvalidOptionError('key', 'must not be empty: name what is locked, such as "stock:1".');
   // Check the length first, so that the bytes of a very long string are not counted.
@@ -96,8 +100,8 @@ function emptyPart(key: string): string | undefined {
  */
 export function checkParts(keys: readonly string[]): void {
   for (const key of keys) {
-    const [, part = undefined, suffix = undefined, object = undefined] = UNSET.exec(key) ?? [];
-    const unset = part ?? suffix ?? object;
+    const found = UNSET.exec(key);
+    const unset = found?.[1] ?? found?.[2] ?? found?.[3];
     const empty = emptyPart(key);
     if (unset === undefined && empty === undefined) continue;
     const what = unset === undefined ? `${empty}, as if a value were empty` : `"${unset}" stands where a value should`;
@@ -126,7 +130,8 @@ export function checkHook(hook: unknown): void {
 
 /** It would run nothing, and look like a success. */
 function refuseGenerator(fn: unknown): void {
-  if (!/Generator/.test(Object.prototype.toString.call(fn))) return;
+  const { [Symbol.toStringTag]: kind } = fn as { readonly [Symbol.toStringTag]?: unknown };
+  if (kind !== 'GeneratorFunction' && kind !== 'AsyncGeneratorFunction') return;
   throw new InvalidOptionError('fn', 'must be a plain or an async function, and is a generator.');
 }
 

@@ -6,9 +6,9 @@ import {
   skippedOperation,
   toFencedLockError,
 } from '../base/errors.js';
+import { Facade } from '../base/facade.js';
 import type { SkippedOperation, Unfinished } from '../database/database.js';
 import { failedBefore } from './batches.js';
-import { Facade } from './facade.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [

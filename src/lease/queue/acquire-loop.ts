@@ -64,8 +64,8 @@ export class AcquireLoop implements WaitingProcess {
   /** When the look in flight was sent; `Infinity` if none is. */
   #inFlightSince = Number.POSITIVE_INFINITY;
   /** The latest deadline of the callers, and the time until which the place in the store's queue is kept. */
-  #longestWait = new Deadline(0);
-  #placeDeadline = new Deadline(0);
+  #longestWait = Deadline.PASSED;
+  #placeDeadline = Deadline.PASSED;
 
   /** @param first returns the caller that would get the lease next; `undefined` when all callers have given up. */
   constructor(key: string, dependencies: AcquireDependencies, first: () => Waiter | undefined) {

@@ -57,7 +57,7 @@ export interface QueueHistory {
  *   before the release is sent. A caller enters: `holding`. Otherwise the lease is released: `idle`.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  */
-export class LocalQueue {
+export class LocalQueue implements WaiterQueue {
   readonly key: string;
   readonly #dependencies: QueueDependencies;
   /** Whether the lease may be kept for the rest of the event loop's turn, where the next caller often comes. */
@@ -87,7 +87,6 @@ export class LocalQueue {
   /** The lease of which the next process was told that it is about to be released. */
   #hinted: Lease | undefined;
   readonly #acquireLoop: AcquireLoop;
-  readonly #waiterQueue: WaiterQueue;
 
   constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (had: QueueHistory) => void) {
     this.key = key;
@@ -95,17 +94,6 @@ export class LocalQueue {
     this.#mayLinger = mayLinger;
     this.#onIdle = onIdle;
     this.#acquireLoop = new AcquireLoop(key, shared, () => this.#first);
-    this.#waiterQueue = {
-      key,
-      failure: () => this.#acquireLoop.failure(),
-      failedLooks: () => this.#acquireLoop.failedLooks,
-      seen: () => this.#seen(),
-      waits: (waiter) => {
-        this.#waitedFor = true;
-        this.#waitTimeouts.add(waiter.request.deadline.remaining);
-      },
-      left: (waiter) => this.#left(waiter),
-    };
   }
 
   /** The number of callers of this process that wait for the key. */
@@ -114,7 +102,7 @@ export class LocalQueue {
   }
 
   enter(request: LeaseRequest): Promise<Turn> {
-    const waiter = new Waiter(request, this.#waiterQueue);
+    const waiter = new Waiter(request, this);
     this.#waiting.add(waiter);
     this.#acquireLoop.keepPlace(request.deadline);
     if (this.#state === 'idle') void this.#acquire();
@@ -140,7 +128,21 @@ export class LocalQueue {
     if (this.#lease?.holder === holder) this.#lease.lose('gone');
   }
 
-  #left(waiter: Waiter): void {
+  /** Its waiters call this method and the next four. */
+  failure(): unknown {
+    return this.#acquireLoop.failure();
+  }
+
+  failedLooks(): number {
+    return this.#acquireLoop.failedLooks;
+  }
+
+  waits({ request }: Waiter): void {
+    this.#waitedFor = true;
+    this.#waitTimeouts.add(request.deadline.remaining);
+  }
+
+  left(waiter: Waiter): void {
     this.#waiting.delete(waiter);
     if (this.#waiting.size > 0) return;
     this.#waitTimeouts.stop();
@@ -148,7 +150,7 @@ export class LocalQueue {
     this.#updateLeaseWatch();
   }
 
-  #seen(): SeenHolder | undefined {
+  seen(): SeenHolder | undefined {
     const lease = this.#lease;
     if (lease === undefined) return this.#acquireLoop.seen();
     return {
