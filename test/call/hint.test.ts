@@ -36,7 +36,13 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
       return { held };
     };
-    return { prisma, doing, enter };
+    /** Asks without a pause for half a second: it waits for a tenth of a second at most. */
+    const isSeenWaiting = async () => {
+      const until = performance.now() + 500;
+      while (performance.now() < until) if ((await doing())?.waits) return true;
+      return false;
+    };
+    return { prisma, doing, enter, isSeenWaiting };
   }
 
   /** A holder whose COMMIT lasts until it is told to go on. */
@@ -56,16 +62,31 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     return { held, end, goOn: slow.goOn };
   }
 
+  /**
+   * A holder of this client whose COMMIT lasts, and a contender that waits for its row. On a busy machine, the contender's
+   * transaction may be rolled back before anybody has seen it wait: then with another key.
+   */
+  async function hinted(client = () => shop.client().prisma, goesOn = () => {}) {
+    for (let tries = 0; tries < 20; tries++) {
+      const { key } = await shop.product(10);
+      const prisma = client();
+      const holder = await committing(prisma, key);
+      const contender = contending();
+      const { held } = await contender.enter(key);
+      await holder.end();
+      if (await contender.isSeenWaiting()) return { key, prisma, holder, contender, held };
+      await holder.goOn();
+      goesOn();
+      await Promise.all([holder.held, held]);
+    }
+    throw new Error('no contender was seen to wait for the row');
+  }
+
   const clock = async () =>
     (await shop.admin.query<{ at: Date }>('SELECT clock_timestamp() AS at')).rows[0]?.at as Date;
 
   test('has its admission asked for, and works in that transaction', async () => {
-    const { key } = await shop.product(10);
-    const holder = await committing(shop.client().prisma, key);
-    const contender = contending();
-    const { held } = await contender.enter(key);
-    await holder.end();
-    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
+    const { holder, held } = await hinted();
     const before = await clock();
     await holder.goOn();
     expect((await held).getTime()).toBeLessThanOrEqual(before.getTime());
@@ -73,12 +94,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   });
 
   test('gives its connection back where that lasts, and has its turn all the same', async () => {
-    const { key } = await shop.product(10);
-    const holder = await committing(shop.client().prisma, key);
-    const contender = contending();
-    const { held } = await contender.enter(key);
-    await holder.end();
-    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
+    const { holder, contender, held } = await hinted();
     // Before the holder's lease would end, and a look with it.
     await eventually('it is rolled back', async () => (await contender.doing()) === undefined, { within: 3_000 });
     const after = await clock();
@@ -88,25 +104,26 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   });
 
   test('does not begin its work before it has the lease', async () => {
-    const { key } = await shop.product(10);
-    const redis = shop.redis();
-    const released = gate();
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    Object.defineProperty(redis, 'evalsha', {
-      value: async (...args: unknown[]) => {
-        if (args[0] === scripts.release.sha1) await released.opened;
-        return await evalsha(...args);
-      },
-    });
-    const holder = await committing(shop.client({ redis }).prisma, key);
-    const contender = contending();
+    let released = gate();
+    /** Its releases wait for the gate. */
+    const client = () => {
+      const redis = shop.redis();
+      const mayGo = gate();
+      released = mayGo;
+      const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+      Object.defineProperty(redis, 'evalsha', {
+        value: async (...args: unknown[]) => {
+          if (args[0] === scripts.release.sha1) await mayGo.opened;
+          return await evalsha(...args);
+        },
+      });
+      return shop.client({ redis }).prisma;
+    };
+    const { holder, contender, held } = await hinted(client, () => released.open());
     let worked = false;
-    const { held } = await contender.enter(key);
     void held.then(() => {
       worked = true;
     });
-    await holder.end();
-    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
     await holder.goOn();
     await holder.held;
     await eventually('it is admitted', async () => (await contender.doing())?.state === 'idle in transaction');
@@ -165,15 +182,9 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   });
 
   test('gets the key before a caller of the holder that has come since', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const holder = await committing(prisma, key);
-    const contender = contending();
+    const { key, prisma, holder, held } = await hinted();
     const order: string[] = [];
-    const { held } = await contender.enter(key);
     const first = held.then(() => order.push('contender'));
-    await holder.end();
-    await eventually('it waits for the row', async () => (await contender.doing())?.waits);
     const second = prisma.$withLock(key, () => order.push('caller of the holder'));
     await holder.goOn();
     await Promise.all([first, second, holder.held]);

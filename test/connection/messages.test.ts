@@ -166,6 +166,7 @@ describe('the messages of a statement of the work', () => {
   test('have as many values as the protocol can count, and a value of megabytes', () => {
     const values = Array.from({ length: 65_535 }, (_, index) => (index % 3 === 0 ? null : String(index)));
     expectSame('SELECT 1', values);
+    expectSame('SELECT 1', Array<null>(65_535).fill(null));
     expectSame('SELECT $1', ['€'.repeat(2_000_000)]);
   });
 });
