@@ -236,7 +236,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'connection held while a look has no answer',
     file: 'src/call/with-lock.ts',
-    change: [['    this.#limit = new TimeLimit(entryTime, () => this.discard());\n', '']],
+    change: [['    this.#timer = after(entryTime, () => this.discard());\n', '']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
   },
@@ -333,7 +333,7 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '    this.#limit?.stop();\n    this.#entry?.discard();\n    this.#entry = undefined;',
+        '    this.#timer?.stop();\n    this.#entry?.discard();\n    this.#entry = undefined;',
         '    this.#entry = undefined;',
       ],
     ],

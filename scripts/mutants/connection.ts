@@ -334,7 +334,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'another pool: the connection of the turn before',
     file: 'src/connection/pool.ts',
-    change: [['if (over.pool === undefined || over.pool === pool) return', 'if (pool) return']],
+    change: [['if (over?.pool !== undefined && over.pool !== pool) throw', "if (over?.pool === '?') throw"]],
     tests: ['test/transaction/another-client'],
     why: 'The work of one tenant would run in the database of another.',
   },
@@ -418,6 +418,13 @@ export const CONNECTION: readonly Mutant[] = [
     ],
     tests: ['test/prisma/tx'],
     why: 'It could not be read again: that throws.',
+  },
+  {
+    name: 'tx: what the client cannot change, neither can its proxy',
+    file: 'src/base/facade.ts',
+    change: [['{ ...descriptor, configurable: true }', 'descriptor']],
+    tests: ['test/prisma/tx'],
+    why: 'It could not be asked for: that throws.',
   },
   {
     name: 'tx: what leaves the transaction is shown',

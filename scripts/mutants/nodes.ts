@@ -5,51 +5,6 @@ const refusal = 'src/redis/topology/refused-connection.ts';
 
 export const NODES: readonly Mutant[] = [
   {
-    name: 'limits: one that was stopped acts all the same',
-    file: 'src/base/clock.ts',
-    change: [['    this.#overdue = undefined;\n    limits.stop(this);', '    limits.stop(this);']],
-    tests: ['test/base/clock'],
-    only: 'before the sockets are read',
-    why: 'A command whose answer had arrived would be told to be overdue.',
-  },
-  {
-    name: 'limits: those that are not over are forgotten when the timer fires',
-    file: 'src/base/clock.ts',
-    change: [['    if (Number.isFinite(next)) this.#fireAt(next);\n', '']],
-    tests: ['test/base/clock'],
-    only: 'each of several is over',
-    why: 'A server that is silent would be waited for without end.',
-  },
-  {
-    name: 'limits: the timer stays at the time of a later one',
-    file: 'src/base/clock.ts',
-    change: [
-      [
-        'if (limit.at < this.#firesAt) this.#fireAt(limit.at);',
-        'if (this.#timer === undefined) this.#fireAt(limit.at);',
-      ],
-    ],
-    tests: ['test/base/clock'],
-    only: 'behind others that are longer',
-    why: 'A look would be given up as late as the slowest command.',
-  },
-  {
-    name: 'limits: one that was stopped keeps the process running',
-    file: 'src/base/clock.ts',
-    change: [[' && this.#running.size === 0) this.#timer?.unref();', ') return;']],
-    tests: ['test/base/clock'],
-    only: 'keeps the process running',
-    why: 'A script would end seconds after its work.',
-  },
-  {
-    name: 'limits: one that runs lets the process exit',
-    file: 'src/base/clock.ts',
-    change: [['    if (this.#running.size === 0) this.#timer?.ref();\n', '']],
-    tests: ['test/base/clock'],
-    only: 'keeps the process running',
-    why: 'A program would exit while it waits for an answer.',
-  },
-  {
     name: 'client: a time limit that is over before the answers that have arrived are read',
     file: 'src/base/clock.ts',
     change: [['this.#timer = after(ms, () => soon(overdue));', 'this.#timer = after(ms, overdue);']],

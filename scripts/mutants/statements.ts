@@ -43,6 +43,13 @@ export const STATEMENTS: readonly Mutant[] = [
     why: 'The server would find more in the message than it says.',
   },
   {
+    name: 'messages: no room for what is around the texts',
+    file: messages,
+    change: [['const OVERHEAD = 16;', 'const OVERHEAD = 0;']],
+    tests: ['test/connection/messages'],
+    why: 'The end of a message would be cut off, and the server close the connection.',
+  },
+  {
     name: 'messages: no room for the lengths of values',
     file: messages,
     change: [['most += LENGTH + (', 'most += (']],

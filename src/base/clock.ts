@@ -31,11 +31,6 @@ export class Timer {
     this.#handle.unref();
     return this;
   }
-
-  /** Keeps the process running again. */
-  ref(): void {
-    this.#handle.ref();
-  }
 }
 
 /** Calls `action` once, after `ms`. */
@@ -77,6 +72,7 @@ export class Alarm {
 
 /** A point in time, `ms` from now. */
 export class Deadline {
+  /** One that has passed, whenever it is asked. */
   static readonly PASSED = new Deadline(Number.NEGATIVE_INFINITY);
   readonly #at: number;
 
@@ -136,72 +132,6 @@ export class AnswerTimer {
   /** It does not keep the process running. */
   unref(): void {
     this.#timer.unref();
-  }
-}
-
-/** The time limits that run, on one timer of Node. */
-class RunningLimits {
-  readonly #running = new Set<TimeLimit>();
-  #timer: Timer | undefined;
-  #firesAt = Number.POSITIVE_INFINITY;
-
-  start(limit: TimeLimit): void {
-    if (this.#running.size === 0) this.#timer?.ref();
-    this.#running.add(limit);
-    if (limit.at < this.#firesAt) this.#fireAt(limit.at);
-  }
-
-  /** The timer runs on, for the next limit, and does not keep the process running. */
-  stop(limit: TimeLimit): void {
-    if (this.#running.delete(limit) && this.#running.size === 0) this.#timer?.unref();
-  }
-
-  #fireAt(at: number): void {
-    this.#timer?.stop();
-    this.#firesAt = at;
-    this.#timer = after(at - now(), () => this.#fire());
-  }
-
-  #fire(): void {
-    this.#timer = undefined;
-    this.#firesAt = Number.POSITIVE_INFINITY;
-    const time = now();
-    let next = Number.POSITIVE_INFINITY;
-    for (const limit of this.#running) {
-      if (limit.at > time) next = Math.min(next, limit.at);
-      else limit.isOver();
-    }
-    if (Number.isFinite(next)) this.#fireAt(next);
-  }
-}
-
-const limits = new RunningLimits();
-
-/**
- * An `AnswerTimer` for what each call limits and what is nearly always stopped. All of them share one timer of Node:
- * starting and stopping one costs 3 µs. `overdue` therefore runs in the async context of anybody.
- */
-export class TimeLimit {
-  readonly at: number;
-  #overdue: (() => void) | undefined;
-
-  constructor(ms: number, overdue: () => void) {
-    this.at = now() + ms;
-    this.#overdue = overdue;
-    limits.start(this);
-  }
-
-  stop(): void {
-    this.#overdue = undefined;
-    limits.stop(this);
-  }
-
-  /** Called when the time is over. Like `AnswerTimer`, it lets answers through that have arrived by then. */
-  isOver(): void {
-    soon(() => {
-      limits.stop(this);
-      this.#overdue?.();
-    });
   }
 }
 

@@ -4,11 +4,13 @@
  * proxies that compute that property again.
  */
 export abstract class Facade implements ProxyHandler<object> {
-  readonly proxy: object = new Proxy({}, this);
+  readonly proxy: object;
   protected readonly inner: object;
 
-  constructor(inner: object) {
+  /** @param target what Node shows of the proxy, in place of it. Default: an empty object. */
+  constructor(inner: object, target: object = {}) {
     this.inner = inner;
+    this.proxy = new Proxy(target, this);
   }
 
   abstract get(target: object, property: string | symbol, receiver: unknown): unknown;

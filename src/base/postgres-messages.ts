@@ -126,6 +126,7 @@ export class Messages {
     this.#at += message.length;
   }
 
+  /** @param value less than 2^16; of a larger one the upper bits are lost. */
   #int16(value: number): void {
     this.#bytes[this.#at++] = value >> 8;
     this.#bytes[this.#at++] = value;

@@ -166,30 +166,21 @@ export class CallHooks {
    *
    * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
    */
-  follow<R>(call: Promise<R>): Promise<R> {
-    return call.then(
-      (value) => this.#committed(value),
-      (error: unknown) => this.#notCommitted(error),
-    );
-  }
-
-  #committed<R>(value: R): R | Promise<R> {
-    this.settle({ type: 'committed' });
-    return this.#due === undefined ? value : this.#runBehindCommit(this.#due, value);
-  }
-
-  async #runBehindCommit<R>(due: DueHook[], value: R): Promise<R> {
+  async follow<R>(call: Promise<R>): Promise<R> {
     const { parts, key, hookErrors } = this.#options;
-    const errors = await parts.hooks.run(due, key, hookErrors === 'throw' ? undefined : parts.emit);
+    let value: R;
+    try {
+      value = await call;
+    } catch (error) {
+      // This error tells the outcome of the transaction. No error of a hook may hide it.
+      if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
+      throw error;
+    }
+    this.settle({ type: 'committed' });
+    if (this.#due === undefined) return value;
+    const errors = await parts.hooks.run(this.#due, key, hookErrors === 'throw' ? undefined : parts.emit);
     if (errors.length > 0) throw new HookFailedError(key, value, errors);
     return value;
-  }
-
-  async #notCommitted(error: unknown): Promise<never> {
-    const { parts, key } = this.#options;
-    // This error tells the outcome of the transaction. No error of a hook may hide it.
-    if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
-    throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
-import { Deadline, now, TimeLimit } from '../base/clock.js';
+import { after, Deadline, now, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Connection, Database } from '../database/database.js';
@@ -64,17 +64,22 @@ function toCaller(error: unknown): never {
 }
 
 /** Runs the call when it has the lease of its first key. */
-function takeTurn<Tx, R>(
+async function takeTurn<Tx, R>(
   parts: Parts,
   call: LockCall<Tx>,
   work: Work<Tx, R>,
   request: LockRequest<Tx>,
   first: Turn,
 ): Promise<R> {
-  const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
-  const begin = (leases: LeaseSet) => hold(parts, call, work, request, leases, hooks);
-  const leases = withOthers(first, parts.room, call.keys, request);
-  return hooks.follow(leases instanceof LeaseSet ? begin(leases) : leases.then(begin)).catch(toCaller);
+  try {
+    const leases = withOthers(first, parts.room, call.keys, request);
+    const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
+    return await hooks.follow(
+      hold(parts, call, work, request, leases instanceof LeaseSet ? leases : await leases, hooks),
+    );
+  } catch (error) {
+    throw withCaller(error);
+  }
 }
 
 function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
@@ -169,7 +174,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
   #entry: Entry<Tx> | undefined;
   /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
   #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
-  #limit: TimeLimit | undefined;
+  #timer: Timer | undefined;
   /** When a transaction was begun beside another process's COMMIT. */
   #hintedAt: number | undefined;
 
@@ -213,7 +218,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
       return;
     }
     this.#hintedAt = beside === 'commit' ? now() : undefined;
-    this.#limit = new TimeLimit(entryTime, () => this.discard());
+    this.#timer = after(entryTime, () => this.discard());
   }
 
   get hintedAt(): number | undefined {
@@ -228,7 +233,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
   }
 
   discard(): void {
-    this.#limit?.stop();
+    this.#timer?.stop();
     this.#entry?.discard();
     this.#entry = undefined;
   }
@@ -248,7 +253,7 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
 
   /** Returns the transaction, if it has begun. */
   take(): Entry<Tx> | undefined {
-    this.#limit?.stop();
+    this.#timer?.stop();
     if (this.#begun === undefined) return this.#entry;
     this.#entry?.discard();
     const { connection, asked } = this.#begun;

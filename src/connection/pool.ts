@@ -63,16 +63,13 @@ export class Ticket {
   }
 
   /** Returns the facade that the database client gets instead of a connection of the pool. */
-  takeFromPool(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
+  async takeFromPool(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
     this.#source = pool;
-    if (!this.#evenIfWanted && pool.waitingCount > 0) return Promise.reject(new NotRun('others wait for a connection'));
+    if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
     const over = this.#over as PgConnection | undefined;
-    if (over === undefined) {
-      return connect().then((client) => this.#handOver(new PgConnection(new PooledConnection(client, pool))).facade);
-    }
     // An extension may choose the client, and so the database, for each transaction by itself.
-    if (over.pool === undefined || over.pool === pool) return Promise.resolve(this.#handOver(over).facade);
-    return Promise.reject(new NotRun('the transaction begins on another pool'));
+    if (over?.pool !== undefined && over.pool !== pool) throw new NotRun('the transaction begins on another pool');
+    return this.#handOver(over ?? new PgConnection(new PooledConnection(await connect(), pool))).facade;
   }
 
   /** The same for an adapter without a pool of pg. */

@@ -163,7 +163,10 @@ export interface Place {
   readonly connected: (connection: Connection) => void;
 }
 
-/** Operations of a transaction that are not done. Each member is read anew; `undefined`: there is none. */
+/**
+ * Operations of a transaction that are not done. Each member tells the state at the time it is read. `undefined`: there is
+ * none.
+ */
 export interface Unfinished {
   /** The name of an operation that was called and never sent, of a client that sends operations when they are awaited. */
   readonly unsent: string | undefined;

@@ -97,24 +97,20 @@ export class Releases {
     this.#failed.clear();
   }
 
-  /** Resolves to whether the store confirmed it. Never rejects. */
-  #release(claim: Claim, failed: (error: unknown) => void = () => {}): Promise<boolean> {
+  /** Resolves to whether the store confirmed it. */
+  async #release(claim: Claim, failed: (error: unknown) => void = () => {}): Promise<boolean> {
     this.#inFlight++;
-    const ended = (isConfirmed: boolean) => {
+    try {
+      await this.#store.release(claim);
+      this.remember(claim);
+      return true;
+    } catch (error) {
+      failed(error);
+      return false;
+    } finally {
       this.#inFlight--;
       this.#hooks.onEmpty();
-      return isConfirmed;
-    };
-    return this.#store.release(claim).then(
-      () => {
-        this.remember(claim);
-        return ended(true);
-      },
-      (error: unknown) => {
-        failed(error);
-        return ended(false);
-      },
-    );
+    }
   }
 
   #scheduleRetry(): void {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { withCaller } from '../base/caller.js';
 import {
   cutShort,
@@ -50,8 +51,6 @@ export class FencedTx extends Facade {
   get(_: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this.#operations;
     if (!this.#isOpen && typeof property === 'string') return refusing(this.#key, property);
-    const model = this.#operations.usedModel(property);
-    if (model !== undefined) return model;
     if (EXITS.has(property)) return exit(String(property));
     return this.#operations.watched(property, Reflect.get(this.inner, property, receiver));
   }
@@ -170,17 +169,12 @@ export class Operations implements Unfinished {
     this.#isClosed = true;
   }
 
-  /** The model of this name, if it was used before; `undefined` for anything else. */
-  usedModel(name: string | symbol): object | undefined {
-    for (const { model, proxy } of this.#models) if (model === name) return proxy;
-    return undefined;
-  }
-
   /** Returns a property of the client, wrapped if it may write. */
   watched(name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
     if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
     if (typeof value !== 'object' || value === null || !this.names.isModel(name)) return value;
+    for (const { model, proxy } of this.#models) if (model === name) return proxy;
     const model = new Model(name, value, this);
     this.#models.push(model);
     return model.proxy;
@@ -269,6 +263,11 @@ class Model extends Facade {
   }
 }
 
+/** What Node shows where an operation is logged in place of its result. */
+function shown(name: string): object {
+  return { [inspect.custom]: () => `[${name}: an operation; await it for its result]` };
+}
+
 /** One operation that was called. */
 class Operation extends Facade {
   readonly name: string;
@@ -277,7 +276,7 @@ class Operation extends Facade {
   readonly #waiting: Set<Operation> | undefined;
 
   constructor(name: string, inner: object, operations: Operations, waiting: Set<Operation> | undefined) {
-    super(inner);
+    super(inner, shown(name));
     this.name = name;
     this.#operations = operations;
     this.#waiting = waiting;

@@ -1,4 +1,4 @@
-import { now, OVERDUE, TimeLimit, turnOfLoop, within } from '../base/clock.js';
+import { AnswerTimer, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
 import { Denied, isDenial, NotAsked, type Reach } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable, WHICH_URL } from './errors.js';
@@ -88,18 +88,18 @@ export class CommandSender {
     return new Promise((resolve, reject) => {
       const time = Math.min(atMost, this.#longest);
       let isWaiting = true;
-      const limit = new TimeLimit(time, () => {
+      const timer = new AnswerTimer(time, () => {
         isWaiting = false;
         this.#nodes.refreshTopology();
         reject(new Error(this.#silence(time)));
       });
       const answered = (reply: unknown): void => {
-        limit.stop();
+        timer.stop();
         this.scripts.add(sha1);
         resolve(reply as Reply);
       };
       const failed = (error: unknown): void => {
-        limit.stop();
+        timer.stop();
         if (isWaiting && !isReply(error)) this.#nodes.refreshTopology();
         reject(presentable(error));
       };

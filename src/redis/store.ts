@@ -69,8 +69,8 @@ export class RedisStore implements LeaseStore {
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   #unanswered: Unanswered | undefined;
-  /** The releases that are not answered yet, by holder. */
-  readonly #releasing = new Map<string, Promise<unknown>>();
+  /** The releases that are not answered yet, by holder. None of these promises rejects. */
+  readonly #releasing = new Map<string, Promise<void>>();
   #open: OpenedStore | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
@@ -130,8 +130,7 @@ export class RedisStore implements LeaseStore {
       const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
       const overtaken = releasing?.get(seen);
       if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {
-        const answered = overtaken.catch(() => {});
-        await within(answered, time - (now() - since));
+        await within(overtaken, time - (now() - since));
         answer = await look(time - (now() - since));
       }
     } catch (error) {
@@ -179,18 +178,16 @@ export class RedisStore implements LeaseStore {
     return kept;
   }
 
-  release(claim: Claim, quietly = false): Promise<void> {
-    const { holder } = claim;
+  async release(claim: Claim, quietly = false): Promise<void> {
     const sent = this.#sendRelease(claim, quietly);
-    const ended = () => {
-      if (this.#releasing.get(holder) === sent) this.#releasing.delete(holder);
-      this.#unanswered?.onReleased(holder, () => this.#sendRelease(claim, quietly));
-    };
-    this.#releasing.set(holder, sent);
-    return sent.then(ended, (error: unknown) => {
-      ended();
-      throw error;
-    });
+    const settled = sent.catch(() => {});
+    this.#releasing.set(claim.holder, settled);
+    try {
+      await sent;
+    } finally {
+      if (this.#releasing.get(claim.holder) === settled) this.#releasing.delete(claim.holder);
+      this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
+    }
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -286,10 +283,10 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  #sendRelease({ key, holder }: Claim, quietly = false): Promise<unknown> {
+  async #sendRelease({ key, holder }: Claim, quietly = false): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub, this.#name] as const;
-    return this.#sender.runScript(scripts.release, [lease, queue], [...args]);
+    await this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */

@@ -156,11 +156,11 @@ describe('the messages of a statement of the work', () => {
   });
 
   test.each(['x', '€', '\u{1F512}'])('are whole at each length at which the buffer grows: %s', (character) => {
-    for (let length = 1; length < 600; length++) {
+    for (let length = 1; length < 720; length++) {
       expectSame('', [character.repeat(length)]);
       expectSame(character.repeat(length), [null]);
     }
-    for (let count = 1; count < 160; count++) expectSame('', Array<null>(count).fill(null));
+    for (let count = 1; count < 540; count++) expectSame('', Array<null>(count).fill(null));
   });
 
   test('have as many values as the protocol can count, and a value of megabytes', () => {

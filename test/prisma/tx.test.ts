@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { inspect } from 'node:util';
+import { describe, expect, test, vi } from 'vitest';
 import { ClosedError, InsideTransactionError } from '../../src/index.js';
 import { FencedTx, NOT_ON_TX, Operations } from '../../src/prisma/tx.js';
 import { Prisma } from '../generated/prisma/client.js';
@@ -85,6 +86,13 @@ describe('the client of a transaction', () => {
     expect(open['defined']).toBe(1);
   });
 
+  test('has what the client cannot change, too', () => {
+    const client = Object.defineProperty(new Client(), 'fixed', { value: 1, enumerable: true });
+    const { proxy } = new FencedTx(client, 'stock:1', new Operations(NOTHING, 'stock:1'));
+    expect(Object.keys(proxy)).toContain('fixed');
+    expect(Object.getOwnPropertyDescriptor(proxy, 'fixed')).toMatchObject({ value: 1, enumerable: true });
+  });
+
   test.each(NOT_ON_TX.map((name) => [name]))('has no %s, also if it is given one', (name) => {
     const { tx } = make();
     Reflect.set(tx, name, () => 'left');
@@ -114,6 +122,28 @@ describe('the client of a transaction', () => {
 
 describeWithShop('the client that the function of a lock is given', () => {
   const shop = new Shop();
+
+  test('shows an operation that is logged in place of its result by its name', async () => {
+    const { key } = await shop.product(10);
+    await shop.client().prisma.$withLock(key, async (tx) => {
+      const operation = tx.stock.findMany();
+      expect(inspect({ operation })).toBe('{ operation: [stock.findMany: an operation; await it for its result] }');
+      expect(Object.prototype.toString.call(operation)).toBe('[object PrismaPromise]');
+      await operation;
+    });
+  });
+
+  test('lets an operation be watched by the tools of tests, and given back', async () => {
+    const { id, key } = await shop.product(10);
+    await shop.client().prisma.$withLock(key, async (tx) => {
+      const spy = vi.spyOn(tx.stock, 'findUnique');
+      expect(await tx.stock.findUnique({ where: { id } })).toMatchObject({ id });
+      expect(spy).toHaveBeenCalledOnce();
+      spy.mockRestore();
+      expect(await tx.stock.findUnique({ where: { id } })).toMatchObject({ id });
+      expect(spy).not.toHaveBeenCalled();
+    });
+  });
 
   test('has models, operations and what extensions have added, own and inherited', async () => {
     const { id, key } = await shop.product(10);
