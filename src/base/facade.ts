@@ -7,7 +7,7 @@ export abstract class Facade implements ProxyHandler<object> {
   readonly proxy: object;
   protected readonly inner: object;
 
-  /** @param target what Node shows of the proxy, in place of it. Default: an empty object. */
+  /** @param target what `util.inspect` shows for the proxy. Default: an empty object. */
   constructor(inner: object, target: object = {}) {
     this.inner = inner;
     this.proxy = new Proxy(target, this);
