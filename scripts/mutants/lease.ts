@@ -234,6 +234,14 @@ export const LEASE: readonly Mutant[] = [
     why: 'A short pause would cost as much as a long one.',
   },
   {
+    name: 'lingering: a pause counts for longer than the lease',
+    file: queue,
+    change: [['Math.min(time, lease.leaseTime)', 'time']],
+    tests: ['test/lease/queue/lingering'],
+    only: 'stood still',
+    why: 'A process that was frozen for minutes would pay for each release of the key for hours.',
+  },
+  {
     name: 'lingering: resumed at no age at all',
     file: queue,
     change: [['const LONG_LINGERING = 2;', 'const LONG_LINGERING = 0;']],

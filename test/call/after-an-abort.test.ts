@@ -5,42 +5,67 @@ import { describeWithShop, gate, Shop } from '../support/shop.js';
 describeWithShop('a function that goes on after its lock was aborted', () => {
   const shop = new Shop();
 
-  test('is still inside of it: what it calls is refused, and nothing of it runs without the lock', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const [begun, aborted] = [gate(), gate()];
-    const abort = new AbortController();
-    const results: unknown[] = [];
-    const over = gate();
-    const data = { quantity: 0 };
-    const held = prisma.$withLock(
-      key,
-      async () => {
-        begun.open();
-        await aborted.opened;
-        const attempts = [
-          () => currentTx(prisma, { outside: 'client' }).stock.update({ where: { id }, data }),
-          () => prisma.stock.update({ where: { id }, data }),
-          () => prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data })),
-        ];
-        for (const attempt of attempts)
-          results.push(
-            await Promise.resolve()
-              .then(attempt)
-              .then(String, () => 'refused'),
-          );
-        over.open();
-      },
-      { signal: abort.signal },
-    );
-    await begun.opened;
-    abort.abort(new Error('given up'));
-    await expect(held).rejects.toThrow('given up');
-    // The transaction of the database client has ended, too: the next holder is admitted.
-    await shop.client().prisma.$withLock(key, () => {});
-    aborted.open();
-    await over.opened;
-    expect(results).toEqual(['refused', 'refused', 'refused']);
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
+  interface Way {
+    readonly by: string;
+    readonly timeout?: number;
+    /** Does it; a timeout comes by itself. */
+    abort?(holder: AbortController, key: string): unknown;
+    readonly error: object;
+  }
+  const ways: readonly Way[] = [
+    {
+      by: 'its signal',
+      abort: (holder) => holder.abort(new Error('given up')),
+      error: { message: 'given up' },
+    },
+    { by: 'its timeout', timeout: 500, error: { code: 'TRANSACTION_ABORTED', reason: 'timeout' } },
+    {
+      by: 'an operator who takes its key',
+      abort: (_, key) => shop.client().prisma.$locks.forceRelease(key),
+      error: { code: 'LOCK_LOST' },
+    },
+  ];
+
+  test.each(ways)(
+    'by $by is still inside of it: what it calls is refused, and nothing of it runs without the lock',
+    async ({ timeout, abort, error }) => {
+      const { id, key } = await shop.product(10);
+      const { prisma } = shop.client();
+      const [begun, aborted] = [gate(), gate()];
+      const holder = new AbortController();
+      const results: unknown[] = [];
+      const over = gate();
+      const data = { quantity: 0 };
+      const held = prisma.$withLock(
+        key,
+        async () => {
+          begun.open();
+          await aborted.opened;
+          const attempts = [
+            () => currentTx(prisma, { outside: 'client' }).stock.update({ where: { id }, data }),
+            () => prisma.stock.update({ where: { id }, data }),
+            () => prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data })),
+          ];
+          for (const attempt of attempts)
+            results.push(
+              await Promise.resolve()
+                .then(attempt)
+                .then(String, () => 'refused'),
+            );
+          over.open();
+        },
+        { signal: holder.signal, timeout },
+      );
+      await begun.opened;
+      const rejected = expect(held).rejects.toMatchObject(error);
+      await abort?.(holder, key);
+      await rejected;
+      // The transaction of the database client has ended, too: the next holder is admitted.
+      await shop.client().prisma.$withLock(key, () => {});
+      aborted.open();
+      await over.opened;
+      expect(results).toEqual(['refused', 'refused', 'refused']);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
 });

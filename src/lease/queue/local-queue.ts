@@ -40,7 +40,7 @@ export interface QueueDependencies extends AcquireDependencies {
 export interface QueueHistory {
   /** Whether a caller had to wait. */
   readonly waitedFor: boolean;
-  /** How long a release was delayed because the event loop was busy; 0 if it came soon; milliseconds. */
+  /** How long others may have waited for a release because the event loop was busy; 0 if it came soon; milliseconds. */
   readonly lateBy: number;
 }
 
@@ -280,7 +280,8 @@ export class LocalQueue implements WaiterQueue {
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
-        if (time > LONG_LINGERING) this.#lateBy = time;
+        // The others did not wait for longer than the lease stood.
+        if (time > LONG_LINGERING) this.#lateBy = Math.min(time, lease.leaseTime);
         this.#release(lease);
       });
     } else {

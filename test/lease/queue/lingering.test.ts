@@ -141,6 +141,22 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     },
   );
 
+  test('of a process that stood still for longer than its lease is released at once for a hundred times the lease time', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const { lease } = await kept(actor, key);
+    clock.now += 60 * lease.leaseTime;
+    await turnOfLoop();
+    for (const [later, keeps] of [
+      [99 * lease.leaseTime, false],
+      [lease.leaseTime, true],
+    ] as const) {
+      clock.now += later;
+      await kept(actor, someKey());
+      (await actor.acquire(key)).end();
+      expect(isKept(actor, key)).toBe(keeps);
+    }
+  });
+
   test('that came only a little late is kept the next time, too', async () => {
     const [actor, key] = [direct(), someKey()];
     await kept(actor, key);
