@@ -114,6 +114,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'The key would be kept for the lease time, for nobody.',
   },
   {
+    name: 'offer: the look that says no behind the admission',
+    file: 'src/lease/queue/acquire-loop.ts',
+    change: [["        if (!answer.taken) lease.lose('gone');\n", '        if (!answer.taken) return;\n']],
+    tests: ['test/lease/queue/offered'],
+    only: 'lost with its answer',
+    why: 'The function would go on under a lease that is gone, until it is extended.',
+  },
+  {
     name: 'offer: a refused admission counts as one',
     file: 'src/lease/queue/acquire-loop.ts',
     change: [

@@ -3,7 +3,7 @@ import { LockLostError } from '../../../src/base/errors.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
-import { type Actor, leaseName, PREFIX, queueName, receivers, someKey } from '../actors.js';
+import { type Actor, leaseName, PREFIX, queueName, receivers, someKey, turnOfLoop } from '../actors.js';
 import { asleep, direct, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
@@ -132,7 +132,7 @@ describeWithShop('an offer', () => {
     await expectNothingLeft(stage(), contender, key);
   });
 
-  test('that is over, to a caller that is admitted before the look tells it, is a lease that is lost', async () => {
+  test('that is over, to a caller that is admitted before the look tells it, is a lease that is lost with its answer', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
     const { preopen, admit } = waitingForAdmission();
@@ -143,8 +143,13 @@ describeWithShop('an offer', () => {
     await given;
     admit();
     const mine = await turn;
+    expect(mine.lease.loss).toBeUndefined();
+    const { answers } = contender.store;
+    const before = answers.count;
     letGo();
-    await untilHolds(() => expect(mine.lease.loss).toBeInstanceOf(LockLostError));
+    await answers.reach(before + 1);
+    await turnOfLoop();
+    expect(mine.lease.loss).toBeInstanceOf(LockLostError);
     await contender.release(mine);
     await holder.release(first);
     await expectNothingLeft(stage(), contender, key);
