@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { expect, test } from 'vitest';
+import { turnOfLoop } from '../../src/base/clock.js';
 import { LockTimeoutError, type LockTx } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
@@ -67,6 +68,29 @@ describeWithShop('the tracing channels', () => {
     expect(errors.map(({ message }) => message.error)).toEqual([own, own, own]);
     expect(heard.messages(key, 'fenced-lock:lock')).toMatchObject([{ outcome: 'rolled-back' }]);
     expect(heard.order(key)).not.toContain('commit:start');
+  });
+
+  test('the work of a call that was aborted ends with the call, and only once, although its function goes on', async () => {
+    const { key } = await shop.product(1);
+    const [begun, aborted, over] = [gate(), gate(), gate()];
+    const abort = new AbortController();
+    const work = async () => {
+      begun.open();
+      await aborted.opened;
+      over.open();
+    };
+    const held = shop.client().prisma.$withLock(key, work, { signal: abort.signal });
+    await begun.opened;
+    const givenUp = new Error('given up');
+    abort.abort(givenUp);
+    await expect(held).rejects.toBe(givenUp);
+    const ends = ['work:error', 'work:asyncEnd', 'lock:error', 'lock:asyncEnd'];
+    expect(heard.order(key).slice(-4)).toEqual(ends);
+    expect(heard.messages(key, 'fenced-lock:work')).toMatchObject([{ error: givenUp }]);
+    aborted.open();
+    await over.opened;
+    await turnOfLoop();
+    expect(heard.order(key).slice(-4)).toEqual(ends);
   });
 
   test('a call that waits in vain fails in its wait; of `$tryWithLock` that is no error', async () => {
