@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
+import type { AcquireResult } from '../../../src/lease/store.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { slotOf } from '../../../src/redis/topology/slot.js';
@@ -38,9 +39,11 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
         await sleep(20);
       }
     })();
-    const until = performance.now() + 8_000;
-    const answers = [];
-    while (performance.now() < until) {
+    // A busy machine takes longer for as many answers.
+    const [enough, latest] = [performance.now() + 8_000, performance.now() + 25_000];
+    const answers: AcquireResult[] = [];
+    const isEnough = () => performance.now() > enough && answers.length > 50;
+    while (!isEnough() && performance.now() < latest) {
       const [first, second] = [claimOf(key), claimOf(key)];
       try {
         await store.acquire(first);
