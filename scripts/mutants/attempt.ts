@@ -4,6 +4,14 @@ const file = 'src/transaction/attempt.ts';
 
 export const ATTEMPT: readonly Mutant[] = [
   {
+    name: 'timeout: by the timer alone',
+    file,
+    change: [['if (this.#workDeadline.passed) throw', 'if (false) throw']],
+    tests: ['test/call/blocked-loop'],
+    only: 'returns',
+    why: 'A function that blocks the event loop for longer, and then returns, would be committed.',
+  },
+  {
     name: 'attempt: what the server said when it closed the connection is forgotten',
     file,
     change: [['this.#closedBy(connection) ?? error', 'error']],

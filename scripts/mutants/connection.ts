@@ -10,6 +10,42 @@ const tx = 'src/prisma/tx.ts';
 
 export const CONNECTION: readonly Mutant[] = [
   {
+    name: 'adapter: a connection is given back inside of its transaction',
+    file: other,
+    change: [['if (!this.#hasEnded) await this.#rollback();', '']],
+    tests: ['test/connection/given-back'],
+    why: 'Its next user would commit what was reported as rolled back.',
+  },
+  {
+    name: 'adapter: given back although its ROLLBACK was not answered',
+    file: other,
+    change: [['if (!this.#isLoss(error)) throw error;', '']],
+    tests: ['test/connection/given-back'],
+    why: 'A driver that gives up the wait for an answer may not have sent it.',
+  },
+  {
+    name: 'adapter: a connection that is gone is kept',
+    file: other,
+    change: [['if (!this.#isLoss(error)) throw error;', 'throw error;']],
+    tests: ['test/connection/given-back'],
+    why: 'The pool would miss it for good.',
+  },
+  {
+    name: 'adapter: statements on a connection of somebody else',
+    file: other,
+    change: [["if (this.#isGivenBack) throw new NotRun('the connection of the lock has been given back');", '']],
+    tests: ['test/connection/given-back'],
+    why: 'COMMIT would commit the transaction of its next user.',
+  },
+  {
+    name: 'tx: a closed one has a `then`',
+    file: tx,
+    change: [["new Set(['then', 'toJSON', ", "new Set(['toJSON', "]],
+    tests: ['test/prisma/tx'],
+    only: 'once it is closed, can be awaited',
+    why: 'A function that returns it would keep its caller waiting for ever.',
+  },
+  {
     name: 'BEGIN is lost',
     file: connection,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a piece of the file
@@ -126,7 +162,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'adapter: a statement behind the end',
     file: other,
-    change: [['return this.#over ? (0 as T) : await send(query);', 'return await send(query);']],
+    change: [['if (!this.#isGivenBack && !this.#hasEnded) await this.#rollback();', 'await this.#rollback();']],
     tests: ['test/transaction/given-up'],
     only: 'adapter',
     why: 'It would come to whoever has the connection by then.',
@@ -283,7 +319,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'adapter: an aborted transaction commits',
     file: other,
-    change: [['if (this.#failed && !', 'if (this.#over && !']],
+    change: [['if (this.#failed && !', 'if (this.#isGivenBack && !']],
     tests: ['test/connection/factories'],
     only: 'swallowed SQL error',
     why: 'Nothing tells the tag here, and its COMMIT is a ROLLBACK that reports success.',
@@ -436,7 +472,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'tx: open behind its end',
     file: tx,
-    change: [["if (!this.#isOpen && typeof property === 'string') return refusing(this.#key, property);", '']],
+    change: [["if (!this.#isOpen && mayBeOperation(property)) return refusing(this.#key, property);", '']],
     tests: ['test/prisma/tx'],
     only: 'closed',
     why: 'An operation would begin when its transaction is over.',

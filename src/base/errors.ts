@@ -107,7 +107,7 @@ export class LockTimeoutError extends FencedLockError {
     );
     this.holder = seen?.process;
     this.since = seen && new Date(Date.now() - seen.heldFor);
-    this.expiresIn = seen?.expiresIn;
+    this.expiresIn = seen && Math.ceil(seen.expiresIn);
   }
 }
 
@@ -306,6 +306,11 @@ export type AbortReason =
   | 'skipped-operation'
   | 'ended';
 
+/** Why a transaction was rolled back whose work had a timeout of so many milliseconds. */
+export function overdue(timeout: number): string {
+  return `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`;
+}
+
 /** The transaction was rolled back although the function did not throw. */
 export class TransactionAbortedError extends FencedLockError {
   readonly reason: AbortReason;
@@ -389,8 +394,8 @@ export class ReentryError extends FencedLockError {
     super(
       'REENTRY',
       `The lock ${quoted(key)} was requested inside its own function, so the call would wait for itself. A \`$withLock\` of ` +
-        "the same client joins one of the same keys, unless `reentry: 'throw'` is set; no call joins a handle. Use the " +
-        '`tx` of the outer function, and pass it on.',
+        "the same client joins one that has all of its keys, unless `reentry: 'throw'` is set; no call joins a handle. Use the " +
+        '`tx` of the outer function, and pass it on, or take all keys in the outermost call.',
       { key },
     );
   }
@@ -423,7 +428,8 @@ export class ClosedError extends FencedLockError {
 export function lateOperation(key: string, operation?: string): ClosedError {
   const what = operation === undefined ? 'this statement' : `\`${operation}\``;
   return new ClosedError(
-    `The transaction of the lock ${quoted(key)} has ended, and ${what} was not sent. ${AWAIT_ALL}`,
+    `The transaction of the lock ${quoted(key)} has ended, and ${what} was not sent. ${AWAIT_ALL} What ` +
+      'runs later, as a hook of the lock does, uses your client (`prisma`).',
     {
       key,
       page: HOW_TO_AWAIT,
@@ -454,15 +460,21 @@ export function cutShort(key: string, operation: string, cause: unknown): Closed
   );
 }
 
+/** SQLSTATE insufficient_privilege. */
+const MISSING_RIGHT = '42501';
+
 /** The database objects of this package are missing, or the role may not use them. */
 export class NotInstalledError extends FencedLockError {
-  constructor(cause: unknown) {
+  constructor(cause: unknown, sqlState?: string) {
     super(
       'NOT_INSTALLED',
-      'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
-        '`npx prisma migrate deploy` (before it `npx fenced-lock init`, if no migration makes the schema yet) or, with ' +
-        '`prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`; a role needs USAGE on the schema and EXECUTE on its ' +
-        'functions. `npx fenced-lock doctor` says what is missing.',
+      sqlState === MISSING_RIGHT
+        ? 'This role may not use the schema `fenced_lock`, or may not call one of its functions: it needs USAGE on the schema and ' +
+            'EXECUTE on the functions. `npx fenced-lock doctor`, with the URL of this role, shows the GRANT that is missing.'
+        : 'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
+            '`npx prisma migrate deploy` (before it `npx fenced-lock init`, if no migration makes the schema yet) or, with ' +
+            '`prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`; a role needs USAGE on the schema and EXECUTE on its ' +
+            'functions. `npx fenced-lock doctor` says what is missing.',
       { cause },
     );
   }

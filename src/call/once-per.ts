@@ -2,10 +2,10 @@ import { NOT_DUE } from '../base/call-trace.js';
 import { now, unlessAborted } from '../base/clock.js';
 import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import { findJoinable } from '../base/held-keys.js';
-import type { Database, Query } from '../database/database.js';
+import type { Query } from '../database/database.js';
 import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
 import type { Schedule } from '../options/options.js';
-import { NOT_INSTALLED } from '../transaction/repetition.js';
+import { whereInstalled } from './installed.js';
 import type { Work } from './lock.js';
 import type { LockCall, Parts } from './parts.js';
 import { workNow } from './with-lock.js';
@@ -65,7 +65,7 @@ export async function oncePer<Tx, R>(
   const seen = await look(parts.lookout, call, [key, interval, offset]);
   if (seen.due !== undefined) return notNow(seen, seen.due, false);
   const beforeWork = async (ask: Query) => {
-    const state = await installed(database, ask(MARK_RUN, [key, interval, offset, atLeast])).then(stateOf);
+    const state = await whereInstalled(ask, database)(MARK_RUN, [key, interval, offset, atLeast]).then(stateOf);
     if (state.due !== undefined) throw new NotDue(state);
   };
   try {
@@ -87,18 +87,10 @@ export async function oncePer<Tx, R>(
  */
 async function look(lookout: Query, call: LockCall<unknown>, values: readonly unknown[]): Promise<State> {
   const { database, keys, options } = call;
-  const looked = installed(database, lookout(NEXT_RUN, values)).then(stateOf, (error: unknown) => {
+  const looked = whereInstalled(lookout, database)(NEXT_RUN, values).then(stateOf, (error: unknown) => {
     throw error instanceof NotInstalledError ? error : new LockUnavailableError(keys[0], error, 'Postgres');
   });
   return await unlessAborted(looked, options.signal);
-}
-
-async function installed<T>({ sqlState }: Pick<Database<unknown>, 'sqlState'>, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw NOT_INSTALLED.has(sqlState(error) ?? '') ? new NotInstalledError(error) : error;
-  }
 }
 
 function stateOf([row]: Awaited<ReturnType<Query>>): State {

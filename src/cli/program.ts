@@ -47,6 +47,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .description('Sets up, changes and looks at the database side of prisma-extension-fenced-lock.')
     .version(ownVersion())
     .exitOverride()
+    .showHelpAfterError('(--help shows the commands, and with a command its options)')
     .configureOutput({
       writeOut: (text) => world.stdout.write(text),
       writeErr: (text) => world.stderr.write(text),
@@ -159,7 +160,11 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
 
 function failed(context: Context, program: Command, error: unknown): number {
   // Commander also throws for help and version, with exit code 0. It has already printed its messages.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.misuse;
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return EXIT.done;
+    context.document({ ok: false, error: error.message.replace(/^error: /, '') });
+    return EXIT.misuse;
+  }
   const message = advised(error);
   context.complain(`${program.name()}: ${message}`);
   context.document({ ok: false, error: message });

@@ -49,17 +49,23 @@ export class AdapterConnection implements Connection {
   answers: readonly Reply<StatementResult>[] = [];
   readonly facade: AdapterTransaction;
   readonly #transaction: AdapterTransaction;
+  readonly #isLoss: (error: unknown) => boolean;
   #failed = false;
-  #over = false;
+  /** Whether COMMIT or ROLLBACK was answered, so that the connection is outside of a transaction. */
+  #hasEnded = false;
+  /** Whether it was given back. Somebody else may have the connection. */
+  #isGivenBack = false;
 
-  constructor(transaction: AdapterTransaction) {
+  /** @param isLoss whether an error says that the connection is gone. */
+  constructor(transaction: AdapterTransaction, isLoss: (error: unknown) => boolean) {
     this.#transaction = transaction;
+    this.#isLoss = isLoss;
     const pass = <T>(query: AdapterQuery, send: (query: AdapterQuery) => Promise<T>) => this.#onQuery(query, send);
     this.facade = Object.assign(Object.create(transaction) as AdapterTransaction, {
       queryRaw: (query: AdapterQuery) => pass(query, (sent) => transaction.queryRaw(sent)),
       executeRaw: (query: AdapterQuery) => pass(query, (sent) => transaction.executeRaw(sent)),
       commit: () => this.#onCommit(),
-      rollback: () => this.#onRollback(),
+      rollback: () => this.#giveBack('rollback'),
     });
   }
 
@@ -74,6 +80,7 @@ export class AdapterConnection implements Connection {
   }
 
   readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> => {
+    this.#throwIfGivenBack();
     const { columnNames, rows } = await this.#transaction.queryRaw(queryOf(text, values));
     return rows.map((row) => Object.fromEntries(columnNames.map((name, index) => [name, row[index]])));
   };
@@ -83,7 +90,7 @@ export class AdapterConnection implements Connection {
   }
 
   async rollback(): Promise<void> {
-    if (!this.#transaction.options.usePhantomQuery) await this.#transaction.executeRaw(queryOf('ROLLBACK', []));
+    if (!this.#isGivenBack && !this.#hasEnded) await this.#rollback();
   }
 
   /** The database client always ends a transaction of an adapter itself. */
@@ -95,14 +102,16 @@ export class AdapterConnection implements Connection {
   }
 
   destroy(): void {
-    void this.#onRollback().catch(() => {});
+    void this.#giveBack('rollback').catch(() => {});
   }
 
   async #onQuery<T>(query: AdapterQuery, send: (query: AdapterQuery) => Promise<T>): Promise<T> {
     const { sql, args } = query;
     const { conductor } = this;
-    // Once the connection was given back, somebody else may have it.
-    if (this.stage !== 'working' && sql === 'ROLLBACK') return this.#over ? (0 as T) : await send(query);
+    if (this.stage !== 'working' && sql === 'ROLLBACK') {
+      await this.rollback();
+      return 0 as T;
+    }
     if (conductor === undefined) throw new NotRun('the transaction of the lock has not begun');
     if (this.stage === 'ending' && sql === 'COMMIT') {
       return await conductor.commit(0 as T);
@@ -115,6 +124,7 @@ export class AdapterConnection implements Connection {
         'under a lock must be one statement with this driver adapter: send each by itself, and bind a text that has a semicolon.',
       );
     }
+    this.#throwIfGivenBack();
     conductor.gate.enter(sql);
     try {
       const answer = await send(query);
@@ -132,13 +142,34 @@ export class AdapterConnection implements Connection {
    */
   async #onCommit(): Promise<void> {
     if (this.#transaction.options.usePhantomQuery) await this.conductor?.commit(undefined);
-    else await this.#onRollback('commit');
+    else await this.#giveBack('commit');
   }
 
-  async #onRollback(verb: 'commit' | 'rollback' = 'rollback'): Promise<void> {
-    if (this.#over) return;
-    this.#over = true;
+  /**
+   * Without a phantom query, the adapter sends nothing here and only returns the connection. Its next user would commit a
+   * transaction that is still open, so ROLLBACK comes first, behind what is in flight, unless the transaction has ended.
+   */
+  async #giveBack(verb: 'commit' | 'rollback'): Promise<void> {
+    if (this.#isGivenBack) return;
+    this.#isGivenBack = true;
+    try {
+      if (!this.#hasEnded) await this.#rollback();
+    } catch (error) {
+      // Nobody can use a connection that is gone. Any other one is better missed by its pool than used.
+      if (!this.#isLoss(error)) throw error;
+    }
     await this.#transaction[verb]();
+  }
+
+  async #rollback(): Promise<void> {
+    // With a phantom query, the adapter sends it itself when the connection is given back.
+    if (this.#transaction.options.usePhantomQuery) return;
+    await this.#transaction.executeRaw(queryOf('ROLLBACK', []));
+    this.#hasEnded = true;
+  }
+
+  #throwIfGivenBack(): void {
+    if (this.#isGivenBack) throw new NotRun('the connection of the lock has been given back');
   }
 
   /**
@@ -146,16 +177,19 @@ export class AdapterConnection implements Connection {
    * transaction first.
    */
   async #commit(): Promise<string> {
+    this.#throwIfGivenBack();
     if (this.#failed && !(await this.query(OWN_XID, []).then(Boolean, () => false))) {
       await this.rollback();
       return 'ROLLBACK';
     }
-    if (this.#transaction.options.usePhantomQuery) await this.#onRollback('commit');
+    if (this.#transaction.options.usePhantomQuery) await this.#giveBack('commit');
     else await this.#transaction.executeRaw(queryOf('COMMIT', []));
+    this.#hasEnded = true;
     return 'COMMIT';
   }
 
   async #text({ text, values }: Statement): Promise<StatementResult> {
+    this.#throwIfGivenBack();
     const { rows } = await this.#transaction.queryRaw(queryOf(text, values));
     return { rows: rows.map((row) => row.map((value) => (value === null ? null : String(value)))), tag: '' };
   }

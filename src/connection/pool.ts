@@ -73,11 +73,15 @@ export class Ticket {
   }
 
   /** The same for an adapter without a pool of pg. */
-  takeFromAdapter(transaction: AdapterTransaction, adapter: object): AdapterTransaction {
+  takeFromAdapter(
+    transaction: AdapterTransaction,
+    adapter: object,
+    isLoss: (error: unknown) => boolean,
+  ): AdapterTransaction {
     this.#source = adapter;
     // The connection is created here, because the adapter may have been wrapped by another copy of this package, with
     // other classes.
-    return this.#handOver(new AdapterConnection(transaction)).facade;
+    return this.#handOver(new AdapterConnection(transaction, isLoss)).facade;
   }
 
   #handOver<C extends Connection>(connection: C): C {

@@ -68,18 +68,34 @@ export function checkKeys(keys: unknown): readonly string[] {
 /** How nearly every key looks, so that nothing else of it need be checked: characters of one byte that are printed. */
 const USUAL_KEY = new RegExp(`^[!-~]{1,${LONGEST_KEY}}$`);
 
-/** Checks a key: 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store. @throws InvalidOptionError */
-export function checkKey(key: unknown): string {
+/**
+ * Checks a key: 1 to 512 bytes of UTF-8 without NUL, which Postgres cannot store.
+ *
+ * @param at its place, if it is one of several.
+ * @throws InvalidOptionError
+ */
+export function checkKey(key: unknown, at?: number): string {
   if (typeof key === 'string' && USUAL_KEY.test(key)) return key;
-  if (typeof key !== 'string') throw new InvalidOptionError('key', `must be a string, not ${typeof key}.`);
-  if (key === '') throw new InvalidOptionError('key', 'must not be empty: name what is locked, such as "stock:1".');
+  const problem = problemOf(key);
+  if (problem !== undefined) {
+    throw new InvalidOptionError('key', at === undefined ? problem : `${problem} This is \`key[${at}]\`.`);
+  }
+  return key as string;
+}
+
+function problemOf(key: unknown): string | undefined {
+  if (typeof key !== 'string') {
+    const given = key === null ? 'null' : typeof key === 'number' ? `the number ${key}` : typeof key;
+    return `must be a string that names what is locked, such as "stock:1", not ${given}.`;
+  }
+  if (key === '') return 'must not be empty: name what is locked, such as "stock:1".';
   // Check the length first, so that the bytes of a very long string are not counted.
   if (key.length > LONGEST_KEY || Buffer.byteLength(key) > LONGEST_KEY) {
-    throw new InvalidOptionError('key', `must not be longer than ${LONGEST_KEY} bytes of UTF-8: use an id, or a hash.`);
+    return `must not be longer than ${LONGEST_KEY} bytes of UTF-8: use an id, or a hash.`;
   }
-  if (key.includes('\0')) throw new InvalidOptionError('key', 'must not contain NUL: Postgres cannot store it.');
-  if (!key.isWellFormed()) throw new InvalidOptionError('key', 'must be well-formed: it has a lone surrogate.');
-  return key;
+  if (key.includes('\0')) return 'must not contain NUL: Postgres cannot store it.';
+  if (!key.isWellFormed()) return 'must be well-formed: it has a lone surrogate.';
+  return undefined;
 }
 
 /** What a template makes of a missing value, as a part of a key or at its end. */

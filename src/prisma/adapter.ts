@@ -2,6 +2,7 @@ import { plainTransactionBegun } from '../base/plain-transactions.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pool.js';
 import { fencePool, openTicket, rememberFactory } from '../connection/pool.js';
+import { isDisconnect, isUnavailable } from './errors.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
@@ -80,9 +81,11 @@ function fenceAdapter(adapter: ClientAdapter): void {
   adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();
     const transaction = await start.call(this, isolationLevel);
-    return ticket === undefined ? untilEnded(transaction) : ticket.takeFromAdapter(transaction, this);
+    return ticket === undefined ? untilEnded(transaction) : ticket.takeFromAdapter(transaction, this, isLoss);
   };
 }
+
+const isLoss = (error: unknown) => isDisconnect(error) || isUnavailable(error);
 
 /** Counts a transaction that is not of a lock. */
 function untilEnded(transaction: AdapterTransaction): AdapterTransaction {

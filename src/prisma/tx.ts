@@ -29,6 +29,12 @@ export const NOT_ON_TX = [
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
 
 /**
+ * What the language itself reads of a value: where it is awaited or returned by an async function, and where it is made a
+ * text or JSON. A function for `then` that settles nothing would keep whoever awaits the value waiting for ever.
+ */
+const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
+
+/**
  * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so
  * silently), and closed when the transaction ends, after which every operation rejects.
  */
@@ -50,7 +56,7 @@ export class FencedTx extends Facade {
 
   get(_: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this.#operations;
-    if (!this.#isOpen && typeof property === 'string') return refusing(this.#key, property);
+    if (!this.#isOpen && mayBeOperation(property)) return refusing(this.#key, property);
     if (EXITS.has(property)) return exit(String(property));
     return this.#operations.watched(property, Reflect.get(this.inner, property, receiver));
   }
@@ -68,11 +74,16 @@ export class FencedTx extends Facade {
   }
 }
 
+function mayBeOperation(property: string | symbol): property is string {
+  return typeof property === 'string' && !OF_LANGUAGE.has(property);
+}
+
 /** A model, or an operation, that can be called and always rejects. */
 function refusing(key: string, name: string): unknown {
   const refuse = (operation: string) => () => Promise.reject(lateOperation(key, operation));
   return new Proxy(refuse(name), {
-    get: (_, property) => (property === 'then' ? undefined : refuse(`${name}.${String(property)}`)),
+    get: (target, property) =>
+      mayBeOperation(property) ? refuse(`${name}.${property}`) : (Reflect.get(target, property) as unknown),
   });
 }
 

@@ -7,6 +7,7 @@ import {
   inFlightAtReturn,
   LockTimeoutError,
   lateOperation,
+  overdue,
   StaleTokenError,
   skippedOperation,
   TransactionAbortedError,
@@ -218,11 +219,7 @@ export class Attempt<Tx, R> implements Conductor {
       connection.stage = 'working';
       const { timeout } = this.#call.options;
       this.#workDeadline = new Deadline(timeout);
-      this.#abortAfter(
-        timeout,
-        'timeout',
-        `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`,
-      );
+      this.#abortAfter(timeout, 'timeout', overdue(timeout));
       return admission;
     } catch (error) {
       const named = fromAdmission(error, database, leases, registered?.tokens);
@@ -391,9 +388,11 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** Throws the error that forbids a commit, if there is one. */
   #mayCommit(): void {
-    const { abort, leases } = this.#call;
+    const { abort, leases, options } = this.#call;
     abort.throwIfAborted();
     if (leases.loss) throw leases.loss;
+    // By the clock: a function that blocks the event loop, and returns, is faster than the timer.
+    if (this.#workDeadline.passed) throw new TransactionAbortedError(leases.key, 'timeout', overdue(options.timeout));
     if (this.#stale) throw this.#stale;
     if (this.#ended !== undefined) throw this.#endedItself();
   }

@@ -118,7 +118,7 @@ export class Repetition {
     }
     if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');
     const code = database.sqlState(error);
-    if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error);
+    if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error, code);
     if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, 'read-only');
     if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;
     // An admission that was sent ahead waits only some milliseconds, perhaps for this call's own ROLLBACK, so its timeout

@@ -48,6 +48,21 @@ describe('doctor', () => {
     expect(ran.out + ran.err + text.out + text.err).not.toMatch(/secret-of-doctor|postgres(ql)?:\/\/a/);
   });
 
+  test('tells a role that cannot lock which right it lacks, as a fault, when it is the connected one', async () => {
+    await using database = await patient.ill('REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC');
+    const url = Object.assign(new URL(database.url), { username: patient.role, password: 'secret-of-doctor' }).href;
+    const ran = await patient.doctor(url);
+    expect(ran.code).toBe(1);
+    expect(notOk(ran)).toContainEqual(
+      expect.objectContaining({
+        check: 'rights',
+        status: 'fault',
+        message: `The role ${patient.role} may not use the schema fenced_lock.`,
+        remedy: expect.stringContaining('GRANT USAGE ON SCHEMA fenced_lock'),
+      }),
+    );
+  });
+
   test('warns of nothing before the first lock, and learns the name of the fence from the guard', async () => {
     await using database = await createDatabase();
     const fresh = project({ 'prisma/schema.prisma': 'model Stock {\n  id Int @id\n}\n' });

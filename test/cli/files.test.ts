@@ -46,6 +46,35 @@ describe('init', () => {
   });
 });
 
+describe('remove-fence', () => {
+  test('says what to do where the tables come from prisma db push, and only there', async () => {
+    const pushed = project({ 'prisma/schema.prisma': SCHEMA.replace('@id\n', '@id\n  fence BigInt @default(0)\n') });
+    expect(await pushed.run('remove-fence', 'Stock')).toMatchObject({ code: 0, out: expect.stringContaining('P3005') });
+    const migrated = shop();
+    await migrated.run('init');
+    await migrated.run('add-fence', 'Stock');
+    const { code, out } = await migrated.run('remove-fence', 'Stock');
+    expect({ code, out }).toEqual({ code: 0, out: expect.not.stringContaining('P3005') });
+  });
+});
+
+describe('wrong usage', () => {
+  test.each([
+    [['ls', '--bogus'], /unknown option '--bogus'/],
+    [['unlock'], /missing required argument 'key'/],
+    [['inspect', 'stock:1'], /unknown (command|option)/],
+  ])('is told on stderr with the way to the help, and with --json in the document, too: %j', async (args, says) => {
+    const fresh = shop();
+    const text = await fresh.run(...args);
+    expect({ code: text.code, out: text.out }).toEqual({ code: 2, out: '' });
+    expect(text.err).toMatch(says);
+    expect(text.err).toContain('--help');
+    const told = await fresh.run(...args, '--json');
+    expect(told.code).toBe(2);
+    expect(told.json).toEqual({ ok: false, error: expect.stringMatching(says) });
+  });
+});
+
 describe('what is shown', () => {
   test('init names the migration and the next step, and shows its SQL where that is asked for', async () => {
     const fresh = shop();

@@ -32,6 +32,10 @@ describe('several keys', () => {
   });
 });
 
+test('the one of several keys that is wrong is told by its place', () => {
+  expect(() => checkKeys(['a', 1])).toThrow('not the number 1. This is `key[1]`.');
+});
+
 describe('a key in which a value is missing', () => {
   const id = undefined as unknown as number;
   const MISSING: readonly string[] = [

@@ -54,7 +54,7 @@ describe('a key', () => {
     ['with a lone low surrogate', '\udd12:stock', 'lone surrogate'],
     ['undefined', undefined, 'not undefined'],
     ['null', null, 'must be a string'],
-    ['a number', 1, 'not number'],
+    ['a number', 1, 'not the number 1'],
     ['a String object', new String('stock:1'), 'not object'],
     ['a symbol', Symbol('stock:1'), 'not symbol'],
     ['a list', ['stock:1'], 'must be a string'],

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
-import { ClosedError, InsideTransactionError } from '../../src/index.js';
+import { ClosedError, InsideTransactionError, type LockTx } from '../../src/index.js';
 import { FencedTx, NOT_ON_TX, Operations } from '../../src/prisma/tx.js';
 import { Prisma } from '../generated/prisma/client.js';
-import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 const NOTHING = { isModel: () => false, isWrite: () => false };
 
@@ -115,8 +115,21 @@ describe('the client of a transaction', () => {
       await expect(open[name]?.()).rejects.toBeInstanceOf(ClosedError);
     }
     expect(tx[Client.note]).toBe('noted');
-    // Whoever awaits a model by mistake does not wait for ever.
+  });
+
+  test('once it is closed, can be awaited, logged, and made a text or JSON, as before, and so can its models', async () => {
+    const { client, tx, close } = make();
+    const text = String(tx);
+    close();
+    expect(await tx).toBe(tx);
+    expect(String(tx)).toBe(text);
+    expect(JSON.parse(JSON.stringify(tx))).toEqual({});
+    expect(tx.constructor).toBe(client.constructor);
+    expect(inspect(tx)).toBeTypeOf('string');
+    // Of a model, as of any function: a promise that nobody awaits would end the process.
     expect(await tx.stock).toBeDefined();
+    expect(String(tx.stock)).toBeTypeOf('string');
+    expect(JSON.stringify({ stock: tx.stock })).toBe('{}');
   });
 });
 
@@ -131,6 +144,26 @@ describeWithShop('the client that the function of a lock is given', () => {
       expect(Object.prototype.toString.call(operation)).toBe('[object PrismaPromise]');
       await operation;
     });
+  });
+
+  test('may be what the function returns, as with a plain transaction; it is closed then', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    type Tx = LockTx<ShopClient>;
+    const ways: ReadonlyArray<() => Promise<Tx>> = [
+      () => prisma.$withLock(key, (tx) => tx),
+      () => prisma.$withLock(key, async (tx) => tx),
+      async () => ((await prisma.$tryWithLock(key, async (tx) => tx)) as { value: Tx }).value,
+      async () => ((await prisma.$oncePer(key, 60_000, async (tx) => tx)) as { value: Tx }).value,
+      async () => {
+        await using handle = await prisma.$lock(key);
+        return await handle.$transaction(async (tx) => tx);
+      },
+    ];
+    for (const way of ways) {
+      const tx = await way();
+      await expect(tx.stock.count()).rejects.toBeInstanceOf(ClosedError);
+    }
   });
 
   test('lets an operation be watched by the tools of tests, and given back', async () => {

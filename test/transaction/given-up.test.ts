@@ -137,21 +137,24 @@ describeWithShop('a transaction that is given up before it has begun', () => {
     const log: string[] = [];
     const empty = { columnNames: [], rows: [] };
     const [admitted, rolledBack] = [gate(), gate()];
-    const connection = new AdapterConnection({
-      options: { usePhantomQuery: false },
-      async queryRaw() {
-        await admitted.opened;
-        return empty;
+    const connection = new AdapterConnection(
+      {
+        options: { usePhantomQuery: false },
+        async queryRaw() {
+          await admitted.opened;
+          return empty;
+        },
+        async executeRaw({ sql }) {
+          log.push(`sent ${sql}`);
+          await rolledBack.opened;
+          log.push(`answered ${sql}`);
+          return 0;
+        },
+        commit: async () => {},
+        rollback: async () => void log.push('given back'),
       },
-      async executeRaw({ sql }) {
-        log.push(`sent ${sql}`);
-        await rolledBack.opened;
-        log.push(`answered ${sql}`);
-        return 0;
-      },
-      commit: async () => {},
-      rollback: async () => void log.push('given back'),
-    });
+      () => false,
+    );
     connection.begin({ isolationLevel: undefined, statements: [{ text: 'SELECT 1', values: [] }] });
     connection.closeIfSilent();
     admitted.open();

@@ -454,9 +454,11 @@ describeWithShop('a database without our objects', () => {
     const error = await prisma.$withLock('stock:1', () => {}).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(NotInstalledError);
     expect((error as Error).message).toContain('npx prisma migrate deploy');
+    const { inspect, history } = prisma.$locks;
+    for (const ask of [inspect, history]) await expect(ask('stock:1')).rejects.toBeInstanceOf(NotInstalledError);
   });
 
-  test('a role without USAGE gets the same', async () => {
+  test('a role without USAGE gets the same, and hears that it lacks a right', async () => {
     const url = new URL(inject('postgres').app);
     await shop.admin.query(
       "DO $$ BEGIN CREATE ROLE stranger LOGIN PASSWORD 'x'; EXCEPTION WHEN duplicate_object THEN END $$",
@@ -475,7 +477,17 @@ describeWithShop('a database without our objects', () => {
       password: 'x',
     }).href;
     const { prisma } = shop.client({ pool: { connectionString } });
-    await expect(prisma.$withLock('stock:1', () => {})).rejects.toBeInstanceOf(NotInstalledError);
+    const { inspect, history } = prisma.$locks;
+    for (const attempt of [
+      () => prisma.$withLock('stock:1', () => {}),
+      () => inspect('stock:1'),
+      () => history('stock:1'),
+    ]) {
+      await expect(attempt()).rejects.toMatchObject({
+        constructor: NotInstalledError,
+        message: expect.stringMatching(/^This role may not use .* GRANT that is missing/),
+      });
+    }
   });
 
   test('a pool with query_timeout is refused, because it can commit what was rolled back', () => {

@@ -12,6 +12,13 @@ export interface RemoveFenceOptions extends FileOptions {
   readonly field?: string;
 }
 
+/** Prisma applies no migration to a database that has tables and no history. */
+const pushed = (folder: string) => [
+  'Careful: this is the first migration of the project. If prisma db push made its tables, migrate deploy refuses the',
+  '  database (P3005). In place of step 3: npx prisma db execute --file, with the migration.sql that was written into',
+  `  ${folder}; then delete that folder again.`,
+];
+
 /** Removes the fence of models: the guard, the column and the field. */
 export async function removeFence(
   context: Context,
@@ -54,6 +61,7 @@ export async function removeFence(
       '  1. npx prisma generate, and deploy the application without the fence.',
       '  2. Wait until no process of the old one runs.',
       '  3. npx prisma migrate deploy',
+      ...(history.isEmpty ? pushed(context.shown(history.folder)) : []),
     ],
     data: { models: fenced.map(({ model }) => model.name) },
   });

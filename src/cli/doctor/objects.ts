@@ -100,11 +100,15 @@ const rights: Check<PostgresSubject> = {
   async look({ ask, role, objects }) {
     const { forApplications } = objects;
     const rows = await ask<{ role: string; usage: boolean; refused: string[] }>(
-      `SELECT r.role, has_schema_privilege(r.role, 'fenced_lock', 'USAGE') AS usage,
-         ARRAY(SELECT p.proname::text FROM unnest($2::text[]) AS needed(signature)
-           JOIN pg_proc AS p ON p.oid = to_regprocedure(needed.signature)
-           WHERE NOT has_function_privilege(r.role, p.oid, 'EXECUTE') ORDER BY 1) AS refused
-       FROM (SELECT coalesce($1::text, current_user::text) AS role) AS r`,
+      // Without USAGE, the connected role cannot look the functions up, and cannot call any.
+      `SELECT r.role, r.usage,
+         CASE WHEN r.usage OR r.role <> current_user THEN
+           ARRAY(SELECT p.proname::text FROM unnest($2::text[]) AS needed(signature)
+             JOIN pg_proc AS p ON p.oid = to_regprocedure(needed.signature)
+             WHERE NOT has_function_privilege(r.role, p.oid, 'EXECUTE') ORDER BY 1)
+         ELSE '{}' END AS refused
+       FROM (SELECT n.role, has_schema_privilege(n.role, 'fenced_lock', 'USAGE') AS usage
+         FROM (SELECT coalesce($1::text, current_user::text) AS role) AS n) AS r`,
       [role, forApplications],
     );
     return rows.flatMap(({ role, usage, refused }): Finding[] => {

@@ -31,12 +31,17 @@ export class Failure {
   }
 }
 
+/** ioredis takes what has no scheme of Redis for the path of a socket. */
+function adviceOn(message: string): string {
+  return /ENOENT/.test(message) ? ' If this is meant to be a URL, it must begin with redis:// or rediss://.' : '';
+}
+
 /** Nobody else listens, and a caller that waits would hear of the reason only at the end of its wait time. */
 function warnOnce(redis: object, { message }: Error): void {
   if (warned.has(redis)) return;
   warned.add(redis);
   process.emitWarning(
-    `The Redis client given to fencedLock cannot connect: ${message}. It keeps trying. Until it connects, ` +
+    `The Redis client given to fencedLock cannot connect: ${message}.${adviceOn(message)} It keeps trying. Until it connects, ` +
       'locks wait for their waitTime, or not at all if the login is refused, and then reject with LOCK_UNAVAILABLE, or ' +
       "go on without Redis if onRedisUnavailable is 'postgres'. This is said once; for each error, add redis.on('error', …).",
     { code: 'FENCED_LOCK_REDIS' },

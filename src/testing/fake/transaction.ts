@@ -1,5 +1,11 @@
 import { offAbort, onAbort } from '../../base/abort-listeners.js';
-import { FencedLockError, type LossReason, StaleTokenError, TransactionAbortedError } from '../../base/errors.js';
+import {
+  FencedLockError,
+  type LossReason,
+  overdue,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import { type CallHooks, runFunction, type Work } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
@@ -62,9 +68,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const aborted = { handleEvent: () => abort.abort(signal?.reason) };
   onAbort(signal, aborted);
   if (signal?.aborted) aborted.handleEvent();
-  // In the words of a real one.
-  const overdue = `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`;
-  const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, 'timeout', overdue)));
+  const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, 'timeout', overdue(timeout))));
   const statements = new Statements(client, plan, abort, { key: named, token, ofHandle: !joins, lose });
   const fenced = statements.open();
   // What was called and not awaited is refused by the code that refuses it under a real lock.

@@ -1,0 +1,15 @@
+import { NotInstalledError } from '../base/errors.js';
+import type { Database, Query } from '../database/database.js';
+import { NOT_INSTALLED } from '../transaction/repetition.js';
+
+/** The query, with an error that says what to do where the schema is missing, or the right to use it. */
+export function whereInstalled(query: Query, { sqlState }: Pick<Database<unknown>, 'sqlState'>): Query {
+  return async (text, values) => {
+    try {
+      return await query(text, values);
+    } catch (error) {
+      const code = sqlState(error);
+      throw code !== undefined && NOT_INSTALLED.has(code) ? new NotInstalledError(error, code) : error;
+    }
+  };
+}
