@@ -2,6 +2,14 @@ import type { Mutant } from './mutant.js';
 
 export const BOARD: readonly Mutant[] = [
   {
+    name: 'board: nobody keeps the request of a viewer',
+    file: 'src/board/viewers.ts',
+    change: [['    this.request = request;\n', '']],
+    tests: ['test/board/live'],
+    only: 'by the signal of its request',
+    why: 'Its signal would not be aborted once it is garbage, and the board would ask the servers for ever.',
+  },
+  {
     name: 'board: a frozen server of Redis is well while its connection stands',
     file: 'src/board/redis-servers.ts',
     change: [["if (status === 'ready' && this.#silent.has(client))", 'if (false)']],

@@ -65,7 +65,7 @@ function events(request: Request, viewers: Viewers): Response {
   const type = 'text/event-stream; charset=utf-8';
   if (request.method === 'HEAD') return respond(null, type);
   // Without this header nginx buffers the events.
-  return respond(viewers.open(request.signal), type, 200, { 'x-accel-buffering': 'no' });
+  return respond(viewers.open(request), type, 200, { 'x-accel-buffering': 'no' });
 }
 
 /** The last turns of the key in the query. */

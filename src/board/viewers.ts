@@ -13,11 +13,14 @@ const encoder = new TextEncoder();
 
 /** One open page. */
 class Viewer {
+  /** Kept here, because its signal is not aborted any more once it is garbage: https://github.com/nodejs/undici/issues/1926 */
+  readonly request: Request;
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
   /** Whether it has missed a message. */
   behind = false;
 
-  constructor(controller: ReadableStreamDefaultController<Uint8Array>) {
+  constructor(request: Request, controller: ReadableStreamDefaultController<Uint8Array>) {
+    this.request = request;
     this.#controller = controller;
   }
 
@@ -54,13 +57,14 @@ export class Viewers {
     this.#poller = new Poller(source, interval, (event, data) => this.#broadcast(event, data));
   }
 
-  /** The events for one page, until it is cancelled or `signal` is aborted. */
-  open(signal: AbortSignal): ReadableStream<Uint8Array> {
+  /** The events for one page, until it is cancelled or the signal of its request is aborted. */
+  open(request: Request): ReadableStream<Uint8Array> {
+    const { signal } = request;
     let leave: () => void = () => {};
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          const viewer = new Viewer(controller);
+          const viewer = new Viewer(request, controller);
           leave = () => this.#leave(viewer);
           signal.addEventListener('abort', leave, { once: true });
           if (signal.aborted) return viewer.end();

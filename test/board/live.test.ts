@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { existsSync } from 'node:fs';
+import { setImmediate as turnOfLoop } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { OBJECTS_VERSION } from '../../src/board/assets.generated.js';
@@ -12,6 +15,9 @@ import { Monitor } from '../redis/monitor.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { get, Viewer } from './viewer.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 /** In Postgres a key has no prefix, and other files lock there too. */
 const NIGHTLY = `import:nightly:${randomUUID()}`;
@@ -299,6 +305,15 @@ describeWithShop('who looks at the board', () => {
     await handle.release();
     await waiting;
     viewer.leave();
+  });
+
+  test('is left by the signal of its request, also if nobody else keeps the request', async () => {
+    const viewer = await Viewer.look(createBoard(shop.client().prisma));
+    // In a turn of its own: what is awaited may still be on the stack.
+    await turnOfLoop();
+    collectGarbage();
+    viewer.leave();
+    await viewer.until('the end', () => viewer.ended);
   });
 
   test('is closed by close(), and so is nobody else', async () => {
