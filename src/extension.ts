@@ -12,7 +12,6 @@ import { type OnceResult, oncePer } from './call/once-per.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import type { LockCall } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
-import type { Query } from './database/database.js';
 import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, ResolvedOptions } from './options/options.js';
 import {
   checkKey,
@@ -77,7 +76,7 @@ function extensionOf(resolved: ResolvedOptions) {
       if (resolved.unsetKeyParts === 'throw') checkParts(keys);
       return keys;
     };
-    const asking = (query: Query): Query => whereInstalled(query, databaseOf(base));
+    const rescue = () => whereInstalled(databaseOf(base).rescue, databaseOf(base));
     const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
       const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
       if (outermost === undefined) {
@@ -208,12 +207,12 @@ function extensionOf(resolved: ResolvedOptions) {
           async inspect(key: string): Promise<LockState> {
             const checked = checkKey(key);
             parts.room.releaseLingering();
-            return await inspect(store, asking(databaseOf(base).rescue), checked);
+            return await inspect(store, rescue(), checked);
           },
           /** The keys that somebody has or waits for now. */
           async list(): Promise<readonly LockState[]> {
             parts.room.releaseLingering();
-            return await list(store, asking(databaseOf(base).rescue));
+            return await list(store, rescue());
           },
           /**
            * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
@@ -235,7 +234,7 @@ function extensionOf(resolved: ResolvedOptions) {
            * own since `recordLockHistory()`.
            */
           async history(key: string): Promise<LockHistory> {
-            return await history(asking(parts.lookout), parts.roomId, checkKey(key));
+            return await history(whereInstalled(parts.lookout, databaseOf(base)), parts.roomId, checkKey(key));
           },
         },
 

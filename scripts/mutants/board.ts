@@ -3,8 +3,8 @@ import type { Mutant } from './mutant.js';
 export const BOARD: readonly Mutant[] = [
   {
     name: 'board: nobody keeps the request of a viewer',
-    file: 'src/board/viewers.ts',
-    change: [['    this.request = request;\n', '']],
+    file: 'src/board/board.ts',
+    change: [['viewers.open(request)', 'viewers.open({ signal: request.signal } as Request)']],
     tests: ['test/board/live'],
     only: 'by the signal of its request',
     why: 'Its signal would not be aborted once it is garbage, and the board would ask the servers for ever.',
