@@ -4,6 +4,7 @@ import { expect, inject, test } from 'vitest';
 import { LONGEST_TIME } from '../../src/base/clock.js';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('a lock inside a plain interactive transaction', () => {
@@ -60,12 +61,6 @@ describeWithShop('a lock inside a plain interactive transaction', () => {
   });
 
   const { app: connectionString } = inject('postgres');
-  /** As an adapter that speaks HTTP has it: no pool of pg beneath. */
-  class PoollessPg extends PrismaPg {
-    override async connect() {
-      return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
-    }
-  }
   function poolOf(): pg.Pool {
     const pool = new pg.Pool({ connectionString });
     shop.closeLater(() => pool.end());

@@ -5,17 +5,11 @@ import { isPlainTransactionOpen, plainTransactionBegun } from '../../src/base/pl
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 // The count is one of the process: with modules of its own, this file has that to itself.
 vi.mock('../../src/base/plain-transactions.js', { spy: true });
-
-/** As an adapter that speaks HTTP has it: no pool of pg beneath. */
-class PoollessPg extends PrismaPg {
-  override async connect() {
-    return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
-  }
-}
 
 const { app: connectionString } = inject('postgres');
 const shop = new Shop();

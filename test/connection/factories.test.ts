@@ -9,6 +9,7 @@ import {
   TransactionAbortedError,
 } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 const { app: connectionString } = inject('postgres');
@@ -207,13 +208,6 @@ describeWithShop('a pool that also serves users of plain pg', () => {
     expect((await shop.row(id))?.quantity).toBe(0);
   });
 });
-
-/** As an adapter that speaks HTTP has it: no pool of pg beneath. */
-class PoollessPg extends PrismaPg {
-  override async connect() {
-    return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
-  }
-}
 
 describeWithShop('an adapter without a pool of pg', () => {
   const prisma = () => clientOn(new PoollessPg({ connectionString }));

@@ -7,16 +7,10 @@ import { isDisconnect } from '../../src/prisma/errors.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 const NOWHERE = 'postgresql://nobody@127.0.0.1:1/nothing';
-
-/** As an adapter that speaks HTTP has it: no pool of pg beneath. The pool is there to see what is given back to it. */
-class PoollessPg extends PrismaPg {
-  override async connect() {
-    return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
-  }
-}
 
 describeWithShop('an adapter without a pool of pg is given back no connection inside of an open transaction', () => {
   const shop = new Shop();

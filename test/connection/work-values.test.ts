@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { Prisma, PrismaClient } from '../generated/fence/client.js';
 import { FenceWorld } from '../support/fence-world.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 type Tx = Prisma.TransactionClient;
@@ -103,13 +104,6 @@ const FAILING: Record<string, (tx: Tx) => Promise<unknown>> = {
   'a foreign key': (tx) => tx.member.create({ data: { name: 'alone', value: 1, teamId: -1 } }),
   'a table that is not there': (tx) => tx.$queryRaw`SELECT ${BYTES}::bytea FROM nowhere`,
 };
-
-/** As an adapter that speaks HTTP has it: no pool of pg beneath. */
-class PoollessPg extends PrismaPg {
-  override async connect() {
-    return Object.assign(await super.connect(), { underlyingDriver: undefined }) as never;
-  }
-}
 
 describeWithShop('statements of the function of a lock', () => {
   const world = new FenceWorld('work_values');

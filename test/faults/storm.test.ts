@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { check } from '../support/faults/check.js';
 import { Random } from '../support/faults/random.js';
 import { Round } from '../support/faults/round.js';
@@ -18,21 +18,26 @@ test('a seed repeats its schedule, and another one has another', () => {
   expect(first20(7)).not.toEqual(first20(8));
 });
 
-// The other suites have no guard.
-describeOnStage(
-  'all faults together, with the guard of the database',
-  (stage) => {
-    test(`no update is lost, no report is wrong, and everybody gets on (seed ${seed})`, async () => {
-      const round = await Round.begin(stage(), { seed: `storm-${seed}` });
-      const until = performance.now() + LASTS;
-      await storm(stage(), round, seed, () => performance.now() > until);
-      await round.calm();
-      const history = await round.end();
-      expect(check(history)).toEqual([]);
-      expect(history.strikes.filter(({ missed }) => !missed).length).toBeGreaterThan(5);
-      // What the calm at the end alone has brought.
-      expect(history.entries.length).toBeGreaterThanOrEqual(CALLERS);
-    }, 90_000);
-  },
-  { guard: true },
-);
+// The other suites have no guard, and a pool.
+describe.each([
+  ['with the guard of the database', { guard: true }],
+  ['with an adapter that has no pool of pg', { guard: true, pooled: false }],
+])('all faults together', (name, options) => {
+  describeOnStage(
+    name,
+    (stage) => {
+      test(`no update is lost, no report is wrong, and everybody gets on (seed ${seed})`, async () => {
+        const round = await Round.begin(stage(), { seed: `storm-${seed}` });
+        const until = performance.now() + LASTS;
+        await storm(stage(), round, seed, () => performance.now() > until);
+        await round.calm();
+        const history = await round.end();
+        expect(check(history)).toEqual([]);
+        expect(history.strikes.filter(({ missed }) => !missed).length).toBeGreaterThan(5);
+        // What the calm at the end alone has brought.
+        expect(history.entries.length).toBeGreaterThanOrEqual(CALLERS);
+      }, 90_000);
+    },
+    options,
+  );
+});

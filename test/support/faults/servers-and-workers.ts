@@ -33,6 +33,8 @@ export interface StageOptions {
   readonly guard?: boolean;
   /** `memory`: no Redis, and one process, whose clients share a memory store. */
   readonly topology?: Topology | 'memory';
+  /** Whether the adapter has a pool of pg. Default: true. */
+  readonly pooled?: boolean;
 }
 
 /** Servers of its own, to be hurt, and workers on them. */
@@ -42,7 +44,7 @@ export class Stage {
   /** The last one that was made. */
   #product = '';
 
-  static async open({ guard = false, topology = TOPOLOGIES.single }: StageOptions = {}): Promise<Stage> {
+  static async open({ guard = false, topology = TOPOLOGIES.single, pooled = true }: StageOptions = {}): Promise<Stage> {
     const inMemory = topology === 'memory';
     const [postgres, group] = await Promise.all([
       startPostgres({ settings: { log_min_messages: 'fatal' }, clock: wallClock }),
@@ -61,7 +63,7 @@ export class Stage {
           wake: (inMemory ? undefined : topology.wake) ?? 'pubsub',
           // All in one order of their own, beside processes that share theirs.
           fairness: index === WORKERS - 1 ? 'strict' : 'process',
-          // One whose BEGIN goes along with the admission.
+          pooled,
           onExit,
           onHandedOver: (given) => stage.actors[(index + 1) % names.length]?.tell(given),
         },

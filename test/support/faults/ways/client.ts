@@ -3,6 +3,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import pg from 'pg';
 import { type FencedLockOptions, fencedLock, memoryStore } from '../../../../src/index.js';
 import { PrismaClient } from '../../../generated/prisma/client.js';
+import { PoollessPg } from '../../poolless-pg.js';
 import { connectTo } from '../../redis-site.js';
 import type { Site } from '../messages.js';
 import { TIMES } from './way.js';
@@ -18,6 +19,7 @@ export interface Means {
   readonly site: Site;
   readonly fairness: Fairness;
   readonly wake: Wake;
+  readonly pooled: boolean;
   onEvent(type: string): void;
 }
 
@@ -47,19 +49,19 @@ function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
   return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : connectTo(redis).redis;
 }
 
-export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>) {
+export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>, pooled = true) {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
   // A backend that is ended right after it was connected: its last words can come in one piece with its first, when
   // pg-pool listens no longer and the adapter does not yet, and the process would end by them.
   pool.on('connect', (connection) => connection.on('error', () => {}));
-  return new PrismaClient({ adapter: new PrismaPg(pool) });
+  return new PrismaClient({ adapter: pooled ? new PrismaPg(pool) : new PoollessPg(pool) });
 }
 
 type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
 
-function lockingClient({ site, fairness, wake, onEvent }: Means, own: Own) {
+function lockingClient({ site, fairness, wake, pooled, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
-  return plainClient(site).$extends(
+  return plainClient(site, pooled).$extends(
     fencedLock({
       redis: redisOf(site),
       commandTimeout,
