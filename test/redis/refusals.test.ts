@@ -129,6 +129,15 @@ describe('a port where nobody listens', () => {
     },
   );
 
+  test('is told in one warning, with the way to write its URL, where it was taken for the path of a socket', async () => {
+    const warning = new Promise<Error>((resolve) => process.once('warning', resolve));
+    const redis = new Redis('http://localhost:6379', { retryStrategy: () => 20 });
+    onTestFinished(() => redis.disconnect());
+    const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
+    expect((await warning).message).toMatch(/cannot connect: .*ENOENT.* A URL must begin with redis:/);
+    await store.close();
+  });
+
   test('is not written to the console for each try, and the application hears of each', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     onTestFinished(() => written.mockRestore());
@@ -146,6 +155,18 @@ describe('a port where nobody listens', () => {
     expect(written).not.toHaveBeenCalled();
     await store.close();
     expect(redis.listenerCount('error')).toBe(1);
+  });
+});
+
+describeWithRedis('a server without the database of the URL', (redis) => {
+  test('is told in one warning: the locks are in database 0', async () => {
+    const warning = new Promise<Error>((resolve) => process.once('warning', resolve));
+    const client = new Redis(`${redis().url}/99`);
+    onTestFinished(() => client.disconnect());
+    const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
+    expect((await warning).message).toMatch(/could not select the database of its URL: .* Its locks are in database 0/);
+    expect(await client.call('CLIENT', 'INFO')).toMatch(/ db=0 /);
+    await store.close();
   });
 });
 
