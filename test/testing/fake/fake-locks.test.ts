@@ -40,6 +40,15 @@ describe('calls', () => {
     expect(tokens).toEqual(Array.from({ length: 20 }, (_, index) => BigInt(index + 1)));
   });
 
+  test('may return their `tx`, which is closed then', async () => {
+    const { client } = shelf(1);
+    const { prisma } = fakeLocks(client);
+    const tx = await prisma.$withLock('stock:1', async (own) => own);
+    expect(await codeOf(tx['stock'].find())).toBe('CLOSED');
+    await using handle = await prisma.$lock('stock:1');
+    expect(await codeOf((await handle.$transaction(async (own) => own))['stock'].find())).toBe('CLOSED');
+  });
+
   test('of different keys run side by side', async () => {
     const { prisma } = fakeLocks();
     const order: string[] = [];
