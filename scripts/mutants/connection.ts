@@ -31,6 +31,27 @@ export const CONNECTION: readonly Mutant[] = [
     why: 'The pool would miss it for good.',
   },
   {
+    name: 'adapter: a second ROLLBACK beside the one in flight',
+    file: other,
+    change: [['this.#rollingBack ??= this.#sendRollback()', 'this.#rollingBack = this.#sendRollback()']],
+    tests: ['test/connection/given-back'],
+    why: 'A driver may refuse it, and the connection would be kept from its pool for that.',
+  },
+  {
+    name: 'adapter: a refused commit keeps the connection',
+    file: other,
+    change: [["      await this.#giveBack('rollback').catch(() => {});\n", '']],
+    tests: ['test/connection/given-back'],
+    why: 'With a phantom query nobody else gives it back: its pool would miss it for good.',
+  },
+  {
+    name: 'adapter: COMMIT on a connection that was given back meanwhile',
+    file: other,
+    change: [['    // It may have been meanwhile.\n    this.#throwIfGivenBack();\n', '']],
+    tests: ['test/connection/given-back'],
+    why: 'It would commit the transaction of its next user.',
+  },
+  {
     name: 'adapter: statements on a connection of somebody else',
     file: other,
     change: [["if (this.#isGivenBack) throw new NotRun('the connection of the lock has been given back');", '']],
@@ -150,14 +171,6 @@ export const CONNECTION: readonly Mutant[] = [
     tests: ['test/transaction/given-up'],
     only: 'event loop',
     why: 'After a stall of the process, the pool would begin anew.',
-  },
-  {
-    name: 'adapter: a connection that answers counts as silent',
-    file: other,
-    change: [['isSilent() && this.destroy()', 'this.destroy()']],
-    tests: ['test/transaction/given-up'],
-    only: 'adapter',
-    why: 'Its ROLLBACK would come to whoever has the connection by then.',
   },
   {
     name: 'adapter: a statement behind the end',

@@ -53,6 +53,7 @@ export class AdapterConnection implements Connection {
   #failed = false;
   /** Whether COMMIT or ROLLBACK was answered, so that the connection is outside of a transaction. */
   #hasEnded = false;
+  #rollingBack: Promise<void> | undefined;
   /** Whether it was given back. Somebody else may have the connection. */
   #isGivenBack = false;
 
@@ -96,9 +97,9 @@ export class AdapterConnection implements Connection {
   /** The database client always ends a transaction of an adapter itself. */
   abandon(): void {}
 
+  /** Also where there were answers: a ROLLBACK more does no harm, and nothing is sent behind it. */
   closeIfSilent(): void {
-    const isSilent = () => this.answers.at(-1)?.isSettled === false;
-    new AnswerTimer(SILENT_TIME, () => isSilent() && this.destroy()).unref();
+    new AnswerTimer(SILENT_TIME, () => this.destroy()).unref();
   }
 
   destroy(): void {
@@ -141,8 +142,14 @@ export class AdapterConnection implements Connection {
    * connection.
    */
   async #onCommit(): Promise<void> {
-    if (this.#transaction.options.usePhantomQuery) await this.conductor?.commit(undefined);
-    else await this.#giveBack('commit');
+    if (!this.#transaction.options.usePhantomQuery) return await this.#giveBack('commit');
+    try {
+      await this.conductor?.commit(undefined);
+    } catch (error) {
+      // Prisma takes the transaction for ended, and calls nothing more.
+      await this.#giveBack('rollback').catch(() => {});
+      throw error;
+    }
   }
 
   /**
@@ -161,7 +168,15 @@ export class AdapterConnection implements Connection {
     await this.#transaction[verb]();
   }
 
-  async #rollback(): Promise<void> {
+  /** Once at a time: a driver may refuse a second one, and the connection would be kept for that. */
+  #rollback(): Promise<void> {
+    this.#rollingBack ??= this.#sendRollback().finally(() => {
+      this.#rollingBack = undefined;
+    });
+    return this.#rollingBack;
+  }
+
+  async #sendRollback(): Promise<void> {
     // With a phantom query, the adapter sends it itself when the connection is given back.
     if (this.#transaction.options.usePhantomQuery) return;
     await this.#transaction.executeRaw(queryOf('ROLLBACK', []));
@@ -182,6 +197,8 @@ export class AdapterConnection implements Connection {
       await this.rollback();
       return 'ROLLBACK';
     }
+    // It may have been meanwhile.
+    this.#throwIfGivenBack();
     if (this.#transaction.options.usePhantomQuery) await this.#giveBack('commit');
     else await this.#transaction.executeRaw(queryOf('COMMIT', []));
     this.#hasEnded = true;

@@ -2,7 +2,7 @@ import { plainTransactionBegun } from '../base/plain-transactions.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pool.js';
 import { fencePool, openTicket, rememberFactory } from '../connection/pool.js';
-import { isDisconnect, isUnavailable } from './errors.js';
+import { isLoss } from './errors.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
@@ -84,8 +84,6 @@ function fenceAdapter(adapter: ClientAdapter): void {
     return ticket === undefined ? untilEnded(transaction) : ticket.takeFromAdapter(transaction, this, isLoss);
   };
 }
-
-const isLoss = (error: unknown) => isDisconnect(error) || isUnavailable(error);
 
 /** Counts a transaction that is not of a lock. */
 function untilEnded(transaction: AdapterTransaction): AdapterTransaction {

@@ -49,11 +49,14 @@ const NOT_THERE: ReadonlySet<unknown> = new Set([
   'P1002',
 ]);
 
+/** The same of Prisma's adapters. `SocketTimeout` is ETIMEDOUT. */
+const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout']);
+
 /** Whether the error says that no connection could be made: the server is down, starting or stopping. */
 export function isUnavailable(error: unknown): boolean {
   const { code, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
-  return NOT_THERE.has(code) || kind === 'DatabaseNotReachable' || ['57P02', '57P03'].includes(sqlState(error) ?? '');
+  return NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || ['57P02', '57P03'].includes(sqlState(error) ?? '');
 }
 
 /** What `pool.connect()` says after `pool.end()`. */
@@ -69,6 +72,11 @@ export function isDisconnect(error: unknown): boolean {
   if (code === 'P1017' || kind === 'ConnectionClosed' || SESSION_ENDED.has(sqlState(error) ?? '')) return true;
   if (code === 'ECONNRESET' || code === 'EPIPE') return true;
   return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
+}
+
+/** Whether an error on a connection that was there says that it is gone. */
+export function isLoss(error: unknown): boolean {
+  return isDisconnect(error) || isUnavailable(error);
 }
 
 /** Whether the error is that of a pool of pg after its `end()`. It has only a message. */

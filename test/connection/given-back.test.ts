@@ -2,8 +2,9 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { describe, expect, inject, test } from 'vitest';
 import { AdapterConnection } from '../../src/connection/adapter-connection.js';
+import type { Conductor } from '../../src/database/database.js';
 import { fencedLock } from '../../src/index.js';
-import { isDisconnect } from '../../src/prisma/errors.js';
+import { isLoss } from '../../src/prisma/errors.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
@@ -114,12 +115,21 @@ describe('the connection of an adapter without a pool of pg', () => {
   const query = (sql: string) => ({ sql, args: [], argTypes: [] });
 
   /** What becomes of a statement, by its text. */
-  function connectionWith(executeRaw: (sql: string) => Promise<number>, usePhantomQuery = false) {
+  function connectionWith(
+    executeRaw: (sql: string) => Promise<number>,
+    {
+      usePhantomQuery = false,
+      queryRaw = async () => {},
+    }: { usePhantomQuery?: boolean; queryRaw?: () => Promise<unknown> } = {},
+  ) {
     const log: string[] = [];
     const connection = new AdapterConnection(
       {
         options: { usePhantomQuery },
-        queryRaw: async () => ({ columnNames: [], rows: [] }),
+        queryRaw: async () => {
+          await queryRaw();
+          return { columnNames: [], rows: [] };
+        },
         executeRaw: ({ sql }) => {
           log.push(sql);
           return executeRaw(sql);
@@ -127,7 +137,7 @@ describe('the connection of an adapter without a pool of pg', () => {
         commit: async () => void log.push('commit'),
         rollback: async () => void log.push('rollback'),
       },
-      isDisconnect,
+      isLoss,
     );
     return { connection, log };
   }
@@ -146,18 +156,67 @@ describe('the connection of an adapter without a pool of pg', () => {
   });
 
   test('is given back if it is gone, and kept from its pool if its ROLLBACK was not answered for another reason', async () => {
-    const gone = connectionWith(() => Promise.reject(new Error('Connection terminated unexpectedly')));
-    await gone.connection.facade.rollback();
-    expect(gone.log).toEqual(['ROLLBACK', 'rollback']);
+    // As pg and as Prisma's adapter tell it.
+    const losses = [
+      new Error('Connection terminated unexpectedly'),
+      Object.assign(new Error('SocketTimeout'), { cause: { kind: 'SocketTimeout' } }),
+    ];
+    for (const loss of losses) {
+      const gone = connectionWith(() => Promise.reject(loss));
+      await gone.connection.facade.rollback();
+      expect(gone.log).toEqual(['ROLLBACK', 'rollback']);
+    }
     const unanswered = connectionWith(() => Promise.reject(new Error('Query read timeout')));
     await expect(unanswered.connection.facade.rollback()).rejects.toThrow('Query read timeout');
     expect(unanswered.log).toEqual(['ROLLBACK']);
   });
 
   test('leaves ROLLBACK to an adapter that sends it by itself', async () => {
-    const { connection, log } = connectionWith(async () => 0, true);
+    const { connection, log } = connectionWith(async () => 0, { usePhantomQuery: true });
     await connection.facade.rollback();
     expect(log).toEqual(['rollback']);
+  });
+
+  test('is given back behind the ROLLBACK that is in flight, and sends no second one', async () => {
+    const answered = gate();
+    const { connection, log } = connectionWith(() => answered.opened.then(() => 0));
+    const ended = connection.facade.executeRaw(query('ROLLBACK'));
+    connection.destroy();
+    answered.open();
+    await ended;
+    await expect.poll(() => log).toEqual(['ROLLBACK', 'rollback']);
+  });
+
+  /** As much of a call as a connection asks. */
+  const conductor = (commit: () => Promise<never>) =>
+    ({ gate: { enter: () => {}, leave: () => {} }, failed: (error: unknown) => error, commit }) as unknown as Conductor;
+
+  test('is given back where the adapter sends COMMIT by itself, and the call refuses to commit', async () => {
+    const { connection, log } = connectionWith(async () => 0, { usePhantomQuery: true });
+    connection.conductor = conductor(() => Promise.reject(new Error('refused')));
+    connection.stage = 'ending';
+    await expect(connection.facade.commit()).rejects.toThrow('refused');
+    expect(log).toEqual(['rollback']);
+  });
+
+  test('sends no COMMIT if it is given back while it looks whether its transaction still stands', async () => {
+    const [failed, looked] = [gate(), gate()];
+    let statements = 0;
+    const queryRaw = async () => {
+      if (statements++ === 0) throw new Error('of a statement');
+      failed.open();
+      await looked.opened;
+    };
+    const { connection, log } = connectionWith(async () => 0, { queryRaw });
+    connection.conductor = conductor(() => Promise.reject(new Error('not asked')));
+    connection.stage = 'working';
+    await expect(connection.facade.queryRaw(query('SELECT 1'))).rejects.toThrow('of a statement');
+    const { answer } = connection.commit();
+    await failed.opened;
+    connection.destroy();
+    looked.open();
+    await answer.promise.catch(() => {});
+    await expect.poll(() => log).toEqual(['ROLLBACK', 'rollback']);
   });
 
   test('sends nothing once it is given back: somebody else may have it', async () => {
