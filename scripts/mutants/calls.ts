@@ -323,6 +323,44 @@ export const CALLS: readonly Mutant[] = [
     why: 'It would find a tenant, a trace or a lock there that is somebody else’s.',
   },
   {
+    name: 'turn used in the async context of the previous turn',
+    file: 'src/lease/queue/waiter.ts',
+    change: [
+      [
+        'this.runInAsyncScope(() => READY.then(() => this.#resolve(user.useTurn(turn))));',
+        'READY.then(() => this.#resolve(user.useTurn(turn)));',
+      ],
+    ],
+    tests: ['test/call/async-context'],
+    why: 'Its function would find a tenant, a trace or a lock there that is somebody else’s.',
+  },
+  {
+    name: 'turn used before the previous turn has sent its COMMIT',
+    file: 'src/lease/queue/waiter.ts',
+    change: [['READY.then(() => this.#resolve(user.useTurn(turn)))', 'this.#resolve(user.useTurn(turn))']],
+    tests: ['test/call/chain'],
+    why: 'It would not find the transaction that begins in one flight with that COMMIT.',
+  },
+  {
+    name: 'caller: rejected before its promise has heard of it',
+    file: 'src/lease/queue/waiter.ts',
+    change: [['  await reactionsDone();\n', '']],
+    tests: ['test/base/caller'],
+    why: 'The stack of the error would not name the caller.',
+  },
+  {
+    name: 'traced turn used in the context of its wait',
+    file: 'src/call/with-lock.ts',
+    change: [
+      [
+        '  if (trace === undefined) return parts',
+        '  if (trace) return trace.wait(() => parts.room.enter(key, request, request));\n  if (trace === undefined) return parts',
+      ],
+    ],
+    tests: ['test/otel', 'test/call/published-calls'],
+    why: 'Its transaction would be a part of a wait that is over.',
+  },
+  {
     name: 'time for the first look of a call that does not wait',
     file: 'src/lease/queue/acquire-loop.ts',
     change: [['const LEAST_LOOK = 1_000;', 'const LEAST_LOOK = 250;']],

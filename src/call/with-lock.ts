@@ -7,6 +7,7 @@ import { LazyAbort } from '../base/lazy-abort.js';
 import type { Connection, Database } from '../database/database.js';
 import { type Lease, LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
+import type { TurnUser } from '../lease/queue/waiter.js';
 import { type AskedFor, askFor, Entry, type EntryOptions, requestOf } from '../transaction/admission.js';
 import type { Successor } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
@@ -54,13 +55,12 @@ export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx,
   const joinable = joinableOf(call);
   if (joinable) return join(joinable, work, call.given);
   if (call.trace === undefined && isTraced()) return withLockTraced(parts, call, work);
-  const request = new LockRequest(parts, call);
-  // Calls spend their waiting time here, and the frame of an async function takes three times the memory of a closure.
-  return enter(parts, call, request).then((first) => takeTurn(parts, call, work, request, first), toCaller);
-}
-
-function toCaller(error: unknown): never {
-  throw withCaller(error);
+  const request = new LockRequest(parts, call, work);
+  const key = call.keys[0] as string;
+  const { trace } = call;
+  if (trace === undefined) return parts.room.enter(key, request, request);
+  // Not in the async context of the wait, which ends with the turn.
+  return trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
 }
 
 /** Runs the call when it has the lease of its first key. */
@@ -68,7 +68,7 @@ async function takeTurn<Tx, R>(
   parts: Parts,
   call: LockCall<Tx>,
   work: Work<Tx, R>,
-  request: LockRequest<Tx>,
+  request: LockRequest<Tx, R>,
   first: Turn,
 ): Promise<R> {
   try {
@@ -86,17 +86,12 @@ function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, 
   return traced(call.operation ?? '$withLock', parts, call, (tracedCall) => withLock(parts, tracedCall, work));
 }
 
-function enter<Tx>({ room }: Parts, { keys, trace }: LockCall<Tx>, request: LockRequest<Tx>): Promise<Turn> {
-  const key = keys[0] as string;
-  return trace === undefined ? room.enter(key, request) : trace.wait(() => room.enter(key, request));
-}
-
 /** Runs the work under the leases, then releases them. */
 async function hold<Tx, R>(
   parts: Parts,
   call: LockCall<Tx>,
   fn: Work<Tx, R>,
-  lockRequest: LockRequest<Tx>,
+  lockRequest: LockRequest<Tx, R>,
   leases: LeaseSet,
   hooks: CallHooks,
 ): Promise<R> {
@@ -166,11 +161,11 @@ export async function workNow<Tx, R>(
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
-class LockRequest<Tx> implements LeaseRequest, Preopen {
+class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   readonly deadline: Deadline;
-  readonly mayShare = true;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
+  readonly #work: Work<Tx, R>;
   #entry: Entry<Tx> | undefined;
   /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
   #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
@@ -178,9 +173,10 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
   /** When a transaction was begun beside another process's COMMIT. */
   #hintedAt: number | undefined;
 
-  constructor(parts: Parts, call: LockCall<Tx>) {
+  constructor(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>) {
     this.#parts = parts;
     this.#call = call;
+    this.#work = work;
     this.deadline = new Deadline(call.options.waitTime);
     if (call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
   }
@@ -199,6 +195,14 @@ class LockRequest<Tx> implements LeaseRequest, Preopen {
 
   get signal(): AbortSignal | undefined {
     return this.#call.options.signal;
+  }
+
+  get mayShare(): boolean {
+    return true;
+  }
+
+  useTurn(turn: Turn): Promise<R> {
+    return takeTurn(this.#parts, this.#call, this.#work, this, turn);
   }
 
   get preopen(): Preopen {

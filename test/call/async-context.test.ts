@@ -3,6 +3,23 @@ import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
+describeWithShop('the function of a caller whose turn the caller before it has passed on', () => {
+  const shop = new Shop();
+  const tenants = new AsyncLocalStorage<string>();
+
+  // Only calls of one client follow each other in one flight with COMMIT.
+  test.each(['its COMMIT', 'its lease'])('runs in the async context of its caller: by %s', async (by) => {
+    const { prisma } = shop.client();
+    const another = by === 'its COMMIT' ? prisma : prisma.$extends({});
+    const { key } = await shop.product(1);
+    const names = ['the first tenant', 'the second tenant', 'the third tenant'];
+    const found = names.map((name, index) =>
+      tenants.run(name, () => (index % 2 === 0 ? prisma : another).$withLock(key, () => tenants.getStore())),
+    );
+    expect(await Promise.all(found)).toEqual(names);
+  });
+});
+
 describeWithShop('the function of a caller whose turn another process has passed on', () => {
   const shop = new Shop();
   const bystander = shop.redis();

@@ -185,4 +185,20 @@ describeWithShop('the tracing channels', () => {
       start.unbindStore(storage);
     }
   });
+
+  test('a store that is bound to the start of the wait is not there in the function, which begins when the wait is over', async () => {
+    const { key } = await shop.product(1);
+    const storage = new AsyncLocalStorage<string>();
+    const { start } = tracingChannel('fenced-lock:wait') as unknown as {
+      start: { bindStore(store: typeof storage, from: () => string): void; unbindStore(store: typeof storage): void };
+    };
+    start.bindStore(storage, () => 'waits');
+    try {
+      const { prisma } = shop.client();
+      const found = [1, 2].map(() => prisma.$withLock(key, () => storage.getStore()));
+      expect(await Promise.all(found)).toEqual([undefined, undefined]);
+    } finally {
+      start.unbindStore(storage);
+    }
+  });
 });

@@ -2,12 +2,12 @@ import { after, now, type Timer } from '../../base/clock.js';
 import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
 import type { SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
-import { Lease, type Turn } from '../lease.js';
+import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
 import { LeaseWatch } from './lease-watch.js';
 import type { LeaseRequest } from './request.js';
-import { Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
+import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
 
 /**
  * How long after a turn has begun the subscription may be closed: it must not delay the first statements of the turn;
@@ -101,15 +101,17 @@ export class LocalQueue implements WaiterQueue {
     return this.#waiting.size;
   }
 
-  enter(request: LeaseRequest): Promise<Turn> {
-    const waiter = new Waiter(request, this);
-    this.#waiting.add(waiter);
-    this.#acquireLoop.keepPlace(request.deadline);
-    if (this.#state === 'idle') void this.#acquire();
-    else if (this.#state === 'lingering') this.#resume();
-    else waiter.startWaiting();
-    this.#updateLeaseWatch();
-    return waiter.turn;
+  /** Resolves to the caller's turn, or to what `user` makes of it. */
+  enter(request: LeaseRequest, user: TurnUser<unknown> | undefined): Promise<unknown> {
+    return new Promise((resolve) => {
+      const waiter = new Waiter(request, this, user, resolve);
+      this.#waiting.add(waiter);
+      this.#acquireLoop.keepPlace(request.deadline);
+      if (this.#state === 'idle') void this.#acquire();
+      else if (this.#state === 'lingering') this.#resume();
+      else waiter.startWaiting();
+      this.#updateLeaseWatch();
+    });
   }
 
   /** Turns away the callers that wait. The present turn goes on. */

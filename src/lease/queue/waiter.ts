@@ -1,12 +1,19 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
-import { after, now, type Timer } from '../../base/clock.js';
+import { withCaller } from '../../base/caller.js';
+import { after, now, reactionsDone, type Timer } from '../../base/clock.js';
 import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Turn } from '../lease.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 
 /** Callers whose wait times end within this time of each other give up together; milliseconds. */
 const TOGETHER = 2;
+
+/** What a caller does in its turn. An object and not a closure, because there is one for every waiting caller. */
+export interface TurnUser<R> {
+  /** Called once, in the caller's async context. Never throws. */
+  useTurn(turn: Turn): Promise<R>;
+}
 
 /** The queue that a caller waits in. */
 export interface WaiterQueue {
@@ -30,20 +37,27 @@ export interface WaiterQueue {
  */
 export class Waiter extends AsyncResource implements AbortListener {
   readonly request: LeaseRequest;
-  readonly turn: Promise<Turn>;
   readonly #queue: WaiterQueue;
-  #resolve: (turn: Turn) => void = () => {};
-  #reject: (error: unknown) => void = () => {};
+  readonly #user: TurnUser<unknown> | undefined;
+  readonly #resolve: (result: unknown) => void;
   #hasStartedWaiting = false;
 
-  constructor(request: LeaseRequest, queue: WaiterQueue) {
+  /**
+   * @param user what uses the turn; `undefined` if the caller wants the turn itself.
+   * @param resolve resolves the caller's promise. The function that rejects it is not kept: it would cost memory for every
+   * waiting caller.
+   */
+  constructor(
+    request: LeaseRequest,
+    queue: WaiterQueue,
+    user: TurnUser<unknown> | undefined,
+    resolve: (result: unknown) => void,
+  ) {
     super('fenced-lock caller', { requireManualDestroy: true });
     this.request = request;
     this.#queue = queue;
-    this.turn = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
+    this.#user = user;
+    this.#resolve = resolve;
     onAbort(request.signal, this);
   }
 
@@ -68,15 +82,21 @@ export class Waiter extends AsyncResource implements AbortListener {
   }
 
   startTurn(turn: Turn): void {
+    const user = this.#user;
+    if (user === undefined) {
+      this.#resolve(turn);
+    } else {
+      // Behind what runs now: the previous turn may still have to send the COMMIT with which this one begins.
+      this.runInAsyncScope(() => READY.then(() => this.#resolve(user.useTurn(turn))));
+    }
     this.#end();
-    this.#resolve(turn);
   }
 
   turnAway(error: unknown): void {
     this.#end();
     this.request.preopen?.discard();
     this.#queue.left(this);
-    this.#reject(error);
+    this.#resolve(rejected(error));
   }
 
   /** Called when the wait time is over. */
@@ -104,6 +124,14 @@ export class Waiter extends AsyncResource implements AbortListener {
     // Tools that track async resources by hooks keep an entry until they are told.
     this.emitDestroy();
   }
+}
+
+const READY = Promise.resolve();
+
+/** Rejects when the caller's promise has adopted this one. Only then does V8 find the frames of the caller. */
+async function rejected(error: unknown): Promise<never> {
+  await reactionsDone();
+  throw withCaller(error);
 }
 
 /**

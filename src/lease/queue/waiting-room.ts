@@ -9,6 +9,7 @@ import { type Claim, isDenial, type LeaseStore } from '../store.js';
 import { LocalQueue, type QueueDependencies } from './local-queue.js';
 import { fixed, type PollDelay } from './poll-delay.js';
 import type { LeaseRequest } from './request.js';
+import type { TurnUser } from './waiter.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;
@@ -79,15 +80,17 @@ export class WaitingRoom {
   }
 
   /**
-   * Resolves when the caller gets its turn.
+   * Resolves when the caller gets its turn; with `user`, to what `user` makes of it.
    *
    * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
    */
-  enter(key: string, request: LeaseRequest): Promise<Turn> {
+  enter(key: string, request: LeaseRequest): Promise<Turn>;
+  enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
+  enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
     // Not an async function: each waiting caller would cost another promise and frame.
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
     if (this.#closing) return Promise.reject(closed(key));
-    return this.#queueFor(key).enter(request);
+    return this.#queueFor(key).enter(request, user);
   }
 
   /** Whether no caller of this process has the key or waits for it. */
