@@ -75,6 +75,20 @@ export const CALLS: readonly Mutant[] = [
     why: 'A command for nothing, at each hand-over.',
   },
   {
+    name: 'hint: to nobody',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['const isForNobody = !isWanted && now() - beganAt < SHORT_TURN;', 'const isForNobody = false;']],
+    tests: ['test/call/hint'],
+    why: 'Each uncontended call would send a third command.',
+  },
+  {
+    name: 'hint: not where this process has waited',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['const isWanted = lease.contended || lease.waitedFor;', 'const isWanted = lease.contended;']],
+    tests: ['test/call/hint'],
+    why: 'Two processes that take turns would begin after the answer to each other’s COMMIT.',
+  },
+  {
     name: 'hint: for a COMMIT that is short',
     file: 'src/transaction/attempt.ts',
     change: [['if (!parts.commitTimes.isBelow(LONG_COMMIT)) leases.hint?.();', 'leases.hint?.();']],

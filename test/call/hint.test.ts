@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterEach, expect, inject, test, vi } from 'vitest';
@@ -9,6 +10,9 @@ import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
+
+/** A turn shorter than this tells nobody of its COMMIT if nobody is known to want the key; milliseconds. */
+const SHORT_TURN = 50;
 
 describeWithShop('a process that is next, while the COMMIT before it is under way', () => {
   const shop = new Shop();
@@ -45,13 +49,27 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     return { prisma, doing, enter, isSeenWaiting };
   }
 
-  /** A holder whose COMMIT lasts until it is told to go on. */
+  /** Counts what a client of Redis sends. */
+  function observed() {
+    const redis = shop.redis();
+    const sent: unknown[] = [];
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    Object.defineProperty(redis, 'evalsha', {
+      value: (...args: unknown[]) => {
+        sent.push(args[0]);
+        return evalsha(...args);
+      },
+    });
+    return { redis, sent };
+  }
+
+  /** A holder whose COMMIT lasts until it is told to go on. Its turn is long enough for a hint to whoever it may be. */
   async function committing(prisma: ShopClient, key: string) {
     const slow = await slowCommit(shop);
     const [begun, ends] = [gate(), gate()];
     const held = prisma.$withLock(key, async (tx) => {
       begun.open();
-      await ends.opened;
+      await Promise.all([ends.opened, sleep(SHORT_TURN)]);
       await tx.$executeRawUnsafe(slow.insert());
     });
     await begun.opened;
@@ -163,15 +181,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   test('is told nothing by a process whose COMMITs are short', async () => {
     vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(true);
     const { key } = await shop.product(10);
-    const redis = shop.redis();
-    const sent: unknown[] = [];
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    Object.defineProperty(redis, 'evalsha', {
-      value: (...args: unknown[]) => {
-        sent.push(args[0]);
-        return evalsha(...args);
-      },
-    });
+    const { redis, sent } = observed();
     const holder = await committing(shop.client({ redis }).prisma, key);
     const { held } = await contending().enter(key);
     await holder.end();
@@ -179,6 +189,44 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await Promise.all([holder.held, held]);
     expect(sent).toContain(scripts.release.sha1);
     expect(sent).not.toContain(scripts.hint.sha1);
+  });
+
+  test('is told nothing by a short turn that had the key at once', async () => {
+    vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(false);
+    const { redis, sent } = observed();
+    const { prisma } = shop.client({ redis });
+    // A turn may be long on a busy machine.
+    for (let tries = 0; ; tries++) {
+      const { id, key } = await shop.product(10);
+      sent.length = 0;
+      const began = performance.now();
+      await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+      if (performance.now() - began < SHORT_TURN) break;
+      expect(tries).toBeLessThan(50);
+    }
+    await eventually('it is released', async () => sent.includes(scripts.release.sha1));
+    expect(sent).not.toContain(scripts.hint.sha1);
+  });
+
+  test('is told by a short turn of a process that has waited for the key itself', async () => {
+    vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(false);
+    const { redis, sent } = observed();
+    const { prisma } = shop.client({ redis });
+    for (let tries = 0; ; tries++) {
+      const { id, key } = await shop.product(10);
+      const held = await shop.client().prisma.$lock(key);
+      let began = 0;
+      const contender = prisma.$withLock(key, (tx) => {
+        began = performance.now();
+        return tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      });
+      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      await held.release();
+      await contender;
+      if (performance.now() - began < SHORT_TURN) break;
+      expect(tries).toBeLessThan(50);
+    }
+    expect(sent).toContain(scripts.hint.sha1);
   });
 
   test('gets the key before a caller of the holder that has come since', async () => {

@@ -15,8 +15,11 @@ import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.
  */
 const UNSUBSCRIBE_AFTER = 2;
 
-/** In a turn shorter than this, it is unlikely that another process began to wait unnoticed; milliseconds. */
-const SHORT_TURN = 5;
+/**
+ * A turn shorter than this sends no hint if no other process is known to want the key: one has hardly begun to wait
+ * meanwhile, and the command would make the turn longer by more than a five-hundredth; milliseconds.
+ */
+const SHORT_TURN = 50;
 
 /**
  * A lease that has lingered for longer is not resumed, and the key's releases are not delayed for a while: its callers
@@ -245,14 +248,13 @@ export class LocalQueue implements WaiterQueue {
     });
   }
 
-  /**
-   * The hint costs one command. It is not sent if no other process waits, nor if the turn is hardly longer than the
-   * command.
-   */
+  /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
   #hint(lease: Lease, beganAt: number): void {
     const { maxLocalHandovers, store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
-    const isForNobody = now() - beganAt < SHORT_TURN && !lease.contended;
+    // The process that this one has waited for is likely to want the key again.
+    const isWanted = lease.contended || lease.waitedFor;
+    const isForNobody = !isWanted && now() - beganAt < SHORT_TURN;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
     this.#hinted = lease;
     store.hint?.(lease).catch(() => {});
