@@ -121,8 +121,8 @@ function groupOf(nodes: readonly RedisServer[]): ClusterGroup {
       elections.ordered(replica.port);
     },
     async reshard(name) {
-      const { slot, view } = await locate(nodes, name);
-      const from = ownerIn(view, slot);
+      const { slot } = await locate(nodes, name);
+      const { from, view } = await ownerItself(nodes, slot);
       const to = view.find((each) => isMaster(each) && each.id !== from.id) as Seen;
       await moveSlot(`${slot}`, { ...from, url: nodeOf(from).url }, { ...to, url: nodeOf(to).url });
     },
@@ -206,14 +206,28 @@ async function locate(nodes: readonly RedisServer[], name: string): Promise<{ sl
   );
 }
 
+/** Who says of itself that it has the slot, and what it sees: the others may not have heard of the last move. */
+async function ownerItself(nodes: readonly RedisServer[], slot: number): Promise<{ from: Seen; view: Seen[] }> {
+  return await Promise.any(
+    nodes.map(async (node) => {
+      const view = await viewOf(node);
+      const from = view.find((each) => each.flags.includes('myself') && isMaster(each) && owns(each, slot));
+      if (from === undefined) throw new Error(`it does not have slot ${slot}`);
+      return { from, view };
+    }),
+  );
+}
+
+function owns({ slots }: Seen, slot: number): boolean {
+  return slots.some((range) => {
+    const [from = Number.NaN, to = from] = range.split('-').map(Number);
+    return from <= slot && slot <= to;
+  });
+}
+
 function ownerIn(view: readonly Seen[], slot: number): Seen {
-  const owns = ({ slots }: Seen) =>
-    slots.some((range) => {
-      const [from = Number.NaN, to = from] = range.split('-').map(Number);
-      return from <= slot && slot <= to;
-    });
   // One that is down has its slots until another one has taken them.
-  const owner = view.find((each) => isMaster(each) && owns(each)) ?? view.find(owns);
+  const owner = view.find((each) => isMaster(each) && owns(each, slot)) ?? view.find((each) => owns(each, slot));
   if (owner === undefined) throw new Error(`nobody has slot ${slot}`);
   return owner;
 }
