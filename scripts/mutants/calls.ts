@@ -410,7 +410,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'once: the function is called behind an abort',
     file: 'src/call/lock.ts',
-    change: [['    await beforeWork(ask);\n    abort.throwIfAborted();', '    await beforeWork(ask);']],
+    change: [['      await beforeWork(ask);\n      abort.throwIfAborted();', '      await beforeWork(ask);']],
     tests: ['test/call/once-per'],
     only: 'is not called when the call was aborted',
     why: 'Its mails would go out for a run that is rolled back.',

@@ -19,7 +19,7 @@ import { checkWork, resolveTransactionOptions } from '../options/validate-call.j
 import type { HeldLeases, Registered } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { HookName } from './hooks.js';
-import { CallHooks, type Lock, runFunction, type Work } from './lock.js';
+import { CallHooks, type Lock, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 
 /**
@@ -259,17 +259,16 @@ class Handle<Tx> implements LockHandle<Tx> {
     }
     if (this.#leases.loss) throw this.#leases.loss;
     const abort = new LazyAbort();
-    const { database } = this.#call;
-    const own = { call: { ...this.#call, options }, fn, abort, hooks, joins: false };
+    const call = { ...this.#call, options };
     try {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
-        database,
+        database: call.database,
         leases: this.#leases,
         options,
         deadline,
         abort,
-        work: (tx, _, ask) => runFunction(own, tx, this.token, ask),
+        work: workOf({ call, fn, abort, hooks, joins: false }),
         registered: { tokens: this.#tokens },
         notCommitted: (outcome) => hooks.settle(outcome),
         trace,

@@ -234,35 +234,39 @@ interface FunctionOf<Tx, R> {
   readonly reactions?: () => Promise<void>;
 }
 
-/** Runs the function of a call in its transaction, as the holder of its keys. */
-export async function runFunction<Tx, R>(
-  { call, fn, abort, hooks, joins, reactions = reactionsDone }: FunctionOf<Tx, R>,
-  tx: Tx,
-  token: bigint,
-  ask: Query,
-): Promise<R> {
+/** The work of a call's transactions: runs its function in one of them, as the holder of its keys. */
+export function workOf<Tx, R>({
+  call,
+  fn,
+  abort,
+  hooks,
+  joins,
+  reactions = reactionsDone,
+}: FunctionOf<Tx, R>): (tx: Tx, admission: { readonly token: bigint }, ask: Query) => Promise<R> {
   const { client, database, keys, options, beforeWork } = call;
-  if (beforeWork) {
-    await beforeWork(ask);
-    abort.throwIfAborted();
-  }
-  const lock = new HeldLock(keys, token, abort);
-  hooks.begin(lock);
-  const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
-  try {
-    const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
-    const unfinished = database.unfinished?.(tx);
-    refuseUnawaited(own, unfinished);
-    // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
-    await reactions();
-    refuseUnawaited(own, unfinished);
-    return value;
-  } catch (error) {
-    own.joined?.end(error);
-    throw error;
-  } finally {
-    lock.end();
-  }
+  return async (tx, { token }, ask) => {
+    if (beforeWork) {
+      await beforeWork(ask);
+      abort.throwIfAborted();
+    }
+    const lock = new HeldLock(keys, token, abort);
+    hooks.begin(lock);
+    const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
+    try {
+      const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
+      const unfinished = database.unfinished?.(tx);
+      refuseUnawaited(own, unfinished);
+      // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
+      await reactions();
+      refuseUnawaited(own, unfinished);
+      return value;
+    } catch (error) {
+      own.joined?.end(error);
+      throw error;
+    } finally {
+      lock.end();
+    }
+  };
 }
 
 /**

@@ -12,7 +12,7 @@ import { type AskedFor, askFor, Entry, type EntryOptions, requestOf } from '../t
 import type { Successor } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import { join } from './joinable.js';
-import { CallHooks, joinableOf, runFunction, type Work } from './lock.js';
+import { CallHooks, joinableOf, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 
 /**
@@ -98,7 +98,6 @@ async function hold<Tx, R>(
   const { database, options, trace } = call;
   const abort = new LazyAbort();
   trace?.had(leases);
-  const own = { call, fn, abort, hooks, joins: true };
   try {
     return await fencedTransaction<Tx, R>({
       parts,
@@ -108,7 +107,7 @@ async function hold<Tx, R>(
       options,
       deadline: lockRequest.deadline,
       abort,
-      work: (tx, { token }, ask) => runFunction(own, tx, token, ask),
+      work: workOf({ call, fn, abort, hooks, joins: true }),
       successor: () =>
         leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
       notCommitted: (outcome) => hooks.settle(outcome),

@@ -7,7 +7,7 @@ import {
   TransactionAbortedError,
 } from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
-import { type CallHooks, runFunction, type Work } from '../../call/lock.js';
+import { type CallHooks, type Work, workOf } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
 import type { CallRecord } from './calls.js';
 import { microtasks, OF_REACTIONS } from './lazy.js';
@@ -76,8 +76,8 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
   const call = { client: owner, database, keys: turn.keys, options };
   try {
     abort.throwIfAborted();
-    const run = runFunction({ call, fn: work, abort, hooks, joins, reactions }, fenced.proxy, token, asksNothing);
-    const value = await abort.race(run);
+    const run = workOf({ call, fn: work, abort, hooks, joins, reactions });
+    const value = await abort.race(run(fenced.proxy, { token }, asksNothing));
     if (plan?.lost) lose(plan.lost.reason);
     abort.throwIfAborted();
     if (statements.refusal) throw statements.refusal.error;
