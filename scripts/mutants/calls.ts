@@ -77,7 +77,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: to nobody',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['const isForNobody = !isWanted && now() - beganAt < SHORT_TURN;', 'const isForNobody = false;']],
+    change: [['const isForNobody = !isWanted && now() - beganAt < LONG_TURN;', 'const isForNobody = false;']],
     tests: ['test/call/hint'],
     why: 'Each uncontended call would send a third command.',
   },
@@ -341,8 +341,8 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/lease/queue/waiter.ts',
     change: [
       [
-        'this.runInAsyncScope(() => READY.then(() => this.#resolve(user.useTurn(turn))));',
-        'READY.then(() => this.#resolve(user.useTurn(turn)));',
+        'this.#resolve(this.runInAsyncScope(() => SETTLED.then(() => user.useTurn(turn))));',
+        'this.#resolve(SETTLED.then(() => user.useTurn(turn)));',
       ],
     ],
     tests: ['test/call/async-context'],
@@ -351,14 +351,14 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'turn used before the previous turn has sent its COMMIT',
     file: 'src/lease/queue/waiter.ts',
-    change: [['READY.then(() => this.#resolve(user.useTurn(turn)))', 'this.#resolve(user.useTurn(turn))']],
+    change: [['SETTLED.then(() => user.useTurn(turn))', 'user.useTurn(turn)']],
     tests: ['test/call/chain'],
     why: 'It would not find the transaction that begins in one flight with that COMMIT.',
   },
   {
     name: 'caller: rejected before its promise has heard of it',
     file: 'src/lease/queue/waiter.ts',
-    change: [['  await reactionsDone();\n', '']],
+    change: [['  await SETTLED;\n  await SETTLED;\n', '  await SETTLED;\n']],
     tests: ['test/base/caller'],
     why: 'The stack of the error would not name the caller.',
   },

@@ -30,6 +30,20 @@ export const LEASE: readonly Mutant[] = [
     why: 'Its wait time would keep the process alive.',
   },
   {
+    name: 'lingering: behind a turn in which another process may have come',
+    file: queue,
+    change: [['!lease.contended && now() - this.#beganAt < SHORT_TURN;', '!lease.contended;']],
+    tests: ['test/lease/queue/lingering'],
+    why: 'Callers that come one after the other would keep the key from that process for twelve turns.',
+  },
+  {
+    name: 'close: open again before who was turned away has heard of it',
+    file: 'src/lease/queue/waiting-room.ts',
+    change: [['      await turnOfLoop();\n', '']],
+    tests: ['test/call/on-memory', 'test/lease/close'],
+    why: 'A caller that calls again in its catch would begin to work while the client closes.',
+  },
+  {
     name: 'subscribed after the last look',
     file: contention,
     change: [

@@ -154,7 +154,8 @@ export async function workNow<Tx, R>(
 }
 
 /**
- * The request of one call, from its start until its turn. A single object, because thousands of callers may wait.
+ * The request of one call, from its start until its turn. A single object, with getters in place of fields, because thousands
+ * of callers may wait.
  *
  * Its transaction begins ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a

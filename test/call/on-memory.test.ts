@@ -94,4 +94,27 @@ describeWithShop('locks with a memory store', () => {
     expect(next.token).toBeGreaterThan(handle.token);
     await next.release();
   });
+
+  test.each(['$locks.close()', '$disconnect()'])(
+    'turn away a caller that calls again as soon as it was turned away: %s',
+    async (how) => {
+      const memory = memoryStore();
+      const { key } = await shop.product(1);
+      const holder = await shop.client({ redis: memory }).prisma.$lock(key);
+      const { prisma } = shop.client({ redis: memory });
+      const ran: string[] = [];
+      const again = prisma
+        .$withLock(key, () => ran.push('first'))
+        .catch((error: unknown) => {
+          expect(error).toMatchObject({ code: 'CLOSED' });
+          return prisma.$withLock(`${key} again`, () => ran.push('second'));
+        });
+      await Promise.all([
+        expect(again).rejects.toMatchObject({ code: 'CLOSED' }),
+        how === '$disconnect()' ? prisma.$disconnect() : prisma.$locks.close(),
+      ]);
+      expect(ran).toEqual([]);
+      await holder.release();
+    },
+  );
 });

@@ -16,10 +16,13 @@ import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.
 const UNSUBSCRIBE_AFTER = 2;
 
 /**
- * A turn shorter than this sends no hint if no other process is known to want the key: one has hardly begun to wait
- * meanwhile, and the command would make the turn longer by more than a five-hundredth; milliseconds.
+ * In a turn shorter than this, it is unlikely that another process began to wait unnoticed. Behind a longer one the lease does
+ * not linger: callers that come one after the other would keep the key from that process; milliseconds.
  */
-const SHORT_TURN = 50;
+const SHORT_TURN = 5;
+
+/** From this on a turn sends a hint to whoever may wait: a command of 0.1 ms does not make it much longer; milliseconds. */
+const LONG_TURN = 50;
 
 /**
  * A lease that has lingered for longer is not resumed, and the key's releases are not delayed for a while: its callers
@@ -104,7 +107,7 @@ export class LocalQueue implements WaiterQueue {
     return this.#waiting.size;
   }
 
-  /** Resolves to the caller's turn, or to what `user` makes of it. */
+  /** Resolves to the caller's turn; with `user`, to the result of its `useTurn`. */
   enter(request: LeaseRequest, user: TurnUser<unknown> | undefined): Promise<unknown> {
     return new Promise((resolve) => {
       const waiter = new Waiter(request, this, user, resolve);
@@ -254,7 +257,7 @@ export class LocalQueue implements WaiterQueue {
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.waitedFor;
-    const isForNobody = !isWanted && now() - beganAt < SHORT_TURN;
+    const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
     this.#hinted = lease;
     store.hint?.(lease).catch(() => {});
@@ -322,7 +325,8 @@ export class LocalQueue implements WaiterQueue {
     const { maxLocalHandovers } = this.#dependencies;
     const isOfHandle = this.#mayGoElsewhere;
     const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
-    return isGood && !lease.contended && !lease.shared && this.#lateBy === 0;
+    const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
+    return isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }
 
   /** Whether the lease may pass to this caller as it is. */

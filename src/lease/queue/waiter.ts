@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
 import { withCaller } from '../../base/caller.js';
-import { after, now, reactionsDone, type Timer } from '../../base/clock.js';
+import { after, now, type Timer } from '../../base/clock.js';
 import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Turn } from '../lease.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
@@ -11,7 +11,7 @@ const TOGETHER = 2;
 
 /** What a caller does in its turn. An object and not a closure, because there is one for every waiting caller. */
 export interface TurnUser<R> {
-  /** Called once, in the caller's async context. Never throws. */
+  /** Called once, in the caller's async context. */
   useTurn(turn: Turn): Promise<R>;
 }
 
@@ -87,7 +87,7 @@ export class Waiter extends AsyncResource implements AbortListener {
       this.#resolve(turn);
     } else {
       // Behind what runs now: the previous turn may still have to send the COMMIT with which this one begins.
-      this.runInAsyncScope(() => READY.then(() => this.#resolve(user.useTurn(turn))));
+      this.#resolve(this.runInAsyncScope(() => SETTLED.then(() => user.useTurn(turn))));
     }
     this.#end();
   }
@@ -126,11 +126,13 @@ export class Waiter extends AsyncResource implements AbortListener {
   }
 }
 
-const READY = Promise.resolve();
+const SETTLED = Promise.resolve();
 
-/** Rejects when the caller's promise has adopted this one. Only then does V8 find the frames of the caller. */
+/** Rejects with the error and the frames of the caller in its stack. */
 async function rejected(error: unknown): Promise<never> {
-  await reactionsDone();
+  // V8 finds those frames only once the caller's promise has adopted this one, which takes one reaction.
+  await SETTLED;
+  await SETTLED;
   throw withCaller(error);
 }
 

@@ -1,4 +1,4 @@
-import { type Deadline, now, sleep } from '../../base/clock.js';
+import { type Deadline, now, sleep, turnOfLoop } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { RecentKeys } from '../../base/recent-keys.js';
@@ -80,7 +80,7 @@ export class WaitingRoom {
   }
 
   /**
-   * Resolves when the caller gets its turn; with `user`, to what `user` makes of it.
+   * Resolves to the caller's turn, as soon as it has it; with `user`, to the result of its `useTurn`.
    *
    * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
    */
@@ -183,6 +183,8 @@ export class WaitingRoom {
         this.#whenEmpty.push(resolve);
         this.#noticeEmpty();
       });
+      // Who was turned away and calls again at once is turned away again.
+      await turnOfLoop();
     } finally {
       this.#closing = false;
     }

@@ -68,6 +68,44 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     await expectFree(stage(), key);
   });
 
+  test('is given back at once behind a turn in which another process may have begun to wait', async () => {
+    const [actor, key] = [direct(), someKey()];
+    await kept(actor, key);
+    for (const [time, keeps] of [
+      [4.9, true],
+      [5, false],
+    ] as const) {
+      const turn = await actor.acquire(key);
+      clock.now += time;
+      turn.end();
+      expect(isKept(actor, key)).toBe(keeps);
+    }
+    await actor.store.released.settled();
+    await expectFree(stage(), key);
+  });
+
+  test('goes to another process that waits behind the first turn that takes time, though one caller follows the other', async () => {
+    const [actor, other, key] = [direct(), direct(), someKey()];
+    await kept(actor, key);
+    const order: string[] = [];
+    const own = await actor.acquire(key);
+    const { turn: waiting } = await asleep(other, key);
+    void waiting.then((turn) => {
+      order.push('other');
+      turn.end();
+    });
+    clock.now += 20;
+    own.end();
+    for (let turns = 0; turns < 3; turns++) {
+      const turn = await actor.acquire(key);
+      order.push('own');
+      clock.now += 20;
+      turn.end();
+    }
+    await waiting;
+    expect(order).toEqual(['other', 'own', 'own', 'own']);
+  });
+
   test('is given back at once by a client that is not in use, and then behind its caller, whatever the key', async () => {
     const [actor, key] = [direct(), someKey()];
     await actor.release(await actor.acquire(someKey()));
