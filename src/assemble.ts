@@ -59,17 +59,28 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     store,
     observed,
     databaseOf: prismaDatabases(rescue.query),
-    async close(): Promise<void> {
+    /** `last` runs at the end, while calls are still turned away. */
+    async close(last: () => Promise<void> = async () => {}): Promise<void> {
       const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
       await givenBack();
       // A call gives its lease back when its COMMIT is answered, and its hooks begin some microtasks later.
       await turnOfLoop();
       // Hooks may have taken locks since.
       while (await hooks.idle()) await givenBack();
-      renewal.close();
-      await store.close();
-      rescue.close();
-      lookout.close();
+      const open = room.shut();
+      try {
+        // Of calls that have come in between.
+        await givenBack();
+        await turnOfLoop();
+        await hooks.idle();
+        renewal.close();
+        await store.close();
+        rescue.close();
+        lookout.close();
+        await last();
+      } finally {
+        open();
+      }
     },
   };
 }

@@ -241,8 +241,7 @@ function extensionOf(resolved: ResolvedOptions) {
         /** Closes the locks as `$locks.close()` does, then the client. */
         async $disconnect(): Promise<void> {
           refuseInsideLock('$disconnect', heldKey());
-          await close();
-          await base.$disconnect();
+          await close(() => base.$disconnect());
         },
       },
     });

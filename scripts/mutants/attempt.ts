@@ -121,10 +121,18 @@ export const ATTEMPT: readonly Mutant[] = [
     file,
     change: [
       ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
-      ['      this.#mayCommit();\n    } catch', '    } catch'],
+      ['      this.#mayCommit();\n      // COMMIT cannot', '      // COMMIT cannot'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
     why: 'A lease that is lost, or a row that was fresher, would be committed past.',
+  },
+  {
+    name: 'COMMIT on a connection that is known to be closed',
+    file,
+    change: [['if (connection.closedBy !== undefined) {', 'if (Math.random() > 1) {']],
+    tests: ['test/transaction/closed-connection'],
+    only: 'before COMMIT is sent',
+    why: 'While Postgres is away, nobody could find out what became of a COMMIT that was never sent.',
   },
   {
     name: 'stale forgotten',

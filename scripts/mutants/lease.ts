@@ -37,13 +37,6 @@ export const LEASE: readonly Mutant[] = [
     why: 'Callers that come one after the other would keep the key from that process for twelve turns.',
   },
   {
-    name: 'close: open again before who was turned away has heard of it',
-    file: 'src/lease/queue/waiting-room.ts',
-    change: [['      await turnOfLoop();\n', '']],
-    tests: ['test/call/on-memory', 'test/lease/close'],
-    why: 'A caller that calls again in its catch would begin to work while the client closes.',
-  },
-  {
     name: 'subscribed after the last look',
     file: contention,
     change: [
@@ -58,7 +51,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lease counted from its answer',
     file: contention,
-    change: [['new Lease(claim, sentAt, answer.shared', 'new Lease(claim, now(), answer.shared']],
+    change: [['new Lease(taken, sentAt, answer.shared', 'new Lease(taken, now(), answer.shared']],
     tests: ['test/lease/queue/local-queue'],
     why: 'It would be believed when it has ended already.',
   },

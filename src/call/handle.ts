@@ -110,7 +110,7 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
     try {
       for (const [index, key] of keys.entries()) {
         const claim = { key, holder: holders[index] as string, leaseTime };
-        turns.push(await room.takeOver(claim, successors[index] as string, options.renew, deadline));
+        turns.push(await room.takeOver(claim, successors[index] as string, { ...options, deadline }));
       }
       room.throwIfClosing(old.key);
       const leases = new LeaseSet(turns);
@@ -123,8 +123,9 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
       if (turns.length === 0 && !(error instanceof LockLostError)) {
         const back = { tokens: registered.tokens, successors: holders };
         const own = { ...old, holders: successors };
-        const untraced = { ...call, trace: undefined };
-        await register(parts, untraced, own, new Deadline(options.waitTime), back, true).catch(() => {});
+        // Also for a caller that has given up.
+        const quiet = { ...call, options: { ...options, signal: undefined }, trace: undefined };
+        await register(parts, quiet, own, new Deadline(options.waitTime), back, true).catch(() => {});
       }
       throw error;
     }
@@ -274,8 +275,10 @@ class Handle<Tx> implements LockHandle<Tx> {
         trace,
       });
     } catch (error) {
-      // Postgres has admitted another holder, or the handle was resumed elsewhere: the lease is worth nothing any more.
-      if (error instanceof StaleTokenError && error.model === undefined) this.#leases.lose(error);
+      // Postgres has admitted another holder, or the handle was resumed elsewhere: the lease is worth nothing any more. The
+      // function may have thrown the same error of another handle.
+      const isOwn = error instanceof StaleTokenError && this.#tokens.includes(error.token);
+      if (isOwn && error.model === undefined) this.#leases.lose(error);
       throw error;
     }
   }

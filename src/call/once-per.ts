@@ -2,6 +2,7 @@ import { NOT_DUE } from '../base/call-trace.js';
 import { now, unlessAborted } from '../base/clock.js';
 import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import { findJoinable } from '../base/held-keys.js';
+import { LazyAbort } from '../base/lazy-abort.js';
 import type { Query } from '../database/database.js';
 import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
 import type { Schedule } from '../options/options.js';
@@ -62,7 +63,7 @@ export async function oncePer<Tx, R>(
   const { database, keys, options } = call;
   const key = keys[0] as string;
   findJoinable(keys, options.nested, () => false);
-  const seen = await look(parts.lookout, call, [key, interval, offset]);
+  const seen = await look(parts, call, [key, interval, offset]);
   if (seen.due !== undefined) return notNow(seen, seen.due, false);
   const beforeWork = async (ask: Query) => {
     const state = await whereInstalled(ask, database)(MARK_RUN, [key, interval, offset, atLeast]).then(stateOf);
@@ -85,12 +86,21 @@ export async function oncePer<Tx, R>(
  * Not on the pool, which may be full, nor on the rescue connection, which finds out outcomes. A caller that finds the run
  * done returns at once.
  */
-async function look(lookout: Query, call: LockCall<unknown>, values: readonly unknown[]): Promise<State> {
+async function look({ lookout, room }: Parts, call: LockCall<unknown>, values: readonly unknown[]): Promise<State> {
   const { database, keys, options } = call;
+  const key = keys[0] as string;
+  room.throwIfClosing(key);
   const looked = whereInstalled(lookout, database)(NEXT_RUN, values).then(stateOf, (error: unknown) => {
-    throw error instanceof NotInstalledError ? error : new LockUnavailableError(keys[0], error, 'Postgres');
+    throw error instanceof NotInstalledError ? error : new LockUnavailableError(key, error, 'Postgres');
   });
-  return await unlessAborted(looked, options.signal);
+  // Closing the client turns the call away, so that its work does not begin when the client is closed.
+  const abort = new LazyAbort();
+  const forget = room.untilAdmitted(key, (error) => abort.abort(error));
+  try {
+    return await unlessAborted(abort.race(looked), options.signal);
+  } finally {
+    forget();
+  }
 }
 
 function stateOf([row]: Awaited<ReturnType<Query>>): State {

@@ -81,24 +81,31 @@ export async function forceRelease<Tx>(
     ended ||= event.type === 'backend-ended';
     parts.emit(event);
   };
-  const { holder, problem } = await store.inspect(key).catch(unavailable(key));
-  await fencedTransaction({
-    parts: { ...parts, emit },
-    database,
-    leases,
-    options: { ...options, retries: 0, isolationLevel: undefined },
-    deadline: new Deadline(options.waitTime),
-    abort: new LazyAbort(),
-    work: async () => {},
-    registered: { durable: true },
-    endsAnyBlocker: true,
-  });
-  const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
-  if (holder === undefined && problem === undefined) return ended;
-  // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.
-  const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, done));
-  if (holder !== undefined) parts.room.markLost(key, holder);
-  return wasHeld || ended;
+  parts.room.throwIfClosing(key);
+  // Closing the client waits for it, because the transaction would begin on the pool of a closed client.
+  const over = parts.room.begin();
+  try {
+    const { holder, problem } = await store.inspect(key).catch(unavailable(key));
+    await fencedTransaction({
+      parts: { ...parts, emit },
+      database,
+      leases,
+      options: { ...options, retries: 0, isolationLevel: undefined },
+      deadline: new Deadline(options.waitTime),
+      abort: new LazyAbort(),
+      work: async () => {},
+      registered: { durable: true },
+      endsAnyBlocker: true,
+    });
+    const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
+    if (holder === undefined && problem === undefined) return ended;
+    // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.
+    const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, done));
+    if (holder !== undefined) parts.room.markLost(key, holder);
+    return wasHeld || ended;
+  } finally {
+    over();
+  }
 }
 
 function unavailable(key?: string, done?: string): (error: unknown) => never {

@@ -27,6 +27,8 @@ export class Rescue {
   #adapter: Promise<RescueAdapter> | undefined;
   #closing: Timer | undefined;
   #last: Promise<unknown> = Promise.resolve();
+  /** How often there was no answer in time. */
+  #silences = 0;
 
   constructor(factory: AdapterFactory) {
     this.#factory = factory;
@@ -34,7 +36,12 @@ export class Rescue {
 
   /** Sends one statement at a time, in the order of the calls. */
   readonly query: Query = (text, values) => {
-    const answer = this.#last.then(() => this.#ask(text, values));
+    const before = this.#silences;
+    const answer = this.#last.then(() => {
+      // Those that were asked meanwhile have waited for as long.
+      if (this.#silences > before) throw silent();
+      return this.#ask(text, values);
+    });
     this.#last = answer.catch(() => {});
     return answer;
   };
@@ -51,7 +58,10 @@ export class Rescue {
     try {
       this.#adapter ??= this.#factory.connect() as Promise<RescueAdapter>;
       const answer = await within(this.#send(this.#adapter, text, values), ANSWER_TIME);
-      if (answer === OVERDUE) throw new Error(`Postgres did not answer the rescue connection within ${ANSWER_TIME} ms`);
+      if (answer === OVERDUE) {
+        this.#silences++;
+        throw silent();
+      }
       return answer;
     } catch (error) {
       this.close();
@@ -66,6 +76,10 @@ export class Rescue {
     const result = await (await adapter).queryRaw({ sql: text, args: [...values], argTypes });
     return result.rows.map((row) => Object.fromEntries(result.columnNames.map((name, index) => [name, row[index]])));
   }
+}
+
+function silent(): Error {
+  return new Error(`Postgres did not answer the rescue connection within ${ANSWER_TIME} ms`);
 }
 
 /**

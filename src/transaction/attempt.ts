@@ -321,6 +321,11 @@ export class Attempt<Tx, R> implements Conductor {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
       if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();
       this.#mayCommit();
+      // COMMIT cannot be sent, so Postgres rolls back.
+      if (connection.closedBy !== undefined) {
+        this.gate.fail(connection.closedBy);
+        throw connection.closedBy;
+      }
     } catch (error) {
       this.#refused = { error };
       await connection.rollback();

@@ -536,7 +536,7 @@ describeWithShop('hooks while the client is closed', () => {
     expect(steps).toEqual(['hook', 'closed']);
   });
 
-  test('are waited for also if they have not begun when the lease is given back', async () => {
+  test('are waited for, and take locks, also if they have not begun when the lease is given back', async () => {
     const { key } = await shop.product(10);
     // A release in memory needs no answer of a server.
     const { prisma } = shop.client({ redis: memoryStore() });
@@ -545,7 +545,7 @@ describeWithShop('hooks while the client is closed', () => {
     const held = prisma.$withLock(key, async (_, lock) => {
       lock.afterCommit(async () => {
         await new Promise((resolve) => setTimeout(resolve, 20));
-        steps.push('hook');
+        steps.push(await prisma.$withLock(`${key} of the hook`, () => 'hook'));
       });
       inside.open();
       await goOn.opened;

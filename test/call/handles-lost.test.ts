@@ -37,6 +37,23 @@ describeWithShop('a handle whose lease is gone', () => {
     await lock.release();
   });
 
+  test('is not lost by the refusal of another handle, whose error its function throws', async () => {
+    const [{ key }, another] = [await shop.product(10), await shop.product(10)];
+    const lock = await prisma.$lock(key);
+    const lost = await prisma.$lock(another.key);
+    await forget(shop, another.key);
+    await shop.client().prisma.$withLock(another.key, () => {});
+    const outside = lost.$transaction(() => 'late');
+    outside.catch(() => {});
+    await expect(lock.$transaction(async () => await outside)).rejects.toMatchObject({
+      code: 'STALE_TOKEN',
+      key: another.key,
+    });
+    expect(lock.signal.aborted).toBe(false);
+    expect(await lock.$transaction(() => 'in')).toBe('in');
+    await lock.release();
+  });
+
   test('loses no update to a holder that came in between two of its transactions, or in one', async () => {
     const { id, key } = await shop.product(20);
     const lock = await prisma.$lock(key);

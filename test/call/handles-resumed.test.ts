@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { transfer } from '../../src/redis/scripts.generated.js';
 import { turnOfLoop } from '../lease/actors.js';
 import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 import { type Handle, registered, sellOne } from './handle-work.js';
@@ -212,6 +214,29 @@ describeWithShop('a handle that is handed on', () => {
       codes.push(await resumed.catch((error: { code?: string }) => error.code));
     }
     expect(codes).toEqual(garbage.map(() => 'INVALID_OPTION'));
+    await lock.release();
+  });
+
+  test.each(['its signal', '$disconnect'])('stays with its owner where resuming it is ended by %s', async (how) => {
+    const { key } = await shop.product(10);
+    const lock = await shop.client().prisma.$lock(key, { leaseTime: 60_000 });
+    const redis = new Redis({ port: await freePort() });
+    redis.on('error', () => {});
+    shop.closeLater(() => redis.disconnect());
+    const { prisma: other } = shop.client({ redis });
+    const enough = new AbortController();
+    const resumed = other.$resumeLock(lock.toJSON(), { waitTime: 120_000, signal: enough.signal });
+    const outcome = resumed.catch((error: unknown) => error);
+    // Postgres has it in the new name, and Redis cannot be asked.
+    await eventually('it is registered', async () => {
+      const { rows } = await shop.admin.query('SELECT holder FROM fenced_lock.admission WHERE key = $1', [key]);
+      return rows[0]?.holder !== lock.toJSON().holders[0];
+    });
+    if (how === 'its signal') enough.abort('enough');
+    else await other.$disconnect();
+    if (how === 'its signal') expect(await outcome).toBe('enough');
+    else expect(await outcome).toMatchObject({ code: 'CLOSED' });
+    expect(await lock.$transaction(() => 'in')).toBe('in');
     await lock.release();
   });
 });

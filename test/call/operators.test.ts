@@ -253,4 +253,17 @@ describeWithShop('$locks.forceRelease', () => {
     expect(await operator.forceRelease(key)).toBe(false);
     expect(await prisma.$withLock(key, (_, lock) => lock.token)).toBeGreaterThan(token);
   });
+
+  test("tells a holder of the same client at once, with fairness: 'strict' too", async () => {
+    const { key } = await shop.product(10);
+    const strict = shop.client({ fairness: 'strict' }).prisma;
+    const lock = await strict.$lock(key, { leaseTime: LEASE });
+    const waiting = strict.$withLock(key, () => 'in');
+    const redis = shop.redis();
+    await eventually('somebody waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    expect(await strict.$locks.forceRelease(key)).toBe(true);
+    expect(lock.signal.aborted).toBe(true);
+    expect(await waiting).toBe('in');
+    await lock.release();
+  });
 });

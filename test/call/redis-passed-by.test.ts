@@ -195,4 +195,23 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     // Sooner than the lease ends that it has taken for the look which it answered to nobody.
     expect(await (await warm()).prisma.$withLock(key, () => 'in', { waitTime: 10_000 })).toBe('in');
   });
+
+  test('dead: callers behind a handle go on, although the handle cannot', async () => {
+    const { prisma } = await warm(alone);
+    const { key } = await shop.product(10);
+    const end = await outage('dead');
+    const order: string[] = [];
+    const handle = prisma.$lock(key, { waitTime: 120_000 }).then((lock) => {
+      order.push('handle');
+      return lock.release();
+    });
+    const behind = [1_000, 1_500].map((leaseTime) =>
+      prisma.$withLock(key, () => order.push('behind'), { waitTime: 110_000, leaseTime }),
+    );
+    await Promise.all(behind);
+    expect(order).toEqual(['behind', 'behind']);
+    await end();
+    await handle;
+    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
+  });
 });

@@ -191,4 +191,46 @@ describeWithShop('the end of a client', () => {
       await lock.release();
     },
   );
+
+  const ON_THE_WAY: Record<string, (client: ShopClient, key: string, work: () => void) => Promise<unknown>> = {
+    $oncePer: (client, key, work) => client.$oncePer(key, 3_600_000, work),
+    '$locks.forceRelease': (client, key) => client.$locks.forceRelease(key),
+  };
+
+  test.each(Object.entries(ON_THE_WAY))('turns away %s, which has not begun its work', async (_, call) => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const worked: string[] = [];
+    const called = call(prisma, key, () => void worked.push('worked'));
+    const outcome = called.catch((error: unknown) => error);
+    await prisma.$disconnect();
+    worked.push('disconnected');
+    expect(await outcome).toMatchObject({ code: 'CLOSED' });
+    expect(worked).toEqual(['disconnected']);
+  });
+
+  test('turns away who calls while a query of the client keeps $disconnect waiting', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    await prisma.$withLock(key, () => {});
+    const query = prisma.$queryRaw`SELECT pg_sleep(1)::text`.then(() => 'answered');
+    await eventually('it runs', async () => {
+      const { rowCount } = await shop.admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+      return rowCount !== 0;
+    });
+    const disconnecting = prisma.$disconnect();
+    const late: unknown[] = [];
+    let isOver = false;
+    void disconnecting.then(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      late.push(await prisma.$withLock(key, () => 'in').catch((error: { code: string }) => error.code));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(new Set(late)).toEqual(new Set(['CLOSED']));
+    await query.catch(() => {});
+    await disconnecting;
+    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
+  });
 });

@@ -11,6 +11,9 @@ vi.mock('../../src/base/clock.js', async (original) => {
   return counted(await original());
 });
 
+/** Of a takeover. */
+const forLong = () => ({ renew: true, signal: undefined, deadline: new Deadline(60_000) });
+
 /** Whether it has been settled already. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
@@ -94,9 +97,7 @@ describeWithShop('closing the waiting room', () => {
     const closing = actor.room.close();
     await expect(actor.acquire(key)).rejects.toBeInstanceOf(ClosedError);
     await expect(actor.acquire(someKey())).rejects.toBeInstanceOf(ClosedError);
-    await expect(actor.room.takeOver(claimOf(key), 'successor', true, new Deadline(60_000))).rejects.toBeInstanceOf(
-      ClosedError,
-    );
+    await expect(actor.room.takeOver(claimOf(key), 'successor', forLong())).rejects.toBeInstanceOf(ClosedError);
     turn.end();
     await closing;
     await actor.release(await actor.acquire(key));
@@ -129,12 +130,7 @@ describeWithShop('taking over a lease', () => {
     const [holder, successor, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key, { leaseTime: 5_000 });
     const { leaseTime } = first.lease;
-    const turn = await successor.room.takeOver(
-      { key, holder: first.lease.holder, leaseTime },
-      'successor',
-      true,
-      new Deadline(60_000),
-    );
+    const turn = await successor.room.takeOver({ key, holder: first.lease.holder, leaseTime }, 'successor', forLong());
     expect(turn.lease).toMatchObject({ key, holder: 'successor', leaseTime: 5_000 });
     expect(await holderOf(stage().admin, key)).toBe('successor');
     // The one who had it before finds out by its renewal, or by giving it back: neither touches the successor's.
@@ -150,12 +146,7 @@ describeWithShop('taking over a lease', () => {
   test('it is renewed where that was asked for', async () => {
     const [holder, successor, key] = [direct(), direct(), someKey()];
     const { lease } = await holder.acquire(key, { leaseTime: 600 });
-    const turn = await successor.room.takeOver(
-      { key, holder: lease.holder, leaseTime: 600 },
-      'successor',
-      true,
-      new Deadline(60_000),
-    );
+    const turn = await successor.room.takeOver({ key, holder: lease.holder, leaseTime: 600 }, 'successor', forLong());
     await successor.store.extended.reach(4);
     expect(turn.lease.loss).toBeUndefined();
     await successor.release(turn);
@@ -163,7 +154,7 @@ describeWithShop('taking over a lease', () => {
 
   test('of what is gone is a LockLostError', async () => {
     const [successor, key] = [direct(), someKey()];
-    const taking = successor.room.takeOver(claimOf(key), 'successor', true, new Deadline(60_000));
+    const taking = successor.room.takeOver(claimOf(key), 'successor', forLong());
     await expect(taking).rejects.toBeInstanceOf(LockLostError);
     await expect(taking).rejects.toMatchObject({ reason: 'gone', key });
     await successor.room.close();
@@ -173,11 +164,29 @@ describeWithShop('taking over a lease', () => {
     const [holder, successor, key] = [direct(), direct(), someKey()];
     const { lease } = await holder.acquire(key);
     const { holder: id, leaseTime } = lease;
-    const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', true, new Deadline(60_000));
+    const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', forLong());
     const closing = successor.room.close();
     expect(await isSettled(closing)).toBe(false);
     turn.end();
     await closing;
     await expectFree(stage(), key);
+  });
+
+  test.each(['its signal', 'closing'])('%s ends it while the store does not answer', async (how) => {
+    const [holder, successor, key] = [direct(), direct({ commandTimeout: 600_000 }), someKey()];
+    const { lease } = await holder.acquire(key);
+    const end = new AbortController();
+    const claim = { key, holder: lease.holder, leaseTime: lease.leaseTime };
+    const never = gate();
+    vi.spyOn(successor.store, 'transfer').mockImplementation(() => never.opened.then(() => true));
+    const taking = successor.room.takeOver(claim, 'successor', { ...forLong(), signal: end.signal });
+    const closing = how === 'closing' ? successor.room.close() : undefined;
+    if (closing === undefined) end.abort('enough');
+    if (closing === undefined) await expect(taking).rejects.toBe('enough');
+    else await expect(taking).rejects.toMatchObject({ code: 'CLOSED', key });
+    await closing;
+    // The command may still be executed, so what it may have taken is given back.
+    await successor.store.released.reach(1);
+    never.open();
   });
 });

@@ -1,6 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
 import { Rescue, rescueFactory } from '../../src/prisma/rescue.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('the rescue connection', () => {
@@ -14,5 +15,24 @@ describeWithShop('the rescue connection', () => {
     await shop.admin.query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%''hangs''' AND pid <> pg_backend_pid()",
     );
+  });
+
+  test('that hangs keeps nobody waiting for longer than one statement may', async () => {
+    const { hostname: host, port } = new URL(inject('postgres').app);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    shop.closeLater(() => proxy.close());
+    const connectionString = proxy.url(inject('postgres').app);
+    const rescue = new Rescue(rescueFactory(new PrismaPg({ connectionString })));
+    shop.closeLater(() => rescue.close());
+    await rescue.query('SELECT 1', []);
+    proxy.silence();
+    const accepted = proxy.accepted;
+    const asked = await Promise.allSettled(Array.from({ length: 8 }, () => rescue.query('SELECT 1', [])));
+    for (const each of asked)
+      expect(each).toMatchObject({ reason: { message: expect.stringContaining('did not answer') } });
+    // None of those behind the first one has tried for itself.
+    expect(proxy.accepted).toBe(accepted);
+    proxy.resume();
+    expect(await rescue.query('SELECT 1 AS well', [])).toEqual([{ well: 1 }]);
   });
 });

@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
-import type { LockTx } from '../../src/index.js';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { fencedLock, type LockTx } from '../../src/index.js';
+import { PrismaClient } from '../generated/prisma/client.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 type Tx = LockTx<ShopClient>;
@@ -30,6 +34,33 @@ describeWithShop('a transaction whose connection is closed while its function ru
       });
     });
     await expect(held).rejects.toThrow('sold out');
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('before COMMIT is sent, and Postgres is away: it is known to be rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const { app } = inject('postgres');
+    const { hostname: host, port } = new URL(app);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    const connectionString = proxy.url(app);
+    const pool = new pg.Pool({ connectionString, max: 1 });
+    pool.on('error', () => {});
+    shop.closeLater(() => proxy.close());
+    const rescue = new PrismaPg({ connectionString });
+    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
+      fencedLock({ redis: shop.redis(), rescue }),
+    );
+    shop.closeLater(() => pool.end());
+    const noticed = new Promise<void>((resolve) => {
+      pool.on('connect', (client) => client.once('error', () => resolve()));
+    });
+    const held = prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      await proxy.refuse();
+      proxy.reset();
+      await noticed;
+    });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, reason: 'connection' });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 });

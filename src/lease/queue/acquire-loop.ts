@@ -6,6 +6,7 @@ import { Lease } from '../lease.js';
 import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
 import { PresentHolder } from './present-holder.js';
+import type { LeaseRequest } from './request.js';
 import type { Waiter } from './waiter.js';
 import { type WaitingProcess, WakeUps } from './wake-ups.js';
 
@@ -52,7 +53,7 @@ export interface AcquireDependencies {
 export class AcquireLoop implements WaitingProcess {
   readonly #key: string;
   readonly #dependencies: AcquireDependencies;
-  readonly #first: () => Waiter | undefined;
+  readonly #first: (sharing?: boolean) => Waiter | undefined;
   /** Who has the key instead, and the messages about it: there is neither while the first look is under way. */
   #present: PresentHolder | undefined;
   #wakeUps: WakeUps | undefined;
@@ -60,6 +61,8 @@ export class AcquireLoop implements WaitingProcess {
   holder = '';
   /** The error of the last look, if it failed. */
   #lookError: unknown;
+  /** Why the last lease was taken without the store, if it was. */
+  #withoutStore: unknown;
   #failedLooks = 0;
   /** When the look in flight was sent; `Infinity` if none is. */
   #inFlightSince = Number.POSITIVE_INFINITY;
@@ -67,15 +70,19 @@ export class AcquireLoop implements WaitingProcess {
   #longestWait = Deadline.PASSED;
   #placeDeadline = Deadline.PASSED;
 
-  /** @param first returns the caller that would get the lease next; `undefined` when all callers have given up. */
-  constructor(key: string, dependencies: AcquireDependencies, first: () => Waiter | undefined) {
+  /**
+   * @param first returns the caller that would get the lease next; with `sharing`, the first that can do without one.
+   * `undefined` if there is none, as when all callers have given up.
+   */
+  constructor(key: string, dependencies: AcquireDependencies, first: (sharing?: boolean) => Waiter | undefined) {
     this.#key = key;
     this.#dependencies = dependencies;
     this.#first = first;
   }
 
-  /** Why it is unknown whether the key is free; `undefined` if it is known. */
-  failure(): unknown {
+  /** Why this caller cannot know whether the key is free; `undefined` if it can. */
+  failure({ mayShare }: LeaseRequest): unknown {
+    if (!mayShare && this.#withoutStore) return this.#withoutStore;
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);
     return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
@@ -157,15 +164,20 @@ export class AcquireLoop implements WaitingProcess {
         this.#failedLooks = 0;
         if (answer.taken) {
           this.#present = undefined;
-          const lease = new Lease(claim, sentAt, answer.shared !== undefined);
-          lease.contended = answer.contended !== false;
-          lease.waitedFor = isElsewhere;
-          if (answer.shared && !first.request.mayShare) {
+          this.#withoutStore = answer.shared;
+          // A handle at the head of the queue waits for the store, and those behind it need not.
+          const user = answer.shared ? this.#first(true) : first;
+          if (user === undefined) {
             this.#dependencies.release(claim);
             // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
             this.holder = randomUUID();
             throw answer.shared;
           }
+          if (user !== first) first.startWaiting();
+          const taken = user === first ? claim : { ...claim, leaseTime: user.request.leaseTime };
+          const lease = new Lease(taken, sentAt, answer.shared !== undefined);
+          lease.contended = answer.contended !== false;
+          lease.waitedFor = isElsewhere;
           if (lease.loss === undefined) return lease;
           // The reply came after the lease had expired. The store may still show this holder.
           this.#lookError = lease.loss;

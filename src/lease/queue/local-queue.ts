@@ -99,7 +99,7 @@ export class LocalQueue implements WaiterQueue {
     this.#dependencies = shared;
     this.#mayLinger = mayLinger;
     this.#onIdle = onIdle;
-    this.#acquireLoop = new AcquireLoop(key, shared, () => this.#first);
+    this.#acquireLoop = new AcquireLoop(key, shared, (sharing) => this.#firstOf(sharing));
   }
 
   /** The number of callers of this process that wait for the key. */
@@ -137,8 +137,8 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /** Its waiters call this method and the next four. */
-  failure(): unknown {
-    return this.#acquireLoop.failure();
+  failure(request: LeaseRequest): unknown {
+    return this.#acquireLoop.failure(request);
   }
 
   failedLooks(): number {
@@ -170,8 +170,9 @@ export class LocalQueue implements WaiterQueue {
     };
   }
 
-  get #first(): Waiter | undefined {
-    for (const waiter of this.#waiting) return waiter;
+  /** The first caller; with `sharing`, the first that can do without a lease of its own. */
+  #firstOf(sharing = false): Waiter | undefined {
+    for (const waiter of this.#waiting) if (!sharing || waiter.request.mayShare) return waiter;
     return undefined;
   }
 
@@ -191,7 +192,7 @@ export class LocalQueue implements WaiterQueue {
   #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
     this.#handovers = 0;
-    const first = this.#first;
+    const first = this.#firstOf(lease.shared);
     this.#renewed = first?.request.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
     if (lease.isUnconfirmed) void this.#dependencies.renewal.look(lease);
@@ -202,8 +203,7 @@ export class LocalQueue implements WaiterQueue {
     this.#state = 'holding';
     this.#unsubscribeTimer?.stop();
     if (this.#acquireLoop.listens) this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
-    if (first && lease.leaseTime === first.request.leaseTime && this.#mayShare(first))
-      this.#startTurn(first, lease, via);
+    if (first && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
   }
 
@@ -227,7 +227,7 @@ export class LocalQueue implements WaiterQueue {
       lease,
       via,
       pass: (take) => {
-        const next = this.#first;
+        const next = this.#firstOf(lease.shared);
         if (passed || left || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
@@ -275,14 +275,14 @@ export class LocalQueue implements WaiterQueue {
    * releases it.
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
-    const next = this.#first;
+    const next = this.#firstOf(lease.shared);
     // The process that was told of this COMMIT may have the key's row by now. A caller that has come since would wait for
     // its ROLLBACK, so the key goes there first.
     const isPromised = this.#hinted === lease;
     if (next && !isPromised && this.#mayPassTo(next, lease)) {
       this.#handovers++;
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined && this.#mayShare(next)) {
+    } else if (next && lease.loss === undefined) {
       void this.#yield(lease, next.request);
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
@@ -333,7 +333,7 @@ export class LocalQueue implements WaiterQueue {
   #mayPassTo(waiter: Waiter, lease: Lease): boolean {
     const { leaseTime, renew } = waiter.request;
     // A lease that is not renewed has less time left than the next caller asks for.
-    const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && this.#mayShare(waiter);
+    const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime;
     return isAsGood && this.#handovers < this.#dependencies.maxLocalHandovers && lease.loss === undefined;
   }
 
@@ -355,10 +355,6 @@ export class LocalQueue implements WaiterQueue {
       this.#leaseWatch?.close();
       this.#leaseWatch = undefined;
     }
-  }
-
-  #mayShare(waiter: Waiter): boolean {
-    return waiter.request.mayShare || this.#lease?.shared === false;
   }
 
   async #yield(lease: Lease, { leaseTime }: LeaseRequest): Promise<void> {

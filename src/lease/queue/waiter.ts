@@ -18,8 +18,8 @@ export interface TurnUser<R> {
 /** The queue that a caller waits in. */
 export interface WaiterQueue {
   readonly key: string;
-  /** Why it is unknown whether the key is free; `undefined` if it is known. */
-  failure(): unknown;
+  /** Why this caller cannot know whether the key is free; `undefined` if it can. */
+  failure(request: LeaseRequest): unknown;
   /** How many looks in a row have failed, with the one in flight. */
   failedLooks(): number;
   /** Who has the key, as far as this process knows. */
@@ -102,7 +102,7 @@ export class Waiter extends AsyncResource implements AbortListener {
   /** Called when the wait time is over. */
   giveUp(): void {
     const { waitTime } = this.request;
-    const failure = this.#queue.failure();
+    const failure = this.#queue.failure(this.request);
     const { key } = this.#queue;
     const tried = { within: waitTime, tries: this.#queue.failedLooks() };
     this.turnAway(

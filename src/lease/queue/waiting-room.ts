@@ -1,6 +1,8 @@
-import { type Deadline, now, sleep, turnOfLoop } from '../../base/clock.js';
+import { offAbort, onAbort } from '../../base/abort-listeners.js';
+import { type Deadline, now, sleep } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
+import { LazyAbort } from '../../base/lazy-abort.js';
 import { RecentKeys } from '../../base/recent-keys.js';
 import { Lease, type Turn } from '../lease.js';
 import { Releases } from '../releases.js';
@@ -31,6 +33,12 @@ const IN_USE_TIME = 1_000;
 const AT_ONCE_TIMES = 100;
 const MOST_KEYS = 1_000;
 
+interface TakeOverOptions {
+  readonly renew: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly deadline: Deadline;
+}
+
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share one place in the store's queue. `strict`: each caller has its own. */
   readonly fairness: 'process' | 'strict';
@@ -55,14 +63,15 @@ export class WaitingRoom {
   readonly #notAdmitted = new Set<() => void>();
   #operations = 0;
   readonly #releases: Releases;
-  #closing = false;
+  /** How many have closed the room and not opened it again. */
+  #closed = 0;
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
     const { fairness, maxLocalHandovers, name, rest = fixed(DEFAULT_POLL_DELAY) } = options;
     this.#strict = fairness === 'strict';
     this.#releases = new Releases(store, emit, {
-      mayTryAgain: () => !this.#closing,
+      mayTryAgain: () => this.#closed === 0,
       onEmpty: () => this.#noticeEmpty(),
     });
     this.#dependencies = {
@@ -89,7 +98,7 @@ export class WaitingRoom {
   enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
     // Not an async function: each waiting caller would cost another promise and frame.
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
-    if (this.#closing) return Promise.reject(closed(key));
+    if (this.#closed > 0) return Promise.reject(closed(key));
     return this.#queueFor(key).enter(request, user);
   }
 
@@ -137,12 +146,21 @@ export class WaitingRoom {
   /**
    * Takes over a lease that another handle holds, and returns a turn with it.
    *
-   * @throws LockLostError if the holder has lost the lease, LockUnavailableError if the store does not answer.
+   * @throws LockLostError if the holder has lost the lease, LockUnavailableError if the store does not answer, ClosedError,
+   *   or the signal's reason.
    */
-  async takeOver(claim: Claim, successor: string, renew: boolean, deadline: Deadline): Promise<Turn> {
+  async takeOver(claim: Claim, successor: string, { renew, signal, deadline }: TakeOverOptions): Promise<Turn> {
     this.throwIfClosing(claim.key);
     const { renewal } = this.#dependencies;
-    const sentAt = await this.#transfer(claim, successor, deadline);
+    const abort = new LazyAbort();
+    const forget = this.untilAdmitted(claim.key, (error) => abort.abort(error));
+    const aborted = { handleEvent: () => abort.abort(signal?.reason) };
+    onAbort(signal, aborted);
+    if (signal?.aborted) aborted.handleEvent();
+    const sentAt = await this.#transfer(claim, successor, deadline, abort).finally(() => {
+      offAbort(signal, aborted);
+      forget();
+    });
     this.markLost(claim.key, claim.holder);
     const lease = new Lease({ ...claim, holder: successor }, sentAt);
     renewal.add(lease, renew);
@@ -162,19 +180,20 @@ export class WaitingRoom {
    */
   untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
     const turnThisAway = () => turnAway(closed(key));
-    if (this.#closing) turnThisAway();
+    if (this.#closed > 0) turnThisAway();
     else this.#notAdmitted.add(turnThisAway);
     return () => void this.#notAdmitted.delete(turnThisAway);
   }
 
   /** Called when an operator has taken the key from `holder`. A holder of this process learns it at once. */
   markLost(key: string, holder: string): void {
-    this.#byKey.get(key)?.markLost(holder);
+    // With `strict`, the holder may have come by an earlier queue of the key.
+    for (const queue of this.#queues) if (queue.key === key) queue.markLost(holder);
   }
 
   /** Turns away all waiting callers. Resolves when all turns have ended and all leases are released. */
   async close(): Promise<void> {
-    this.#closing = true;
+    const open = this.shut();
     try {
       for (const queue of [...this.#queues]) queue.close(closed(queue.key));
       for (const turnAway of [...this.#notAdmitted]) turnAway();
@@ -183,33 +202,41 @@ export class WaitingRoom {
         this.#whenEmpty.push(resolve);
         this.#noticeEmpty();
       });
-      // Who was turned away and calls again at once is turned away again.
-      await turnOfLoop();
     } finally {
-      this.#closing = false;
+      open();
     }
   }
 
+  /** Refuses new callers until the returned function is called. */
+  shut(): () => void {
+    this.#closed++;
+    return once(() => {
+      this.#closed--;
+    });
+  }
+
   throwIfClosing(key: string): void {
-    if (this.#closing) throw closed(key);
+    if (this.#closed > 0) throw closed(key);
   }
 
   /** Resolves to the time when the successful command was sent. */
-  async #transfer(claim: Claim, successor: string, deadline: Deadline): Promise<number> {
+  async #transfer(claim: Claim, successor: string, deadline: Deadline, abort: LazyAbort): Promise<number> {
     for (;;) {
       const sentAt = now();
+      let isTransferred: boolean;
       try {
-        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;
-        throw new LockLostError(claim.key, 'gone');
+        isTransferred = await abort.race(this.#dependencies.store.transfer(claim, successor));
       } catch (error) {
-        if (error instanceof LockLostError) throw error;
-        if (deadline.passed || isDenial(error)) {
+        if (abort.aborted || deadline.passed || isDenial(error)) {
           // The reply may have been lost. The release is sent after the command that it undoes.
           this.#dependencies.release({ ...claim, holder: successor });
-          throw new LockUnavailableError(claim.key, error);
+          throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
         }
         await sleep(Math.min(TRANSFER_PAUSE, deadline.remaining));
+        continue;
       }
+      if (isTransferred) return sentAt;
+      throw new LockLostError(claim.key, 'gone');
     }
   }
 
