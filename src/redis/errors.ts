@@ -15,6 +15,8 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],
   [/\bECONNREFUSED\b/, 'nothing listens there: start the server, or correct the address of the client'],
   [/\bETIMEDOUT\b/, `nothing answered there: check the address and the firewall; ${WHICH_URL}`],
+  // ioredis takes what has no scheme of Redis for the path of a socket.
+  [/\bENOENT\b/, 'there is no such socket: the URL must begin with redis:// or rediss://'],
   [/\bE(NOTFOUND|AI_AGAIN)\b/, 'the host has no address: correct the address of the client'],
   [
     /^ERR unknown command/i,
@@ -30,11 +32,15 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
 /** Errors that waiting does not cure: the user, the password or a right is wrong. */
 const DENIAL = /\b(WRONGPASS|NOAUTH|NOPERM)\b|ACL failure in script|executing the script can't/;
 
+/** What is no address and no plain path: ioredis takes a URL without the scheme of Redis for a path, with its password. */
+const FOREIGN_URL = /\bconnect (E[A-Z]+) (?![\da-f:.]+( |$))(?!\/[\w.-]+(?:\/[\w.-]+)*$).*$/s;
+
 function advised(said: string): string {
   const message = said
     // The server repeats an unknown command with all its arguments: remove them.
     .replace(/,? with args beginning with:.*$/s, '')
-    .replace(/\bUser \S+ has no permissions/g, 'the user has no permissions');
+    .replace(/\bUser \S+ has no permissions/g, 'the user has no permissions')
+    .replace(FOREIGN_URL, 'connect $1');
   const advice = ADVICE.find(([said]) => said.test(message))?.[1];
   // An error may pass here twice.
   return advice === undefined || message.endsWith(`(${advice})`)

@@ -134,7 +134,7 @@ describe('a port where nobody listens', () => {
     const redis = new Redis('http://localhost:6379', { retryStrategy: () => 20 });
     onTestFinished(() => redis.disconnect());
     const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
-    expect((await warning).message).toMatch(/cannot connect: .*ENOENT.* A URL must begin with redis:/);
+    expect((await warning).message).toMatch(/cannot connect: .*ENOENT.* the URL must begin with redis:/);
     await store.close();
   });
 

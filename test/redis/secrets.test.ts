@@ -19,3 +19,36 @@ describeWithShop('a login that Redis refuses', () => {
     expect(shown).not.toContain('AUTH');
   });
 });
+
+describeWithShop('a URL that is not one of Redis', () => {
+  const shop = new Shop();
+
+  const FOREIGN = [
+    'postgres://alice:top-secret@db.internal/x',
+    'redis-sentinel://alice:top-secret@localhost',
+    '"redis://alice:top-secret@localhost"',
+    '/alice:top-secret@db.internal/a b',
+  ];
+  test.each(FOREIGN)('is not shown, and the error says how one begins: %s', async (url) => {
+    const redis = new Redis(url);
+    redis.on('error', () => {});
+    shop.closeLater(() => redis.disconnect());
+    const { prisma, events } = shop.client({ redis });
+    const error = await prisma.$withLock('stock:1', () => {}, { waitTime: 600 }).catch((error: unknown) => error);
+    expect(error).toMatchObject({
+      code: 'LOCK_UNAVAILABLE',
+      message: expect.stringMatching(/connect ENOENT \(.*the URL must begin with redis:\/\/ or rediss:\/\//),
+    });
+    expect(inspect([error, events], { depth: 20, showHidden: true })).not.toMatch(/top-secret|alice/);
+  });
+
+  test('is told from a socket, whose path is shown', async () => {
+    const redis = new Redis('/tmp/no-such.sock');
+    redis.on('error', () => {});
+    shop.closeLater(() => redis.disconnect());
+    const { prisma } = shop.client({ redis });
+    await expect(prisma.$withLock('stock:1', () => {}, { waitTime: 600 })).rejects.toThrow(
+      'connect ENOENT /tmp/no-such.sock (there is no such socket',
+    );
+  });
+});

@@ -51,10 +51,8 @@ function said(message: string): string {
   if (NO_SUCH_DATABASE.test(message)) {
     return `could not select the database of its URL: ${message}. Its locks are in database 0 instead. Correct the number in the URL.`;
   }
-  // ioredis takes what has no scheme of Redis for the path of a socket.
-  const advice = message.includes('ENOENT') ? ' A URL must begin with redis:// or rediss://.' : '';
   return (
-    `cannot connect: ${message}.${advice} It keeps trying. Until it connects, locks wait for their waitTime, or not at all if the ` +
+    `cannot connect: ${message}. It keeps trying. Until it connects, locks wait for their waitTime, or not at all if the ` +
     "login is refused, and then reject with LOCK_UNAVAILABLE, or go on without Redis if onRedisUnavailable is 'postgres'."
   );
 }
