@@ -125,7 +125,8 @@ const LOST_BECAUSE: Readonly<Record<LossReason, (cause: unknown) => string>> = {
     `${IF_OPEN}, with a longer \`leaseTime\` if this repeats. ${WHAT_STAYS}`,
   gone: () =>
     'Redis no longer has it for this holder. It had expired there, Redis has lost it (by a restart, a flush or a ' +
-    `failover), or somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`). ${IF_OPEN}. ${WHAT_STAYS}`,
+    `failover), somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`), or another process has resumed the ` +
+    `handle (\`$resumeLock\`). ${IF_OPEN}. ${WHAT_STAYS}`,
   overtaken: () =>
     'another holder or an operator has ended its transaction in Postgres, and Redis no longer has it for this holder. ' +
     `The transaction was rolled back: run it again. ${WHAT_STAYS}`,

@@ -31,6 +31,9 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   if (typeof (options as { $extends?: unknown } | undefined)?.$extends === 'function') {
     throw new InvalidOptionError('options', 'were not given: write `.$extends(fencedLock({ redis }))`.');
   }
+  if (typeof (options as { evalsha?: unknown } | undefined)?.evalsha === 'function') {
+    throw new InvalidOptionError('options', 'is a Redis client: write `fencedLock({ redis })`.');
+  }
   checkNames('options', options, OPTION_NAMES);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;

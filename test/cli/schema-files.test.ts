@@ -249,4 +249,26 @@ describe('what cannot be done is said in a plain sentence, and nothing is writte
       expect.stringMatching(/3\. npx prisma migrate deploy/),
     ]);
   });
+
+  test.each([
+    ['a model on one line', 'model One { id Int @id }\n\nview V {\n  id Int @unique\n}\n'],
+    ['a model without an end', 'model One {\n  id Int @id\n'],
+    ['a model whose end is missing', 'model One {\n  id Int @id\n\nmodel Two {\n  id Int @id\n}\n'],
+  ])('refuses what it would edit at the wrong place: %s', async (_, schema) => {
+    const shop = project({ 'prisma/schema.prisma': schema });
+    const { code, err } = await shop.run('add-fence', 'One');
+    expect(code).not.toBe(0);
+    expect(err).toMatch(/The model One cannot be read: format the schema/);
+    expect(shop.read('prisma/schema.prisma')).toBe(schema);
+  });
+});
+
+describe('sql', () => {
+  test('that fails writes a script that fails, because an empty one would be executed with success', async () => {
+    const shop = project({ 'prisma/schema.prisma': 'model Stock {\n  id Int @id\n  fence Int @default(0)\n}\n' });
+    const { code, out, err } = await shop.run('sql');
+    expect(code).not.toBe(0);
+    expect(out).toMatch(/^DO \$\$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, .*'; END \$\$;\n$/);
+    expect(err).toMatch(/Model Stock has a field `fence` that is not a fence/);
+  });
 });

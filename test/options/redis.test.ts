@@ -20,6 +20,13 @@ const refusal = (options: object) => {
   throw new Error('it was not refused');
 };
 
+test('a client in place of the options is told where it belongs', () => {
+  expect(refusal(client())).toMatchObject({
+    option: 'options',
+    message: expect.stringContaining('fencedLock({ redis })'),
+  });
+});
+
 describe('several nodes', () => {
   test.each([1, 2, 3, 4, 5])('%s of them are taken', (count) => {
     const redis = Array.from({ length: count }, client);

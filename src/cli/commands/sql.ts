@@ -22,6 +22,18 @@ export interface SqlOptions extends ProjectOptions {
  * projects without migrations, whose tables come from `prisma db push`. It may be applied again and again.
  */
 export async function sql(context: Context, options: SqlOptions): Promise<void> {
+  try {
+    await write(context, options);
+  } catch (error) {
+    // Behind a pipe, an empty script would be executed with success.
+    context.say(FAILS);
+    throw error;
+  }
+}
+
+const FAILS = "DO $$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, and wrote no script: see its message'; END $$;";
+
+async function write(context: Context, options: SqlOptions): Promise<void> {
   const aside = context.aside();
   const project = await locate(aside, options);
   const history = await History.read(aside, project.migrations);

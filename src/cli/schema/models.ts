@@ -1,3 +1,4 @@
+import { Problem } from '../problem.js';
 import { masked } from './mask.js';
 
 /** A field of a model. Offsets refer to the file; `end` is after the line break. */
@@ -37,8 +38,12 @@ export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
     const code = masked(text);
     return [...code.matchAll(BLOCK)].map((block) => {
       const body = block.index + block[0].length;
-      const { fields, attributes } = readBody(text, code, body);
       const name = block[2] ?? '';
+      const unread = () =>
+        new Problem(`The ${block[1]} ${name} cannot be read: format the schema (\`npx prisma format\`).`);
+      if (!/^\s*$/m.test(/^.*/.exec(code.slice(body))?.[0] ?? '')) throw unread();
+      const { fields, attributes, isClosed } = readBody(text, code, body);
+      if (!isClosed) throw unread();
       return {
         kind: block[1] === 'view' ? 'view' : 'model',
         name,
@@ -58,7 +63,13 @@ interface Stretch {
   readonly code: string;
 }
 
-function readBody(text: string, code: string, body: number): { fields: SchemaField[]; attributes: Stretch[] } {
+interface Body {
+  readonly fields: SchemaField[];
+  readonly attributes: Stretch[];
+  readonly isClosed: boolean;
+}
+
+function readBody(text: string, code: string, body: number): Body {
   const fields: SchemaField[] = [];
   const attributes: Stretch[] = [];
   let start = body;
@@ -66,13 +77,14 @@ function readBody(text: string, code: string, body: number): { fields: SchemaFie
     const newline = code.indexOf('\n', start);
     const end = newline < 0 ? code.length : newline + 1;
     const stretch = { text: text.slice(start, end), code: code.slice(start, end) };
-    if (/^\s*\}/.test(stretch.code)) break;
+    if (/^\s*\}/.test(stretch.code)) return { fields, attributes, isClosed: true };
+    if (/^\s*(model|view|enum|type|datasource|generator)\s+\w+\s*\{/.test(stretch.code)) break;
     const field = readField(stretch, start, end);
     if (field !== undefined) fields.push(field);
     else if (/^\s*@@/.test(stretch.code)) attributes.push(stretch);
     start = end;
   }
-  return { fields, attributes };
+  return { fields, attributes, isClosed: false };
 }
 
 function readField(stretch: Stretch, start: number, end: number): SchemaField | undefined {
