@@ -129,7 +129,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'COMMIT on a connection that is known to be closed',
     file,
-    change: [['if (connection.closedBy !== undefined) {', 'if (Math.random() > 1) {']],
+    change: [['if (connection.closedBy !== undefined) throw', 'if (Math.random() > 1) throw']],
     tests: ['test/transaction/closed-connection'],
     only: 'before COMMIT is sent',
     why: 'While Postgres is away, nobody could find out what became of a COMMIT that was never sent.',

@@ -312,8 +312,8 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/lease/queue/waiting-room.ts',
     change: [
       [
-        '        isTransferred = await abort.race(this.#dependencies.store.transfer(claim, successor));\n',
-        '        isTransferred = true;\n',
+        '        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;\n',
+        '        return sentAt;\n',
       ],
     ],
     tests: ['test/call/handles-resumed'],
@@ -401,7 +401,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'rescue: each waits for its own silence',
     file: 'src/prisma/rescue.ts',
-    change: [['if (this.#silences > before) throw silent();', '']],
+    change: [['if (mine <= this.#silentUpTo) throw silent();', '']],
     tests: ['test/prisma/rescue'],
     why: 'Eight calls would be told after 3 s, 6 s, and so on.',
   },

@@ -27,8 +27,9 @@ export class Rescue {
   #adapter: Promise<RescueAdapter> | undefined;
   #closing: Timer | undefined;
   #last: Promise<unknown> = Promise.resolve();
-  /** How often there was no answer in time. */
-  #silences = 0;
+  #asked = 0;
+  /** The last statement that was asked before one was sent that had no answer. */
+  #silentUpTo = 0;
 
   constructor(factory: AdapterFactory) {
     this.#factory = factory;
@@ -36,10 +37,10 @@ export class Rescue {
 
   /** Sends one statement at a time, in the order of the calls. */
   readonly query: Query = (text, values) => {
-    const before = this.#silences;
+    const mine = ++this.#asked;
     const answer = this.#last.then(() => {
-      // Those that were asked meanwhile have waited for as long.
-      if (this.#silences > before) throw silent();
+      // It has waited for as long as the one that had no answer.
+      if (mine <= this.#silentUpTo) throw silent();
       return this.#ask(text, values);
     });
     this.#last = answer.catch(() => {});
@@ -55,11 +56,12 @@ export class Rescue {
 
   async #ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     this.#closing?.stop();
+    const askedBefore = this.#asked;
     try {
       this.#adapter ??= this.#factory.connect() as Promise<RescueAdapter>;
       const answer = await within(this.#send(this.#adapter, text, values), ANSWER_TIME);
       if (answer === OVERDUE) {
-        this.#silences++;
+        this.#silentUpTo = askedBefore;
         throw silent();
       }
       return answer;

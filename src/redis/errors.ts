@@ -33,7 +33,8 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
 const DENIAL = /\b(WRONGPASS|NOAUTH|NOPERM)\b|ACL failure in script|executing the script can't/;
 
 /** What is no address and no plain path: ioredis takes a URL without the scheme of Redis for a path, with its password. */
-const FOREIGN_URL = /\bconnect (E[A-Z]+) (?![\da-f:.]+( |$))(?!\/[\w.-]+(?:\/[\w.-]+)*$).*$/s;
+const FOREIGN_URL =
+  /\bconnect (E[A-Z]+) (?![\da-fA-F:.]+(?:%\w+)?(?::\d+)?[);]?(?: |$))(?!\/[\w.-]+(?:\/[\w.-]+)*(?: \(|$)).*$/s;
 
 function advised(said: string): string {
   const message = said

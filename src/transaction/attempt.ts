@@ -322,10 +322,7 @@ export class Attempt<Tx, R> implements Conductor {
       if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();
       this.#mayCommit();
       // COMMIT cannot be sent, so Postgres rolls back.
-      if (connection.closedBy !== undefined) {
-        this.gate.fail(connection.closedBy);
-        throw connection.closedBy;
-      }
+      if (connection.closedBy !== undefined) throw await this.#closedBeforeCommit(connection.closedBy);
     } catch (error) {
       this.#refused = { error };
       await connection.rollback();
@@ -355,6 +352,14 @@ export class Attempt<Tx, R> implements Conductor {
         },
       ),
     );
+  }
+
+  /** The connection may be broken for this side alone: the backend would keep the rows locked. */
+  async #closedBeforeCommit(closedBy: unknown): Promise<unknown> {
+    this.gate.fail(closedBy);
+    await within(endBackend(this.#call, this.#admission as Admission), ANSWER_TIME);
+    const { database, leases } = this.#call;
+    return connectionClosed(leases.key, [database.sqlState(closedBy)].find(isEndOfSession), closedBy);
   }
 
   #onCommitSent(): void {

@@ -98,8 +98,10 @@ export class AcquireLoop implements WaitingProcess {
     return this.#present?.seen;
   }
 
-  /** Called for each new caller, which waits until `deadline`. */
-  keepPlace(deadline: Deadline): void {
+  /** Called for each new caller, which waits until its deadline. */
+  keepPlace({ deadline, mayShare }: LeaseRequest): void {
+    // It can do without the store, for which the loop pauses.
+    if (mayShare && this.#withoutStore !== undefined) this.#wakeUps?.wake();
     if (deadline.remaining <= this.#longestWait.remaining) return;
     this.#longestWait = deadline;
     if (this.listens && deadline.remaining > this.#placeDeadline.remaining) this.#wakeUps?.wake();
@@ -162,9 +164,9 @@ export class AcquireLoop implements WaitingProcess {
         const answer = await looking;
         this.#lookError = undefined;
         this.#failedLooks = 0;
+        this.#withoutStore = answer.taken ? answer.shared : undefined;
         if (answer.taken) {
           this.#present = undefined;
-          this.#withoutStore = answer.shared;
           // A handle at the head of the queue waits for the store, and those behind it need not.
           const user = answer.shared ? this.#first(true) : first;
           if (user === undefined) {

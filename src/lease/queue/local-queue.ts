@@ -112,7 +112,7 @@ export class LocalQueue implements WaiterQueue {
     return new Promise((resolve) => {
       const waiter = new Waiter(request, this, user, resolve);
       this.#waiting.add(waiter);
-      this.#acquireLoop.keepPlace(request.deadline);
+      this.#acquireLoop.keepPlace(request);
       if (this.#state === 'idle') void this.#acquire();
       else if (this.#state === 'lingering') this.#resume();
       else waiter.startWaiting();

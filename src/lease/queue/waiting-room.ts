@@ -221,21 +221,21 @@ export class WaitingRoom {
 
   /** Resolves to the time when the successful command was sent. */
   async #transfer(claim: Claim, successor: string, deadline: Deadline, abort: LazyAbort): Promise<number> {
+    abort.throwIfAborted();
     for (;;) {
       const sentAt = now();
-      let isTransferred: boolean;
       try {
-        isTransferred = await abort.race(this.#dependencies.store.transfer(claim, successor));
+        // Not ended by an abort: the command could still be sent, or executed, behind the release that undoes it.
+        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;
       } catch (error) {
-        if (abort.aborted || deadline.passed || isDenial(error)) {
-          // The reply may have been lost. The release is sent after the command that it undoes.
-          this.#dependencies.release({ ...claim, holder: successor });
-          throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
+        if (!abort.aborted && !deadline.passed && !isDenial(error)) {
+          await abort.race(sleep(Math.min(TRANSFER_PAUSE, deadline.remaining))).catch(() => {});
+          if (!abort.aborted) continue;
         }
-        await sleep(Math.min(TRANSFER_PAUSE, deadline.remaining));
-        continue;
+        // The reply may have been lost. The release is sent after the command that it undoes.
+        this.#dependencies.release({ ...claim, holder: successor });
+        throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
       }
-      if (isTransferred) return sentAt;
       throw new LockLostError(claim.key, 'gone');
     }
   }
