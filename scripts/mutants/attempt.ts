@@ -135,6 +135,14 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'While Postgres is away, nobody could find out what became of a COMMIT that was never sent.',
   },
   {
+    name: 'backend of a connection that was closed before COMMIT',
+    file,
+    change: [['    await within(endBackend(this.#call, this.#admission as Admission), ANSWER_TIME);\n', '']],
+    tests: ['test/transaction/closed-connection'],
+    only: 'for this side alone',
+    why: 'It would keep the rows locked for as long as the server believes in the connection.',
+  },
+  {
     name: 'stale forgotten',
     file,
     change: [['if (error instanceof StaleTokenError) this.#stale ??= error;', '']],

@@ -399,6 +399,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'They need no lease, and would wait until the handle gives up.',
   },
   {
+    name: 'without Redis: who needs none waits for the next look',
+    file: 'src/lease/queue/acquire-loop.ts',
+    change: [['    if (mayShare && this.#withoutStore !== undefined) this.#wakeUps?.wake();\n', '']],
+    tests: ['test/lease/stores/fallback'],
+    only: 'does not wait for the next look',
+    why: 'A short wait time would be over before.',
+  },
+  {
     name: 'rescue: each waits for its own silence',
     file: 'src/prisma/rescue.ts',
     change: [['if (mine <= this.#silentUpTo) throw silent();', '']],

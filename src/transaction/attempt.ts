@@ -359,7 +359,8 @@ export class Attempt<Tx, R> implements Conductor {
     this.gate.fail(closedBy);
     await within(endBackend(this.#call, this.#admission as Admission), ANSWER_TIME);
     const { database, leases } = this.#call;
-    return connectionClosed(leases.key, [database.sqlState(closedBy)].find(isEndOfSession), closedBy);
+    const said = database.sqlState(closedBy);
+    return connectionClosed(leases.key, isEndOfSession(said) ? said : undefined, closedBy);
   }
 
   #onCommitSent(): void {

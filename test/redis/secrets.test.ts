@@ -43,12 +43,12 @@ describeWithShop('a URL that is not one of Redis', () => {
   });
 
   test('is told from a socket, whose path is shown', async () => {
-    const redis = new Redis('/tmp/no-such.sock');
+    const redis = new Redis('/run/no-such.sock');
     redis.on('error', () => {});
     shop.closeLater(() => redis.disconnect());
     const { prisma } = shop.client({ redis });
     await expect(prisma.$withLock('stock:1', () => {}, { waitTime: 600 })).rejects.toThrow(
-      'connect ENOENT /tmp/no-such.sock (there is no such socket',
+      'connect ENOENT /run/no-such.sock (there is no such socket',
     );
   });
 });

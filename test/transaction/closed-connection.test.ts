@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
@@ -37,23 +38,32 @@ describeWithShop('a transaction whose connection is closed while its function ru
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('before COMMIT is sent, and Postgres is away: it is known to be rolled back', async () => {
-    const { id, key } = await shop.product(10);
+  /** A client with one connection, through a proxy, and whether it has noticed that this was closed. */
+  async function proxied(rescue: (through: string, past: string) => string) {
     const { app } = inject('postgres');
     const { hostname: host, port } = new URL(app);
     const proxy = await startFaultProxy({ host, port: Number(port) });
-    const connectionString = proxy.url(app);
-    const pool = new pg.Pool({ connectionString, max: 1 });
+    const through = proxy.url(app);
+    const pool = new pg.Pool({ connectionString: through, max: 1 });
     pool.on('error', () => {});
     shop.closeLater(() => proxy.close());
-    const rescue = new PrismaPg({ connectionString });
-    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
-      fencedLock({ redis: shop.redis(), rescue }),
-    );
-    shop.closeLater(() => pool.end());
+    const connection = new Promise<Socket>((resolve) => {
+      pool.on('connect', (client) =>
+        resolve((client as unknown as { connection: { stream: Socket } }).connection.stream),
+      );
+    });
     const noticed = new Promise<void>((resolve) => {
       pool.on('connect', (client) => client.once('error', () => resolve()));
     });
+    const options = { redis: shop.redis(), rescue: new PrismaPg({ connectionString: rescue(through, app) }) };
+    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(fencedLock(options));
+    shop.closeLater(() => pool.end());
+    return { prisma, proxy, connection, noticed };
+  }
+
+  test('before COMMIT is sent, and Postgres is away: it is known to be rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy, noticed } = await proxied((through) => through);
     const held = prisma.$withLock(key, async (tx) => {
       await tx.stock.update({ where: { id }, data: { quantity: 5 } });
       await proxy.refuse();
@@ -62,5 +72,20 @@ describeWithShop('a transaction whose connection is closed while its function ru
     });
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, reason: 'connection' });
     expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('for this side alone, before COMMIT is sent: its backend is ended before the call is told', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma, proxy, connection, noticed } = await proxied((_, past) => past);
+    const held = prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      // Postgres does not hear of the end.
+      proxy.silence('toServer');
+      (await connection).destroy(new Error('a NAT has forgotten it'));
+      await noticed;
+    });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, reason: 'connection' });
+    const { rows } = await shop.admin.query('SELECT quantity FROM "Stock" WHERE id = $1 FOR UPDATE NOWAIT', [id]);
+    expect(rows).toEqual([{ quantity: 10 }]);
   });
 });

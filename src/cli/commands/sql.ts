@@ -17,6 +17,8 @@ export interface SqlOptions extends ProjectOptions {
   readonly role?: readonly string[];
 }
 
+const FAILS = "DO $$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, and wrote no script: see its message'; END $$;";
+
 /**
  * Writes all that the database needs to stdout: the objects, and the column and the guard of each model with a fence. For
  * projects without migrations, whose tables come from `prisma db push`. It may be applied again and again.
@@ -30,8 +32,6 @@ export async function sql(context: Context, options: SqlOptions): Promise<void> 
     throw error;
   }
 }
-
-const FAILS = "DO $$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, and wrote no script: see its message'; END $$;";
 
 async function write(context: Context, options: SqlOptions): Promise<void> {
   const aside = context.aside();

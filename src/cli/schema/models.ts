@@ -41,7 +41,8 @@ export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
       const name = block[2] ?? '';
       const unread = () =>
         new Problem(`The ${block[1]} ${name} cannot be read: format the schema (\`npx prisma format\`).`);
-      if (!/^\s*$/m.test(/^.*/.exec(code.slice(body))?.[0] ?? '')) throw unread();
+      // Something stands behind the brace, in the same line.
+      if (/^[^\S\n]*\S/.test(code.slice(body))) throw unread();
       const { fields, attributes, isClosed } = readBody(text, code, body);
       if (!isClosed) throw unread();
       return {

@@ -39,6 +39,16 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     throw new Error('no lease was kept');
   }
 
+  /** Another process waits for the key, notes its turn and ends it at once. Resolves when it waits. */
+  async function waitsFor(other: Actor, key: string, order: string[]): Promise<{ readonly served: Promise<void> }> {
+    const { turn } = await asleep(other, key);
+    const served = turn.then((had) => {
+      order.push('other');
+      had.end();
+    });
+    return { served };
+  }
+
   test('is kept for the next one, and Redis is sent nothing in between', async () => {
     const [actor, key] = [direct({ maxLocalHandovers: 1_000 }), someKey()];
     const { holder } = (await kept(actor, key)).lease;
@@ -89,11 +99,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     await kept(actor, key);
     const order: string[] = [];
     const own = await actor.acquire(key);
-    const { turn: waiting } = await asleep(other, key);
-    void waiting.then((turn) => {
-      order.push('other');
-      turn.end();
-    });
+    const { served } = await waitsFor(other, key, order);
     clock.now += 20;
     own.end();
     for (let turns = 0; turns < 3; turns++) {
@@ -102,7 +108,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
       clock.now += 20;
       turn.end();
     }
-    await waiting;
+    await served;
     expect(order).toEqual(['other', 'own', 'own', 'own']);
   });
 
@@ -210,11 +216,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     await kept(actor, key);
     const order: string[] = [];
     const own = await actor.acquire(key);
-    const { turn: waiting } = await asleep(other, key);
-    void waiting.then((turn) => {
-      order.push('other');
-      turn.end();
-    });
+    const { served } = await waitsFor(other, key, order);
     order.push('own');
     own.end();
     for (let turns = 0; turns < 6; turns++) {
@@ -222,7 +224,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
       order.push('own');
       turn.end();
     }
-    await waiting;
+    await served;
     expect(order).toEqual(['own', 'own', 'own', 'other', 'own', 'own', 'own', 'own']);
   });
 

@@ -5,7 +5,7 @@ import { LockUnavailableError } from '../../../src/base/errors.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { Monitor } from '../../redis/monitor.js';
-import { untilHolds } from '../../support/eventually.js';
+import { eventually, untilHolds } from '../../support/eventually.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { Actor, holderOf, leaseName, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
@@ -101,6 +101,21 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
       const late = actor.acquire(key, { mayShare: false, waitTime: 300 });
       turn.end();
       await expect(late).rejects.toBeInstanceOf(LockUnavailableError);
+    });
+  });
+
+  test('a call that comes while another one waits for it does not wait for the next look', async () => {
+    const { actor } = make();
+    await actor.redis.ping();
+    await whileFrozen(async () => {
+      const key = someKey();
+      const handle = actor.acquire(key, { mayShare: false, waitTime: 120_000 });
+      const failed = () => actor.events.filter((event) => event.type === 'look-failed' && event.key === key).length;
+      // The pause behind this one is half a second.
+      await eventually('looks have failed', async () => failed() >= 6);
+      (await actor.acquire(key, { waitTime: 250 })).end();
+      void actor.room.close();
+      await expect(handle).rejects.toMatchObject({ code: 'CLOSED' });
     });
   });
 
