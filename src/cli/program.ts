@@ -75,7 +75,9 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       `name of the fence field; default: what the guard looks at, or ${DEFAULTS.fenceField}`,
     ).argParser(fieldName);
   const keyPrefix = () =>
-    new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix').default(DEFAULTS.keyPrefix);
+    new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix')
+      .default(DEFAULTS.keyPrefix)
+      .argParser(keyPrefixOf);
   const redisUrl = () =>
     new Option('--redis-url <url>', `default: ${REDIS_DEFAULT}; once for each of independent nodes`).argParser(
       (url: string, before: readonly string[] = []) => [...before, url],
@@ -181,6 +183,12 @@ function fieldName(text: string): string {
 function roleName(text: string): string {
   if (text !== '' && text !== 'public') return text;
   throw new InvalidArgumentError('It must be the name of a role. Without --role all roles may lock.');
+}
+
+/** As `fencedLock` takes it. */
+function keyPrefixOf(text: string): string {
+  if (text !== '') return text;
+  throw new InvalidArgumentError('It must have at least one character.');
 }
 
 function portNumber(text: string): number {

@@ -141,6 +141,7 @@ describe('doctor', () => {
       'version',
       'writable',
       'migrations',
+      'schemas',
       'objects',
       'objects version',
       'epoch',

@@ -63,6 +63,24 @@ describe('doctor', () => {
     );
   });
 
+  test('finds fenced_lock among the schemas that Prisma treats as its own', async () => {
+    const listing = project({
+      'prisma/schema.prisma': 'datasource db {\n  provider = "postgresql"\n  schemas  = ["public", "fenced_lock"]\n}\n',
+    });
+    const ran = await listing.run('doctor', '--json', '--database-url', patient.url);
+    const message =
+      'The datasource lists fenced_lock under `schemas`: prisma migrate dev and db push would drop its tables.';
+    expect(notOk(ran)).toContainEqual(expect.objectContaining({ check: 'schemas', status: 'fault', message }));
+    expect(ran.code).toBe(1);
+  });
+
+  test('--up-to without --fix is wrong usage', async () => {
+    expect(await patient.doctor(patient.url, '--up-to', '7')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--up-to is for --fix'),
+    });
+  });
+
   test('warns of nothing before the first lock, and learns the name of the fence from the guard', async () => {
     await using database = await createDatabase();
     const fresh = project({ 'prisma/schema.prisma': 'model Stock {\n  id Int @id\n}\n' });

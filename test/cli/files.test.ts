@@ -26,13 +26,24 @@ describe('init', () => {
     });
   });
 
-  test('refuses a second time, also beside a copy made by hand', async () => {
+  test('writes nothing a second time', async () => {
+    const fresh = shop();
+    await fresh.run('init');
+    const before = fresh.files();
+    const out = expect.stringContaining(
+      'Nothing to do: the migration 20261120100000_fenced_lock has the objects already.',
+    );
+    expect(await fresh.run('init')).toMatchObject({ code: 0, out });
+    expect(fresh.files()).toEqual(before);
+  });
+
+  test('refuses beside objects of another version, as those of a copy made by hand', async () => {
     const fresh = shop();
     fresh.write('prisma/migrations/20260101000000_locks/migration.sql', OBJECTS.replace(/^COMMENT ON SCHEMA.*$/m, ''));
     const before = fresh.files();
     expect(await fresh.run('init')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('The migration 20260101000000_locks has the objects already.'),
+      err: expect.stringContaining('The migration 20260101000000_locks has the objects already, in another version'),
     });
     expect(await fresh.run('upgrade')).toMatchObject({ code: 1, err: expect.stringContaining('had no versions yet') });
     expect(fresh.files()).toEqual(before);
@@ -62,6 +73,7 @@ describe('wrong usage', () => {
   test.each([
     [['ls', '--bogus'], /unknown option '--bogus'/],
     [['unlock'], /missing required argument 'key'/],
+    [['ls', '--key-prefix', ''], /must have at least one character/],
     [['inspect', 'stock:1'], /unknown (command|option)/],
   ])('is told on stderr with the way to the help, and with --json in the document, too: %j', async (args, says) => {
     const fresh = shop();

@@ -25,6 +25,22 @@ async function withInstalled<T>(somewhere: Project, links: Record<string, string
 const withPrisma = <T>(somewhere: Project, work: () => Promise<T>) =>
   withInstalled(somewhere, { node_modules: 'node_modules' }, work);
 
+test.each(['init', 'sql'])('%s refuses a schema whose database is not PostgreSQL', async (command) => {
+  const foreign = project({ 'prisma/schema.prisma': SCHEMA.replace('postgresql', 'mysql') });
+  const before = foreign.files();
+  const err =
+    'The datasource in prisma/schema.prisma is mysql, and these locks need PostgreSQL: provider = "postgresql".';
+  expect(await foreign.run(command)).toMatchObject({ code: 1, err: expect.stringContaining(err) });
+  expect(foreign.files()).toEqual(before);
+});
+
+test('a provider in a comment is none', async () => {
+  const commented = project({
+    'prisma/schema.prisma': `// provider = "mysql"\n${SCHEMA.replace('{', '{ // provider = "sqlite"')}`,
+  });
+  expect(await commented.run('init')).toMatchObject({ code: 0 });
+});
+
 describe('where the project is', () => {
   test.each<[string, Record<string, string>, string[], string]>([
     ['prisma/schema.prisma', { 'prisma/schema.prisma': SCHEMA }, [], 'prisma/migrations'],

@@ -10,7 +10,7 @@ import { asking, type ExpectedFence, type PostgresSubject } from '../doctor/subj
 import { tableName } from '../migrations/identifiers.js';
 import { objectsIn } from '../migrations/objects.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
-import { Problem } from '../problem.js';
+import { Misuse, Problem } from '../problem.js';
 import { locate, type Project } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
 import { fenceNameOf } from '../schema/fence-field.js';
@@ -37,6 +37,7 @@ export const CHECKS = [...serverChecks, ...objectChecks, ...roleChecks, ...fence
 
 /** Checks both servers. Returns whether there is no fault; warnings do not count. */
 export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
+  if (options.upTo !== undefined && options.fix !== true) throw new Misuse('--up-to is for --fix, which is not given.');
   // Both are looked for before anything is checked, so that what fails at one server does not hide the other.
   const database = await databaseUrl(context, options);
   const given = await givenRedisUrls(context, options);
@@ -73,6 +74,7 @@ async function postgres(context: Context, url: string, options: DoctorOptions): 
         upTo: options.upTo ?? 0n,
         fences: project instanceof Problem ? project : expectedFences(project, options.field, database.schema),
         migrates: project instanceof Problem || !project.history.isEmpty,
+        listed: project instanceof Problem ? [] : (project.datasource?.schemas ?? []),
         objects: {
           version,
           names: objectsIn(sql),
@@ -174,16 +176,15 @@ function shown(context: Context, findings: Reported[]): Reported[] {
   return findings;
 }
 
-interface ProjectHere {
-  readonly schema: Project['schema'];
+interface ProjectHere extends Pick<Project, 'schema' | 'datasource'> {
   readonly history: History;
 }
 
 /** The project in the working directory, or a Problem that says why there is none. */
 async function projectHere(context: Context, options: DoctorOptions): Promise<ProjectHere | Problem> {
   try {
-    const { schema, migrations } = await locate(context, options);
-    return { schema, history: await History.read(context, migrations) };
+    const { schema, migrations, datasource } = await locate(context, options);
+    return { schema, datasource, history: await History.read(context, migrations) };
   } catch (error) {
     // Doctor may run on a server without the project. But a path that was given must be right.
     if (error instanceof Problem && options.schema === undefined && options.config === undefined) return error;

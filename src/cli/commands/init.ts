@@ -22,16 +22,20 @@ const maybePushed = (folder: string) => [
 export async function init(context: Context, options: InitOptions): Promise<void> {
   const { history } = await open(context, options);
   const roles = [...new Set(options.role)];
+  const { version, sql } = await packagedScript();
   if (history.initial !== undefined) {
-    if (roles.length === 0) {
+    if (roles.length > 0) {
+      await grantAlone(context, history, options, roles);
+      return;
+    }
+    if (history.version !== version) {
       throw new Problem(
-        `The migration ${history.initial} has the objects already. To bring them to this package's version: npx fenced-lock upgrade.`,
+        `The migration ${history.initial} has the objects already, in another version than this package: npx fenced-lock upgrade.`,
       );
     }
-    await grantAlone(context, history, options, roles);
+    nothingToDo(context, 'init', `the migration ${history.initial} has the objects already.`);
     return;
   }
-  const { version, sql } = await packagedScript();
   await carryOut(context, history, options, {
     command: 'init',
     schema: [],

@@ -31,7 +31,12 @@ function columnFinding({ model, table, column }: ExpectedFence, is: Column | und
   if (is === undefined || !is.found) return fault(`${model}: the table ${table} is missing.`, remedy);
   const alter = `ALTER TABLE ${table} ALTER COLUMN "${column}"`;
   if (is.type === null) return fault(`${model}: the column "${column}" is missing in ${table}.`, remedy);
-  if (is.type !== 'bigint') return fault(`${model}: "${column}" is ${is.type}, not bigint.`, `${alter} TYPE bigint`);
+  if (is.type !== 'bigint') {
+    return fault(
+      `${model}: "${column}" is ${is.type}, not bigint.`,
+      `Write \`BigInt @default(0)\` in the model, then npx prisma migrate dev; or ${alter} TYPE bigint`,
+    );
+  }
   if (!is.required)
     return fault(`${model}: "${column}" may be NULL.`, `set the NULLs to 0, then ${alter} SET NOT NULL`);
   if (!/^'?0'?(::bigint)?$/.test(is.initial ?? '')) {

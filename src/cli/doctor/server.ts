@@ -96,4 +96,15 @@ const migrations: Check<PostgresSubject> = {
   },
 };
 
-export const serverChecks = [pooler, version, writable, migrations];
+const schemas: Check<PostgresSubject> = {
+  name: 'schemas',
+  async look({ listed }) {
+    if (!listed.includes('fenced_lock')) return ok('Prisma leaves the schema fenced_lock alone.');
+    return fault(
+      'The datasource lists fenced_lock under `schemas`: prisma migrate dev and db push would drop its tables.',
+      'Remove it from that list.',
+    );
+  },
+};
+
+export const serverChecks = [pooler, version, writable, migrations, schemas];

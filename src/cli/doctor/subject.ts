@@ -26,6 +26,8 @@ export interface PostgresSubject {
   readonly fences: readonly ExpectedFence[] | Problem;
   /** Whether the project has migrations; otherwise its tables come from `prisma db push`. */
   readonly migrates: boolean;
+  /** The Postgres schemas that the datasource lists. */
+  readonly listed: readonly string[];
   /** The objects of this package, their version, and the functions that an application needs. */
   readonly objects: {
     readonly version: number;

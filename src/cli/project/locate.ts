@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
-import { masked } from '../schema/mask.js';
+import { type Datasource, readDatasource } from '../schema/datasource.js';
 import { firstThatExists, readConfig, rootOf } from './config.js';
 
 /** A Prisma project: its schema and its migrations folder. */
@@ -10,6 +10,7 @@ export interface Project {
   /** The files of the schema by path, sorted by name. */
   readonly schema: ReadonlyMap<string, string>;
   readonly migrations: string;
+  readonly datasource: Datasource | undefined;
 }
 
 export interface ProjectOptions {
@@ -35,9 +36,13 @@ export async function locate(context: Context, options: ProjectOptions): Promise
     );
   }
   const schema = await readSchema(context, place);
-  const migrations = config?.migrations?.path ?? join(folderOfDatasource(schema, place), 'migrations');
+  const datasource = readDatasource(schema);
+  refuseForeign(context, datasource);
+  // Prisma has the migrations folder beside the file with the datasource.
+  const folder = datasource ? dirname(datasource.file) : folderOf(schema, place);
+  const migrations = config?.migrations?.path ?? join(folder, 'migrations');
   context.uses({ config: config?.file ?? null, schema: place, migrations });
-  return { schema, migrations };
+  return { schema, migrations, datasource };
 }
 
 /** The database URL of the Prisma config. */
@@ -70,10 +75,15 @@ async function readSchema(context: Context, place: string): Promise<Map<string, 
   return new Map(await Promise.all(files.sort().map(read)));
 }
 
-/** Prisma has the migrations folder beside the file with the datasource. */
-function folderOfDatasource(schema: ReadonlyMap<string, string>, place: string): string {
-  for (const [file, text] of schema) {
-    if (/^[ \t]*datasource[ \t]/m.test(masked(text))) return dirname(file);
-  }
+function folderOf(schema: ReadonlyMap<string, string>, place: string): string {
   return schema.has(place) ? dirname(place) : place;
+}
+
+function refuseForeign(context: Context, datasource: Datasource | undefined): void {
+  const { provider } = datasource ?? {};
+  if (provider === undefined || provider === 'postgresql' || provider === 'postgres') return;
+  throw new Problem(
+    `The datasource in ${context.shown((datasource as Datasource).file)} is ${provider}, and these locks need PostgreSQL: ` +
+      'provider = "postgresql".',
+  );
 }

@@ -18,6 +18,18 @@ const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
   [/\b3D000\b/, 'Create the database, or correct its name in the URL.'],
   [/\bECONNREFUSED\b/, 'Nothing listens there: start the server, or correct host and port in the URL.'],
   [/\b(ENOTFOUND|EAI_AGAIN)\b/, 'The host has no address: correct the host in the URL.'],
+  [/\bcertificate\b/i, 'Let Node know who signed it: set NODE_EXTRA_CA_CERTS to the file of the CA.'],
+  [/\bdoes not support SSL\b/, 'Take sslmode out of the query of the URL, or turn on TLS at the server.'],
+  [
+    /\b(ECONNRESET|EPIPE)\b/,
+    'The server closed the connection. If it expects TLS, begin the URL of Redis with rediss://, and append sslmode=require to ' +
+      'the query of the URL of the database.',
+  ],
+  [
+    /\bETIMEDOUT\b/,
+    'Nothing answers there: correct host and port in the URL, or let this machine through the firewall. A URL with rediss:// is ' +
+      'for a server that expects TLS.',
+  ],
 ];
 
 /** What to do about the error of a connection; `undefined` if it is not known. */
