@@ -145,7 +145,7 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
     if (!has(model)) {
       throw new InvalidOptionError(
         'models',
-        `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: add it, in a migration too.`,
+        `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: npx fenced-lock add-fence ${model}.`,
       );
     }
   }

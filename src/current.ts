@@ -45,7 +45,10 @@ export function currentLock(client?: object): Lock {
 /** A client that is not there yet, such as a property that was not injected, must not look like "outside". */
 function checkClient(name: string, client: unknown): void {
   if (typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function') return;
-  throw new InvalidOptionError('client', `of ${name} must be a Prisma client that is extended by fencedLock.`);
+  throw new InvalidOptionError(
+    'client',
+    `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`.`,
+  );
 }
 
 function outsideOf(name: string, what: string, ofAny = false): OutsideLockError {

@@ -5,7 +5,7 @@ import { InvalidOptionError } from './base/errors.js';
 import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
-import { whereInstalled } from './call/installed.js';
+import { whereAnswered } from './call/installed.js';
 import type { Lock, Work } from './call/lock.js';
 import { makeObservable } from './call/observed.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
@@ -76,7 +76,7 @@ function extensionOf(resolved: ResolvedOptions) {
       if (resolved.unsetKeyParts === 'throw') checkParts(keys);
       return keys;
     };
-    const rescue = () => whereInstalled(databaseOf(base).rescue, databaseOf(base));
+    const rescue = (key?: string) => whereAnswered(databaseOf(base).rescue, databaseOf(base), key);
     const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
       const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
       if (outermost === undefined) {
@@ -207,7 +207,7 @@ function extensionOf(resolved: ResolvedOptions) {
           async inspect(key: string): Promise<LockState> {
             const checked = checkKey(key);
             parts.room.releaseLingering();
-            return await inspect(store, rescue(), checked);
+            return await inspect(store, rescue(checked), checked);
           },
           /** The keys that somebody has or waits for now. */
           async list(): Promise<readonly LockState[]> {
@@ -234,7 +234,8 @@ function extensionOf(resolved: ResolvedOptions) {
            * own since `recordLockHistory()`.
            */
           async history(key: string): Promise<LockHistory> {
-            return await history(whereInstalled(parts.lookout, databaseOf(base)), parts.roomId, checkKey(key));
+            const checked = checkKey(key);
+            return await history(whereAnswered(parts.lookout, databaseOf(base), checked), parts.roomId, checked);
           },
         },
 

@@ -1,4 +1,4 @@
-import { NotInstalledError } from '../base/errors.js';
+import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import type { Database, Query } from '../database/database.js';
 import { NOT_INSTALLED } from '../transaction/repetition.js';
 
@@ -10,6 +10,18 @@ export function whereInstalled(query: Query, { sqlState }: Pick<Database<unknown
     } catch (error) {
       const code = sqlState(error);
       throw code !== undefined && NOT_INSTALLED.has(code) ? new NotInstalledError(error, code) : error;
+    }
+  };
+}
+
+/** The same for a query that only looks: without a usable answer it rejects with LockUnavailableError. */
+export function whereAnswered(query: Query, database: Pick<Database<unknown>, 'sqlState'>, key?: string): Query {
+  const asked = whereInstalled(query, database);
+  return async (text, values) => {
+    try {
+      return await asked(text, values);
+    } catch (error) {
+      throw error instanceof NotInstalledError ? error : new LockUnavailableError(key, error, 'Postgres');
     }
   };
 }

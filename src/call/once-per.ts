@@ -1,12 +1,11 @@
 import { NOT_DUE } from '../base/call-trace.js';
 import { now, unlessAborted } from '../base/clock.js';
-import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import { findJoinable } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Query } from '../database/database.js';
 import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
 import type { Schedule } from '../options/options.js';
-import { whereInstalled } from './installed.js';
+import { whereAnswered, whereInstalled } from './installed.js';
 import type { Work } from './lock.js';
 import type { LockCall, Parts } from './parts.js';
 import { workNow } from './with-lock.js';
@@ -90,9 +89,7 @@ async function look({ lookout, room }: Parts, call: LockCall<unknown>, values: r
   const { database, keys, options } = call;
   const key = keys[0] as string;
   room.throwIfClosing(key);
-  const looked = whereInstalled(lookout, database)(NEXT_RUN, values).then(stateOf, (error: unknown) => {
-    throw error instanceof NotInstalledError ? error : new LockUnavailableError(key, error, 'Postgres');
-  });
+  const looked = whereAnswered(lookout, database, key)(NEXT_RUN, values).then(stateOf);
   // Closing the client turns the call away, so that its work does not begin when the client is closed.
   const abort = new LazyAbort();
   const forget = room.untilAdmitted(key, (error) => abort.abort(error));

@@ -1,3 +1,4 @@
+import { checkNames } from '../base/check-names.js';
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError, quoted } from '../base/errors.js';
 import type {
@@ -217,19 +218,6 @@ export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockO
   const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
   const hookErrors = choice('hookErrors', options.hookErrors ?? defaults.hookErrors, ['event', 'throw']);
   return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
-}
-
-export function checkNames(what: string, options: unknown, known: readonly string[]): void {
-  if (typeof options === 'function') {
-    throw new InvalidOptionError(what, 'must be an object, and is a function, which this call does not take.');
-  }
-  if (options === null || typeof options !== 'object' || Array.isArray(options)) {
-    throw new InvalidOptionError(what, 'must be an object.');
-  }
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new InvalidOptionError(unknown, `is not an option here; there are ${known.join(', ')}.`);
-  }
 }
 
 /** Whether a lease time is one that this package allows. */

@@ -1,8 +1,9 @@
+import { checkNames } from '../base/check-names.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { MemoryStore } from '../lease/stores/memory.js';
 import { BUILT_IN, DEFAULTS, type FencedLockOptions, type RedisLike, type ResolvedOptions } from './options.js';
 import { processName } from './process-name.js';
-import { checkNames, choice, count, resolveLockOptions, time } from './validate-call.js';
+import { choice, count, resolveLockOptions, time } from './validate-call.js';
 
 const MOST_HANDOVERS = 1_000_000;
 /** A process that is first in the queue and looks less often than this would delay all others; milliseconds. */
@@ -123,7 +124,11 @@ function checkRedis(redis: unknown): void {
   if (memoryOf(redis)) throw new InvalidOptionError('redis', 'must be a memory store alone, or a list of clients.');
   const client = redis as Partial<RedisLike & { mode: string }> | null | undefined;
   if (typeof client?.evalsha !== 'function' || typeof client.duplicate !== 'function') {
-    throw new InvalidOptionError('redis', 'must be an ioredis client, such as new Redis(url), or a list of clients.');
+    const isNodeRedis = typeof (redis as { evalSha?: unknown } | null | undefined)?.evalSha === 'function';
+    throw new InvalidOptionError(
+      'redis',
+      `must be an ioredis client, such as new Redis(url), a list of them, or memoryStore()${isNodeRedis ? ', and is one of node-redis' : ''}.`,
+    );
   }
   if (client.mode !== undefined && client.mode !== 'normal') {
     throw new InvalidOptionError(

@@ -1,4 +1,5 @@
 import { diag, type Meter, metrics as meters, type Tracer, trace } from '@opentelemetry/api';
+import { checkNames } from '../base/check-names.js';
 import { OTHER } from './attributes.js';
 import { recordMetrics } from './metrics.js';
 import { recordSpans } from './spans.js';
@@ -24,6 +25,7 @@ export interface InstrumentOptions {
  * the OpenTelemetry SDK. Returns the function that ends it.
  */
 export function instrumentFencedLock(options: InstrumentOptions = {}): () => void {
+  checkNames('options', options, ['tracer', 'meter', 'group', 'keyOnSpans']);
   const group = checkedGroup(options.group ?? beforeColon);
   const ends: Array<() => void> = [];
   if (options.tracer !== false) {

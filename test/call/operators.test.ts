@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
@@ -87,6 +88,21 @@ describeWithShop('$locks.inspect', () => {
     const token = await prisma.$withLock(key, (_, lock) => lock.token);
     await prisma.$withLock(key, () => Promise.reject(new Error('no sale'))).catch(() => {});
     expect(await operator.inspect(key)).toMatchObject({ token, turns: 1n, transaction: undefined });
+  });
+
+  test('says that Postgres is not there, as list and history do', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client({ pool: { connectionString: `postgresql://a:b@127.0.0.1:${await freePort()}/c` } });
+    // Without a key in use, list needs no row of Postgres.
+    const held = await shop.client().prisma.$lock(key);
+    const unavailable = {
+      code: 'LOCK_UNAVAILABLE',
+      message: expect.stringContaining('Postgres gave no usable answer'),
+    };
+    await expect(prisma.$locks.inspect(key)).rejects.toMatchObject({ ...unavailable, key });
+    await expect(prisma.$locks.history(key)).rejects.toMatchObject({ ...unavailable, key });
+    await expect(prisma.$locks.list()).rejects.toMatchObject(unavailable);
+    await held.release();
   });
 
   test('refuses what is no key', async () => {

@@ -105,7 +105,7 @@ describe('where the extension is applied', () => {
     const { option, message } = refusal(() => apply({ models: ['Stock'], fenceField: 'turn' }));
     expect(option).toBe('models');
     expect(message).toContain('`turn BigInt @default(0)`');
-    expect(message).toContain('migration');
+    expect(message).toContain('npx fenced-lock add-fence Stock');
   });
 
   test('a named model whose field has another type is refused', () => {

@@ -27,6 +27,13 @@ test('a client in place of the options is told where it belongs', () => {
   });
 });
 
+test('what is no client of ioredis is told what is, and a client of node-redis what it is', () => {
+  const isNoClient = 'must be an ioredis client, such as new Redis(url), a list of them, or memoryStore()';
+  expect(refusal({ redis: {} }).message).toContain(`\`redis\` ${isNoClient}.`);
+  const ofNodeRedis = { duplicate: () => {}, evalSha: () => {} };
+  expect(refusal({ redis: ofNodeRedis }).message).toContain(`\`redis\` ${isNoClient}, and is one of node-redis.`);
+});
+
 describe('several nodes', () => {
   test.each([1, 2, 3, 4, 5])('%s of them are taken', (count) => {
     const redis = Array.from({ length: count }, client);

@@ -28,6 +28,11 @@ describeWithShop('the metrics of locks', () => {
     return { id, key, sum, times };
   }
 
+  test('are not begun with an option that is not known', () => {
+    const given = { keysOnSpans: true } as object;
+    expect(() => instrumentFencedLock(given)).toThrow('`keysOnSpans` is not an option here');
+  });
+
   test('who waits and what is held is counted while it lasts, and how long that was, in seconds', async () => {
     const { key, sum, times } = await measured();
     const { prisma } = shop.client();

@@ -1,3 +1,4 @@
+import { checkNames } from '../../base/check-names.js';
 import { InvalidOptionError, LockTimeoutError, StaleTokenError } from '../../base/errors.js';
 import type { FencedLockEvent } from '../../base/events.js';
 import { findJoinable, heldKey, holds } from '../../base/held-keys.js';
@@ -104,6 +105,10 @@ export function fakeLocks<Client extends object = AnyClient>(
   prisma: NoInfer<MockOf<Client>> = noClient(),
   options: { readonly defaults?: LockOptions; readonly unsetKeyParts?: 'throw' | 'allow' } = {},
 ): FakeLocks<Client> {
+  if (prisma === null || (typeof prisma !== 'object' && typeof prisma !== 'function')) {
+    throw new InvalidOptionError('prisma', 'must be an object: what stands for your client in this test.');
+  }
+  checkNames('options', options, ['defaults', 'unsetKeyParts']);
   const { defaults, unsetKeyParts } = resolveOptions({ redis: memoryStore(), ...options });
   return new Fake(prisma, defaults, unsetKeyParts === 'throw') as unknown as FakeLocks<Client>;
 }

@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
+import { checkNames } from '../../base/check-names.js';
 import { InvalidOptionError } from '../../base/errors.js';
 import { checkKey } from '../../options/validate-call.js';
 import { namesOf } from '../../redis/keys.js';
@@ -50,11 +51,18 @@ export interface FaultLines {
  *
  * @param servers as `testServers()` gives them.
  * @param keyPrefix the option of the client's `fencedLock`, for `loseLease` and `flushRedis`. Default: `fenced-lock:`.
+ * @throws InvalidOptionError for what is no URL, and for an option that is not known.
  */
 export async function faultLines(
   servers: { readonly databaseUrl: string; readonly redisUrl: string },
-  { keyPrefix = 'fenced-lock:' }: { readonly keyPrefix?: string } = {},
+  options: { readonly keyPrefix?: string } = {},
 ): Promise<FaultLines> {
+  for (const name of ['databaseUrl', 'redisUrl'] as const) {
+    if (URL.canParse(servers?.[name])) continue;
+    throw new InvalidOptionError(name, 'must be a URL: give what testServers() returned.');
+  }
+  checkNames('options', options, ['keyPrefix']);
+  const { keyPrefix = 'fenced-lock:' } = options;
   const [postgres, redis] = await Promise.all([lineTo(servers.databaseUrl, 5432), lineTo(servers.redisUrl, 6379)]);
   const drops = new Drops(postgres);
   const frozen = new Map<ChildProcess, () => void>();

@@ -21,7 +21,8 @@ export async function useExternal(
   };
   const url = await createDatabase().catch((cause: unknown) => {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const what = `No Postgres: a database could not be created on the server of ${kind}: ${why}. Its role needs CREATEDB.`;
+    const right = (cause as { code?: unknown } | null)?.code === '42501' ? ' Its role needs CREATEDB.' : '';
+    const what = `No Postgres: a database could not be created on the server of ${kind}: ${why}.${right}`;
     const instead =
       kind === 'DATABASE_URL' ? ' Or unset DATABASE_URL, so that the tests start a server of their own.' : '';
     throw new ServerUnavailable(what + instead, { cause });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { checkNames } from '../../base/check-names.js';
 import { InvalidOptionError } from '../../base/errors.js';
 import { deleteNames } from '../faults/names-in-redis.js';
 import { applyMigrations } from './migrate.js';
@@ -63,7 +64,8 @@ interface Shared {
  * What is started here ends with this process, also if it is killed.
  *
  * @throws ServerUnavailable where a server cannot be had; its message says how to get one.
- * @throws InvalidOptionError for a folder of migrations that is not there, also for the default one.
+ * @throws InvalidOptionError for an option that is not known, and for a folder of migrations that is not there, also the
+ *   default one.
  */
 export async function testServers(options: TestServersOptions = {}): Promise<TestServers> {
   const known = process.env[SHARED];
@@ -108,11 +110,9 @@ async function startAttached(
   }
 }
 
-async function start({
-  migrations,
-  settings = { fsync: 'off' },
-  allowEmulator = false,
-}: TestServersOptions): Promise<{ shared: Shared; stop: () => Promise<void> }> {
+async function start(options: TestServersOptions): Promise<{ shared: Shared; stop: () => Promise<void> }> {
+  checkNames('options', options, ['migrations', 'settings', 'allowEmulator']);
+  const { migrations, settings = { fsync: 'off' }, allowEmulator = false } = options;
   const dir = folderOf(migrations);
   const started = await Promise.allSettled([startPostgres({ settings }), startRedis({ allowEmulator })]);
   const [postgres, redis] = started;

@@ -105,6 +105,16 @@ describe('calls', () => {
     expect(await codeOf(swallowed)).toBe('TRANSACTION_ABORTED');
   });
 
+  test.each([
+    ['prisma', [null]],
+    ['prisma', [5]],
+    ['options', [{}, null]],
+    ['redis', [{}, { redis: {} }]],
+  ])('cannot be made of what is no client, nor with an option that is not known: %s', (option, given) => {
+    const make = () => (fakeLocks as (...given: unknown[]) => unknown)(...given);
+    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option }));
+  });
+
   test('with a bad key or option are refused as by the real locks', async () => {
     const { prisma } = fakeLocks();
     expect(await codeOf(prisma.$withLock('', () => {}))).toBe('INVALID_OPTION');

@@ -35,6 +35,16 @@ describeWithShop('lines that fail when a test says so', () => {
     return plain.$extends(fencedLock({ redis, defaults, rescue }));
   }
 
+  test.each([
+    ['databaseUrl', [{ redisUrl: 'redis://h' }]],
+    ['redisUrl', [{ databaseUrl: 'postgresql://h/d', redisUrl: '' }]],
+    ['databaseUrl', []],
+    ['prefix', [{ databaseUrl: 'postgresql://h/d', redisUrl: 'redis://h' }, { prefix: 'a' }]],
+  ])('refuse what is no URL, and an option that is not known: %s', async (option, given) => {
+    const made = (faultLines as (...given: unknown[]) => Promise<unknown>)(...given);
+    await expect(made).rejects.toMatchObject({ code: 'INVALID_OPTION', option });
+  });
+
   test('the answer to COMMIT is lost: the call resolves all the same, because it has committed', async () => {
     const line = await lines();
     const { id, key } = await shop.product(5);

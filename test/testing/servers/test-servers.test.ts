@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { fencedLock } from '../../../src/index.js';
 import { ServerUnavailable, setUpTestServers, type TestServers, testServers } from '../../../src/testing/index.js';
 import { onPath } from '../../../src/testing/servers/on-path.js';
@@ -98,6 +98,11 @@ describeWithShop('servers for the tests of an application', () => {
     expect(process.env['DATABASE_URL']).toBe('');
   });
 
+  test('refuse an option that is not known', async () => {
+    const given = { migration: 'prisma/migrations' } as object;
+    await expect(testServers(given)).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'migration' });
+  });
+
   test('refuse a folder of migrations that is not there', async () => {
     await expect(testServers({ migrations: 'no/such/folder' })).rejects.toMatchObject({ option: 'migrations' });
   });
@@ -184,6 +189,19 @@ describe('servers that cannot be had as wanted', () => {
     vi.stubEnv('DATABASE_URL', '');
     vi.stubEnv('REDIS_URL', 'redis://127.0.0.1:1');
     await expect(testServers()).rejects.toThrow(/REDIS_URL does not answer.*unset REDIS_URL/);
+  });
+
+  test('name the right that the role lacks, and only then', async () => {
+    vi.stubEnv('REDIS_URL', '');
+    const role = `no_createdb_${randomUUID().replaceAll('-', '')}`;
+    const { admin } = inject('postgres');
+    await query(admin, `CREATE ROLE ${role} LOGIN PASSWORD 'p'`);
+    vi.stubEnv('DATABASE_URL', Object.assign(new URL(admin), { username: role, password: 'p' }).href);
+    await expect(testServers()).rejects.toThrow(/Its role needs CREATEDB\./);
+    vi.stubEnv('DATABASE_URL', 'postgresql://127.0.0.1:1/shop');
+    await expect(testServers()).rejects.toThrow(/^(?!.*CREATEDB)/);
+    vi.stubEnv('DATABASE_URL', '');
+    await query(admin, `DROP ROLE ${role}`);
   });
 
   const isOnPath = onPath('initdb') !== undefined && onPath('postgres') !== undefined;
