@@ -276,6 +276,18 @@ export const CALLS: readonly Mutant[] = [
     why: 'What it had begun would stay half done.',
   },
   {
+    name: 'an inner call outside of the lock when the outer one has ended',
+    file: 'src/call/joinable.ts',
+    change: [
+      [
+        'holding(lock.keys, this.#outer, this.#outer, () => work(tx as Tx, lock))',
+        'Promise.resolve(work(tx as Tx, lock))',
+      ],
+    ],
+    tests: ['test/call/nested', 'test/nest-cls/adapter'],
+    why: 'Its next write on the client would overwrite what the next holder has committed.',
+  },
+  {
     name: 'an inner call still running',
     file: 'src/call/joinable.ts',
     change: [['    if (this.#running > 0) {', '    if (this.#running < 0) {']],

@@ -1,6 +1,7 @@
 import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { after } from '../base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from '../base/errors.js';
+import { holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { LockOptions } from '../options/options.js';
 import type { InnerCalls, JoinableTransaction, Work } from './lock.js';
@@ -53,7 +54,9 @@ class JoinedCalls implements InnerCalls {
     const timer = timeout === undefined ? undefined : after(timeout, () => abort.abort(overdue()));
     this.#running++;
     try {
-      const worked = Promise.resolve(work(tx as Tx, lock));
+      // The outer function may end, by this rejection or by another of its parts, while `work` goes on: what `work` then calls
+      // on the client must be refused, and not run without a lock.
+      const worked = holding(lock.keys, this.#outer, this.#outer, () => work(tx as Tx, lock));
       return await this.#over.race(abort.race(worked));
     } catch (error) {
       this.#failure ??= { error };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NestedError, ReentryError } from '../../src/index.js';
+import { currentTx, NestedError, ReentryError } from '../../src/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('a lock of several keys inside another', () => {
@@ -35,6 +35,34 @@ describeWithShop('a lock of several keys inside another', () => {
     await expect(inner).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: new Error('no sale') });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
+
+  test.each(['aborted', 'failed in another part'])(
+    'stays inside the lock where the outer one was %s before its end',
+    async (how) => {
+      const { id, key } = await shop.product(10);
+      const goOn = gate();
+      const leaving = new AbortController();
+      let late: Promise<unknown>[] = [];
+      const inner = () =>
+        prisma.$withLock(key, async () => {
+          const write = (client: Pick<typeof prisma, 'stock'>) =>
+            goOn.opened.then(() => client.stock.update({ where: { id }, data: { quantity: 0 } }));
+          late = [write(prisma), goOn.opened.then(() => write(currentTx(prisma, { outside: 'client' })))];
+          for (const one of late) one.catch(() => {});
+          leaving.abort(new Error('no sale'));
+          await Promise.all(late);
+        });
+      const outer =
+        how === 'aborted'
+          ? prisma.$withLock(key, inner, { signal: leaving.signal })
+          : prisma.$withLock(key, () => Promise.all([inner(), Promise.reject(new Error('no sale'))]));
+      await expect(outer).rejects.toThrow('no sale');
+      goOn.open();
+      const refused = (await Promise.allSettled(late)) as PromiseRejectedResult[];
+      expect(refused.map(({ reason }) => reason?.code)).toEqual(['INSIDE_TRANSACTION', 'CLOSED']);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
 
   test('is refused if the outer one has some of them, also where nested ones are allowed', async () => {
     const [one, two] = await keysOf();

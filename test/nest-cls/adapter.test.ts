@@ -14,7 +14,7 @@ import { expect, test } from 'vitest';
 import { currentTx, InvalidOptionError } from '../../src/index.js';
 import { FencedLockModule, WithLock } from '../../src/nest/index.js';
 import { TransactionalAdapterFencedLock } from '../../src/nest-cls/index.js';
-import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 const CLIENT = 'THE_CLIENT';
 type Adapter = TransactionalAdapterFencedLock<ShopClient>;
@@ -144,6 +144,29 @@ describeWithShop('@Transactional() and TransactionHost', () => {
       expect((await shop.row(id))?.fence).toBeGreaterThan(0n);
     },
   );
+
+  test('stay inside a lock that is lost while they work: what they write then is refused', async () => {
+    const { id, key } = await shop.product(10);
+    const { sales, stock } = await made();
+    const goOn = gate();
+    let late: Promise<void> | undefined;
+    const leaving = new AbortController();
+    const sale = prisma.$withLock(
+      key,
+      () =>
+        sales.transaction(() => {
+          late = goOn.opened.then(() => stock.setPlainly(id, 0));
+          late.catch(() => {});
+          leaving.abort(new Error('no sale'));
+          return late;
+        }),
+      { signal: leaving.signal },
+    );
+    await expect(sale).rejects.toThrow('no sale');
+    goOn.open();
+    await expect(late).rejects.toMatchObject({ code: 'CLOSED' });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
 
   test('doom the transaction of the lock where they fail, also if that is caught', async () => {
     const { id, key } = await shop.product(10);
