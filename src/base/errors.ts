@@ -244,6 +244,9 @@ const TO_WRITABLE =
  * is read-only.
  */
 export class LockUnavailableError extends FencedLockError {
+  /** The server that gave no usable answer. */
+  readonly server: 'Redis' | 'Postgres';
+
   constructor(
     key: string | undefined,
     cause: unknown,
@@ -268,6 +271,7 @@ export class LockUnavailableError extends FencedLockError {
               `of the ${whose}.`,
       { key, cause },
     );
+    this.server = server;
   }
 }
 

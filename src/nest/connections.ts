@@ -8,6 +8,8 @@ interface HttpResponse {
 
 /** The HTTP server of an application, that of Express or of Fastify, as far as its end uses it. */
 interface HttpServer {
+  readonly listening?: boolean;
+  once?(event: 'close', listener: () => void): unknown;
   prependListener?(event: 'request', listener: (request: HttpRequest, response: HttpResponse) => void): unknown;
   closeIdleConnections?(): void;
 }
@@ -37,6 +39,16 @@ export class Connections {
       // HTTP/2 has no such header.
       if (httpVersionMajor === 1) response.setHeader('Connection', 'close');
     });
+  }
+
+  /** Whether the server listens; `false` in an application without one. */
+  get areAccepted(): boolean {
+    return this.#server?.listening === true;
+  }
+
+  /** Calls `closed` when the server has closed, its last request included. */
+  whenOver(closed: () => void): void {
+    this.#server?.once?.('close', closed);
   }
 
   /** Closes those on which no answer is due. Nest does so once, when it closes the server. */

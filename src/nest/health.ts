@@ -1,5 +1,11 @@
 import { OVERDUE, within } from '../base/clock.js';
-import { FencedLockError, type FencedLockErrorCode, InvalidOptionError } from '../base/errors.js';
+import {
+  FencedLockError,
+  type FencedLockErrorCode,
+  InvalidOptionError,
+  LockUnavailableError,
+  NotInstalledError,
+} from '../base/errors.js';
 import type { FencedLockService } from './service.js';
 
 /** A key that nobody takes: it is only asked about. */
@@ -47,7 +53,12 @@ export class FencedLockHealthIndicator {
       const seen = await within(this.#locks.locks.inspect(KEY), timeout);
       return seen === OVERDUE ? { status: 'down', code: 'TIMEOUT' } : { status: 'up' };
     } catch (error) {
-      return { status: 'down', code: error instanceof FencedLockError ? error.code : 'POSTGRES' };
+      return { status: 'down', code: codeOf(error) };
     }
   }
+}
+
+function codeOf(error: unknown): FencedLockErrorCode | 'POSTGRES' {
+  if (!(error instanceof FencedLockError) || error instanceof NotInstalledError) return 'POSTGRES';
+  return error instanceof LockUnavailableError && error.server === 'Postgres' ? 'POSTGRES' : error.code;
 }

@@ -24,6 +24,8 @@ export class FencedLockModule
   readonly #host: HttpHost | undefined;
   #connections: Connections | undefined;
   #again: Timer | undefined;
+  /** Whether no request can come any more. */
+  #isOver = false;
   #closing: Promise<void> = Promise.resolve();
   #ended: Promise<void> | undefined;
 
@@ -38,7 +40,10 @@ export class FencedLockModule
     this.#connections ??= new Connections(this.#host);
     this.#connections.beginToEnd();
     await this.#options.client.$locks.close();
-    // The server listens until Nest has asked every module, and does not end before its last request.
+    // The server listens until Nest has asked every module, and does not end before its last request. Behind that, and without a
+    // server, only other modules still take locks, in their own hooks.
+    if (!this.#connections.areAccepted) return;
+    this.#connections.whenOver(() => this.#stopClosing());
     this.#closeAgainLater();
   }
 
@@ -48,8 +53,13 @@ export class FencedLockModule
     return this.#ended;
   }
 
-  async #end(): Promise<void> {
+  #stopClosing(): void {
+    this.#isOver = true;
     this.#again?.stop();
+  }
+
+  async #end(): Promise<void> {
+    this.#stopClosing();
     await this.#closing;
     const { client, disconnect = true, onClosed } = this.#options;
     try {
@@ -61,7 +71,7 @@ export class FencedLockModule
   }
 
   #closeAgainLater(): void {
-    if (this.#ended) return;
+    if (this.#isOver) return;
     this.#again = after(CLOSE_AGAIN, () => {
       this.#connections?.closeIdle();
       const next = () => this.#closeAgainLater();

@@ -1,13 +1,13 @@
 import 'reflect-metadata';
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BeforeApplicationShutdown, Global, Module } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Global, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { expect, inject, test } from 'vitest';
 import { FencedLockModule } from '../../src/nest/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { startWorker, type WorkerMessage } from '../support/worker.js';
-import { listening, Stop } from './shop.js';
+import { inContext, listening, Stop } from './shop.js';
 
 /**
  * From the begin of the end to its end, in the process that ends; ms. A third of a second where nothing else runs. Nobody who
@@ -94,6 +94,28 @@ describeWithShop('the end of an application of Nest', () => {
     slow.goOn.open();
     await closed;
     await holder.release();
+  });
+
+  test.each([
+    ['its server has closed', listening],
+    ['it has no server', inContext],
+  ])('leaves a lock to what other modules do at the very end, where %s', async (_, start) => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    let flushed: string | undefined;
+    @Module({})
+    class Flush implements OnApplicationShutdown {
+      async onApplicationShutdown(): Promise<void> {
+        const lock = await prisma.$lock(key);
+        // Longer than until locks are closed again while requests can come.
+        await sleep(500);
+        flushed = await lock.$transaction(() => 'flushed');
+        await lock.release();
+      }
+    }
+    const { app } = await start(shop, { lock: { client: prisma }, imports: [Flush] });
+    await app.close();
+    expect(flushed).toBe('flushed');
   });
 
   test('waits for no client that keeps its connection, idle or busy, and cuts no answer off', async () => {

@@ -163,6 +163,13 @@ export function appModule({ lock, reports, errors = new Map(), stop = new Stop()
   return AppModule;
 }
 
+/** An application without a server. */
+export async function inContext(_: Shop, options: AppOptions) {
+  return {
+    app: await NestFactory.createApplicationContext(appModule(options), { logger: false, abortOnError: false }),
+  };
+}
+
 /** An application that listens, and is closed with the suite. */
 export async function listening(shop: Shop, options: AppOptions) {
   const app = await NestFactory.create<NestExpressApplication>(appModule(options), {
