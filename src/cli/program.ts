@@ -14,7 +14,7 @@ import { top } from './commands/top.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
-import { BEYOND } from './doctor/position.js';
+import { BEYOND } from './doctor/tokens.js';
 import { POLICIES } from './migrations/fence-sql.js';
 import { advised, Misuse } from './problem.js';
 

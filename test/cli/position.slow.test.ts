@@ -60,7 +60,9 @@ describe('doctor --fix', () => {
         check: 'sequence position',
         status: 'fault',
         message: expect.stringContaining(`No lock drew the token ${fence} that "public"."Stock" has in ("id" = '`),
-        remedy: expect.stringContaining(`UPDATE "public"."Stock" SET "fence" = ${limit} WHERE "fence" > ${limit}`),
+        remedy: expect.stringContaining(
+          `UPDATE "public"."Stock" SET "fence" = ${limit} WHERE "fence" > (SELECT greatest(last_value, ${limit}) FROM fenced_lock.token)`,
+        ),
       },
     ]);
     expect(ran.code).toBe(1);
@@ -72,6 +74,7 @@ describe('doctor --fix', () => {
     async (policy) => {
       await using database = await patient.ill(
         `ALTER TABLE "Stock" OWNER TO $ROLE; GRANT EXECUTE ON FUNCTION fenced_lock.override(text) TO $ROLE;
+         GRANT SELECT ON fenced_lock.token TO $ROLE;
          ${stock(1, WILD)} ${stock(2, 40)} ${admission(40)}
          CREATE OR REPLACE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Stock"
            FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', '${policy}')`,

@@ -1,13 +1,8 @@
 import { type Check, fault, ok } from './check.js';
 import type { PostgresSubject } from './subject.js';
-import { placesOf, type Token, tokensAbove } from './tokens.js';
+import { BEYOND, lastDrawn, placesOf, type Token, tokensAbove } from './tokens.js';
 import { wayOut } from './way-out.js';
 
-/**
- * No lock has drawn a token above this: at a million a second, it would take 285 years. The sequence may be set this
- * far without harm: it has a thousand times as many tokens.
- */
-export const BEYOND = 2n ** 53n;
 /** How far a single row may be above all other tokens and still count as drawn by a lock. */
 const FAR = 1_000_000n;
 /** How many single rows are examined, one above the other. */
@@ -16,10 +11,7 @@ const MANY = 20;
 export const position: Check<PostgresSubject> = {
   name: 'sequence position',
   async look(subject) {
-    const [drawn] = await subject.ask<{ value: string }>(
-      'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS value FROM fenced_lock.token',
-    );
-    const last = BigInt(drawn?.value ?? 0);
+    const last = await lastDrawn(subject);
     const places = await placesOf(subject);
     const used = (
       await tokensAbove(subject, places, last < BEYOND ? last : 0n, { upTo: BEYOND, limit: MANY })
@@ -32,8 +24,9 @@ export const position: Check<PostgresSubject> = {
         `The sequence is at ${last}, which no lock has reached. When it ends, no lock can be taken.`,
         [
           'Stop all clients',
-          ...wild.map(({ statements }) => statements),
+          // First, because the statements leave everything alone that the sequence has drawn.
           `SELECT setval('fenced_lock.token', ${limit > 0n ? limit : 1n})`,
+          ...wild.map(({ statements }) => statements),
         ].join('. Then: '),
       );
     }

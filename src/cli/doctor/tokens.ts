@@ -2,6 +2,12 @@ import { identifier } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { PostgresSubject } from './subject.js';
 
+/**
+ * No lock has drawn a token above this: at a million a second, it would take 285 years. The sequence may be set this
+ * far without harm: it has a thousand times as many tokens.
+ */
+export const BEYOND = 2n ** 53n;
+
 /** A column with tokens. */
 export interface Place {
   /** The table as a quoted SQL name. */
@@ -30,13 +36,22 @@ export async function placesOf({ ask, fences }: PostgresSubject): Promise<Place[
   return [ADMISSION, ...there.map((place) => ({ ...place, admission: false }))];
 }
 
-/** The highest tokens above a number, up to `limit` for each place. */
+/** The last token that the sequence has drawn. */
+export async function lastDrawn({ ask }: PostgresSubject): Promise<bigint> {
+  const [row] = await ask<{ value: string }>(
+    'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS value FROM fenced_lock.token',
+  );
+  return BigInt(row?.value ?? 0);
+}
+
+/** The highest tokens above a number that the sequence has not drawn, up to `limit` for each place. */
 export async function tokensAbove(
-  { ask }: PostgresSubject,
+  subject: PostgresSubject,
   places: readonly Place[],
   above: bigint,
   { upTo, limit }: { upTo: bigint; limit: number },
 ): Promise<Token[]> {
+  const { ask } = subject;
   const found: Token[] = [];
   for (const place of places) {
     const column = `t.${identifier(place.column)}`;
@@ -47,7 +62,10 @@ export async function tokensAbove(
     );
     found.push(...rows.map(({ token, row }) => ({ ...place, token: BigInt(token), row })));
   }
-  return found;
+  // Locks go on drawing tokens meanwhile. A token is drawn before it can be seen in a row, so only a position that is
+  // read after the rows tells which of them were not drawn. A sequence that is beyond all tokens tells nothing.
+  const last = await lastDrawn(subject);
+  return last < BEYOND ? found.filter(({ token }) => token > last) : found;
 }
 
 /** An SQL expression that returns a row's condition. */

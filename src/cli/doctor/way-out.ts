@@ -35,9 +35,13 @@ export async function wayOut(subject: PostgresSubject, places: readonly Place[],
   return ways;
 }
 
-/** The guard lets a fence decrease only under `override`. Deleting an admission makes its token stale. */
+/**
+ * The guard lets a fence decrease only under `override`. Deleting an admission makes its token stale. The statements ask
+ * the sequence anew: between the report and their execution, locks may have drawn tokens above the number.
+ */
 function statements({ table, column, admission }: Place, to: bigint): string {
   const name = identifier(column);
-  if (admission) return `DELETE FROM ${table} WHERE ${name} > ${to}`;
-  return `BEGIN; SELECT fenced_lock.override('no lock drew it'); UPDATE ${table} SET ${name} = ${to} WHERE ${name} > ${to}; COMMIT`;
+  const undrawn = `${name} > (SELECT greatest(last_value, ${to}) FROM fenced_lock.token)`;
+  if (admission) return `DELETE FROM ${table} WHERE ${undrawn}`;
+  return `BEGIN; SELECT fenced_lock.override('no lock drew it'); UPDATE ${table} SET ${name} = ${to} WHERE ${undrawn}; COMMIT`;
 }
