@@ -69,7 +69,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
       while (await hooks.idle()) await givenBack();
       const open = room.shut();
       try {
-        // Of calls that have come in between.
+        // Leases and handles of calls that began in between.
         await givenBack();
         await turnOfLoop();
         await hooks.idle();

@@ -83,7 +83,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: for a COMMIT that is short',
     file: 'src/transaction/attempt.ts',
-    change: [['if (!parts.commitTimes.isBelow(LONG_COMMIT)) leases.hint?.();', 'leases.hint?.();']],
+    change: [['if (!this.#call.parts.commitTimes.isBelow(LONG_COMMIT)) handover.hint();', 'handover.hint();']],
     tests: ['test/call/hint'],
     only: 'whose COMMITs are short',
     why: 'The next process would take the processor from the COMMIT.',
@@ -114,7 +114,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'offer: the look that was executed behind the release',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['        else this.#dependencies.releaseAgain(claim.holder);\n', '']],
+    change: [['        else this.#dependencies.releases.sendAgain(claim.holder);\n', '']],
     tests: ['test/lease/queue/offered'],
     only: 'is released once more',
     why: 'The key would be kept for the lease time, for nobody.',
@@ -303,7 +303,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'a handle not registered for good',
-    file: 'src/call/handle.ts',
+    file: 'src/call/register.ts',
     change: [['registered: { ...registered, durable: true }', 'registered: { ...registered }']],
     tests: ['test/call/handles-lost'],
     only: 'not issued a second time',
@@ -312,9 +312,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'transactions of a handle at once',
     file: 'src/call/handle.ts',
-    change: [
-      ['within(unlessAborted(before, signal), waitTime)', 'within(unlessAborted(Promise.resolve(), signal), waitTime)'],
-    ],
+    change: [['within(abort.race(before), waitTime)', 'within(abort.race(Promise.resolve()), waitTime)']],
     tests: ['test/call/handles'],
     only: 'one after the other',
     why: 'They would be admitted in any order.',
@@ -350,7 +348,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'resumed: who has given up waits for Redis',
     file: 'src/lease/queue/waiting-room.ts',
-    change: [['    onAbort(signal, aborted);\n', '']],
+    change: [['const unfollow = abort.follow(signal);', 'const unfollow = () => {};']],
     tests: ['test/lease/close'],
     why: 'A signal would not end the waiting.',
   },
@@ -403,9 +401,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'without Redis: a handle keeps those behind it',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [
-      ['answer.shared ? this.#first(true) : first;', 'answer.shared && !first.request.mayShare ? undefined : first;'],
-    ],
+    change: [['shared ? this.#first(true) : first;', 'shared && !first.request.mayShare ? undefined : first;']],
     tests: ['test/call/redis-passed-by'],
     only: 'callers behind a handle',
     why: 'They need no lease, and would wait until the handle gives up.',

@@ -8,8 +8,8 @@ const lease = 'src/lease/lease.ts';
 export const LEASE: readonly Mutant[] = [
   {
     name: 'who waited in vain is told nothing',
-    file: 'src/lease/queue/waiter.ts',
-    change: [[', undefined, this.#queue.seen())', ')']],
+    file: queue,
+    change: [[', undefined, this.#seenHolder())', ')']],
     tests: ['test/call/who-has-it'],
     why: 'Nobody would know which process to look at.',
   },
@@ -51,14 +51,19 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lease counted from its answer',
     file: contention,
-    change: [['new Lease(taken, sentAt, answer.shared', 'new Lease(taken, now(), answer.shared']],
+    change: [['user.request.leaseTime }, sentAt, shared', 'user.request.leaseTime }, now(), shared']],
     tests: ['test/lease/queue/local-queue'],
     why: 'It would be believed when it has ended already.',
   },
   {
     name: 'look that nobody wants any more, left as it is',
     file: contention,
-    change: [['    if (isKnownToStore) this.#dependencies.release(', '    if (!known) this.#dependencies.giveBack(']],
+    change: [
+      [
+        '    if (isKnownToStore) this.#dependencies.releases.send(',
+        '    if (!isKnownToStore) this.#dependencies.releases.send(',
+      ],
+    ],
     tests: ['test/lease/queue/place', 'test/lease/queue/signal'],
     why: 'The lease, or the place, would stay until its end.',
   },
@@ -343,7 +348,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'name of a holder used again',
     file: contention,
-    change: [['            this.holder = randomUUID();\n            throw', '            throw']],
+    change: [['      this.holder = randomUUID();\n      throw', '      throw']],
     tests: ['test/call/redis-passed-by'],
     only: 'keeps its key',
     why: 'A release that was meant for what it had before would take the key from it.',

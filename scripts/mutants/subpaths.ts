@@ -181,10 +181,26 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: who comes while others end may wait',
     file: 'src/nest/module.ts',
-    change: [['if (this.#ended) return;', 'return;']],
+    change: [['if (this.#isOver) return;', 'return;']],
     tests: ['test/nest/app-shutdown'],
     only: 'while other modules',
     why: 'The server would wait for them.',
+  },
+  {
+    name: 'nest: locks are closed again behind the end of the server',
+    file: 'src/nest/module.ts',
+    change: [['whenOver(() => this.#stopClosing())', 'whenOver(() => {})']],
+    tests: ['test/nest/app-shutdown'],
+    only: 'leaves a lock',
+    why: 'Other modules would lose the locks of their last work.',
+  },
+  {
+    name: 'nest: locks are closed again where there is no server',
+    file: 'src/nest/module.ts',
+    change: [['    if (!this.#connections.areAccepted) return;\n', '']],
+    tests: ['test/nest/app-shutdown'],
+    only: 'leaves a lock',
+    why: 'Other modules would lose the locks of their last work.',
   },
   {
     name: 'nest: clients keep their connections',

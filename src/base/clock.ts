@@ -1,5 +1,3 @@
-import { offAbort, onAbort } from './abort-listeners.js';
-
 // Captured at import, because a user's tests may replace the globals with fake timers. Deadlines are monotonic, because
 // a wall clock can be set back, and are never compared with another machine's clock.
 const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
@@ -72,8 +70,6 @@ export class Alarm {
 
 /** A point in time, `ms` from now. */
 export class Deadline {
-  /** One that has passed, whenever it is asked. */
-  static readonly PASSED = new Deadline(Number.NEGATIVE_INFINITY);
   readonly #at: number;
 
   constructor(ms: number) {
@@ -152,16 +148,5 @@ export function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof O
         reject(error);
       },
     );
-  });
-}
-
-/** The promise's result. Rejects with `signal.reason` as soon as the signal aborts. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const aborted = { handleEvent: () => reject(signal.reason) };
-    if (signal.aborted) aborted.handleEvent();
-    else onAbort(signal, aborted);
-    promise.then(resolve, reject).finally(() => offAbort(signal, aborted));
   });
 }

@@ -1,3 +1,5 @@
+import { offAbort, onAbort } from './abort-listeners.js';
+
 /**
  * Aborts a lock's work early: the lease is lost, the timeout is over, or the caller's signal aborts. The first abort
  * counts. The `AbortSignal` is created only when it is read, because most work never reads it.
@@ -28,6 +30,15 @@ export class LazyAbort {
     this.#reason = { value: reason };
     for (const listener of this.#listeners.splice(0)) listener();
     this.#controller?.abort(reason);
+  }
+
+  /** Aborts with the signal, at once if it has aborted. Returns the function that ends that. */
+  follow(signal: AbortSignal | undefined): () => void {
+    if (signal === undefined) return nothing;
+    const aborted = { handleEvent: () => this.abort(signal.reason) };
+    if (signal.aborted) aborted.handleEvent();
+    else onAbort(signal, aborted);
+    return () => offAbort(signal, aborted);
   }
 
   throwIfAborted(): void {
@@ -61,3 +72,5 @@ export class LazyAbort {
     });
   }
 }
+
+function nothing(): void {}

@@ -1,8 +1,7 @@
-/** The ids of the transactions of locks. On `globalThis`: another copy of this package may have hooked the client. */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.transactions');
-const slots = globalThis as { [SLOT]?: Set<unknown> };
-slots[SLOT] ??= new Set();
-const ids = slots[SLOT];
+import { processWide } from './process-wide.js';
+
+/** The ids of the transactions of locks. Another copy of this package may have hooked the client. */
+const ids = processWide('transactions', () => new Set<unknown>());
 
 /**
  * Remembers the transaction of a lock until the returned function is called. `id`: `undefined` if Prisma does not tell it; then

@@ -1,11 +1,10 @@
+import { processWide } from './process-wide.js';
+
 /**
- * How many transactions that are not of a lock are open on fenced pools and adapters. On `globalThis`: another copy of
- * this package may have fenced the pool.
+ * How many transactions that are not of a lock are open on fenced pools and adapters. Another copy of this package may
+ * have fenced the pool.
  */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.plain-transactions');
-const slots = globalThis as { [SLOT]?: { open: number } };
-slots[SLOT] ??= { open: 0 };
-const plain = slots[SLOT];
+const plain = processWide('plain-transactions', () => ({ open: 0 }));
 
 /** Counts one until the returned function is called. */
 export function plainTransactionBegun(): () => void {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { after, type Timer } from './clock.js';
+import { processWide } from './process-wide.js';
 
 /** What an async context may belong to. */
 interface ScopeProperties {
@@ -51,20 +52,20 @@ const IDLE_TIME = 1_000;
 
 /**
  * The one storage of this package. Before Node 24, AsyncLocalStorage uses hooks, and each storage makes every promise
- * of the process more expensive. On `globalThis`, because a pool may have been fenced by another copy of this package,
- * or by this one before a dev server's reload.
+ * of the process more expensive. A pool may have been fenced by another copy of this package, or by this one before a dev
+ * server's reload.
+ *
+ * Sealed: Jest takes apart what a test file leaves on `globalThis`, and our timer may still come behind that.
  */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.scope');
+const shared = processWide('scope', () =>
+  Object.seal<SharedStorage>({ storage: new AsyncLocalStorage(), active: 0, idle: undefined }),
+);
 interface SharedStorage {
   readonly storage: AsyncLocalStorage<Scope>;
   /** The number of scopes that have begun and not ended. */
   active: number;
   idle: Timer | undefined;
 }
-const slots = globalThis as { [SLOT]?: SharedStorage };
-// Sealed: Jest takes apart what a test file leaves on `globalThis`, and our timer may still come behind that.
-slots[SLOT] ??= Object.seal({ storage: new AsyncLocalStorage<Scope>(), active: 0, idle: undefined });
-const shared = slots[SLOT];
 
 /** Runs `action` in a scope that ends when its promise settles. */
 export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Promise<R>): Promise<R> {

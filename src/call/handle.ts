@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CallTrace } from '../base/call-trace.js';
 import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
-import { Deadline, OVERDUE, sleep, unlessAborted, within } from '../base/clock.js';
+import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
 import {
   type ClosedError,
   givenBackHandle,
@@ -16,11 +16,11 @@ import { LazyAbort } from '../base/lazy-abort.js';
 import { LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
-import type { HeldLeases, Registered } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { HookName } from './hooks.js';
 import { CallHooks, type Lock, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
+import { register, unleased } from './register.js';
 
 /**
  * After Postgres has refused a handle's token: how long its lease is left for the process that resumed it, and how
@@ -71,7 +71,7 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   const leases = await withOthers(first, parts.room, keys, request);
   trace?.had(leases);
   try {
-    const tokens = await register(parts, call, leases, deadline, {});
+    const tokens = await register(parts, call, leases, deadline);
     parts.room.throwIfClosing(leases.key);
     return parts.handles.add(new Handle(parts, call, leases, tokens));
   } catch (error) {
@@ -92,21 +92,14 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
   findJoinable(keys, options.nested, () => false);
   const successors = keys.map(() => randomUUID());
   // Postgres comes first: from its commit on, the old handle cannot write, whatever happens in Redis.
-  const none = {
-    shared: false,
-    age: Number.POSITIVE_INFINITY,
-    loss: undefined,
-    look: async () => {},
-    attach: () => () => {},
-  };
-  const old = { ...none, keys, key: keys[0] as string, holders, leaseTime };
+  const old = unleased({ keys, holders, leaseTime, age: Number.POSITIVE_INFINITY });
   const registered = { tokens: tokens.map(BigInt), successors };
   const deadline = new Deadline(options.waitTime);
   const turns: Turn[] = [];
   room.throwIfClosing(old.key);
   const done = room.begin();
   try {
-    const kept = await register(parts, call, old, deadline, registered);
+    const kept = await register(parts, call, old, deadline, { registered });
     try {
       for (const [index, key] of keys.entries()) {
         const claim = { key, holder: holders[index] as string, leaseTime };
@@ -125,36 +118,16 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
         const own = { ...old, holders: successors };
         // Also for a caller that has given up.
         const quiet = { ...call, options: { ...options, signal: undefined }, trace: undefined };
-        await register(parts, quiet, own, new Deadline(options.waitTime), back, true).catch(() => {});
+        await register(parts, quiet, own, new Deadline(options.waitTime), {
+          registered: back,
+          whileClosing: true,
+        }).catch(() => {});
       }
       throw error;
     }
   } finally {
     done();
   }
-}
-
-/** Runs a transaction that only writes the handle's tokens, or their new holders, into the keys' rows. */
-async function register<Tx>(
-  parts: Parts,
-  { database, options, trace }: LockCall<Tx>,
-  leases: HeldLeases,
-  deadline: Deadline,
-  registered: Registered,
-  whileClosing = false,
-): Promise<readonly bigint[]> {
-  return await fencedTransaction({
-    parts,
-    database,
-    leases,
-    options: { ...options, retries: 0, isolationLevel: undefined },
-    deadline,
-    abort: new LazyAbort(),
-    work: async (_, { tokens }) => tokens,
-    registered: { ...registered, durable: true },
-    whileClosing,
-    trace,
-  });
 }
 
 class Handle<Tx> implements LockHandle<Tx> {
@@ -255,11 +228,12 @@ class Handle<Tx> implements LockHandle<Tx> {
   ): Promise<R> {
     const { waitTime, signal } = options;
     const deadline = new Deadline(waitTime);
-    if ((await within(unlessAborted(before, signal), waitTime)) === OVERDUE) {
+    const abort = new LazyAbort();
+    const unfollow = abort.follow(signal);
+    if ((await within(abort.race(before), waitTime).finally(unfollow)) === OVERDUE) {
       throw new LockTimeoutError(this.key, `${waitTime} ms, because of another transaction of this handle`);
     }
     if (this.#leases.loss) throw this.#leases.loss;
-    const abort = new LazyAbort();
     const call = { ...this.#call, options };
     try {
       return await fencedTransaction<Tx, R>({

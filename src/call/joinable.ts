@@ -1,4 +1,3 @@
-import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { after } from '../base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from '../base/errors.js';
 import { holding } from '../base/held-keys.js';
@@ -43,8 +42,7 @@ class JoinedCalls implements InnerCalls {
     }
     abort.throwIfAborted();
     signal?.throwIfAborted();
-    const aborted = { handleEvent: () => abort.abort(signal?.reason) };
-    onAbort(signal, aborted);
+    const unfollow = abort.follow(signal);
     const overdue = () =>
       new TransactionAbortedError(
         lock.key,
@@ -64,7 +62,7 @@ class JoinedCalls implements InnerCalls {
     } finally {
       this.#running--;
       timer?.stop();
-      offAbort(signal, aborted);
+      unfollow();
     }
   }
 

@@ -1,5 +1,5 @@
 import { NOT_DUE } from '../base/call-trace.js';
-import { now, unlessAborted } from '../base/clock.js';
+import { now } from '../base/clock.js';
 import { findJoinable } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Query } from '../database/database.js';
@@ -93,10 +93,12 @@ async function look({ lookout, room }: Parts, call: LockCall<unknown>, values: r
   // Closing the client turns the call away, so that its work does not begin when the client is closed.
   const abort = new LazyAbort();
   const forget = room.untilAdmitted(key, (error) => abort.abort(error));
+  const unfollow = abort.follow(options.signal);
   try {
-    return await unlessAborted(abort.race(looked), options.signal);
+    return await abort.race(looked);
   } finally {
     forget();
+    unfollow();
   }
 }
 

@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Deadline } from '../base/clock.js';
 import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
-import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS } from '../database/sql.js';
 import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import { fencedTransaction } from '../transaction/transaction.js';
 import type { Parts } from './parts.js';
+import { register, unleased } from './register.js';
 
 /** The state of a key, for operators. */
 export interface LockState extends KeyState {
@@ -64,18 +63,8 @@ export async function forceRelease<Tx>(
   key: string,
   options: ResolvedLockOptions,
 ): Promise<boolean> {
-  const leases = {
-    keys: [key],
-    key,
-    holders: [randomUUID()],
-    leaseTime: options.leaseTime,
-    shared: false,
-    // Every transaction that works under the key began before this call, so it is ended.
-    age: 0,
-    loss: undefined,
-    look: async () => {},
-    attach: () => () => {},
-  };
+  // Every transaction that works under the key began before this call, so it is ended.
+  const leases = unleased({ keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime, age: 0 });
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';
@@ -86,17 +75,8 @@ export async function forceRelease<Tx>(
   const over = parts.room.begin();
   try {
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
-    await fencedTransaction({
-      parts: { ...parts, emit },
-      database,
-      leases,
-      options: { ...options, retries: 0, isolationLevel: undefined },
-      deadline: new Deadline(options.waitTime),
-      abort: new LazyAbort(),
-      work: async () => {},
-      registered: { durable: true },
-      endsAnyBlocker: true,
-    });
+    const deadline = new Deadline(options.waitTime);
+    await register({ ...parts, emit }, { database, options }, leases, deadline, { endsAnyBlocker: true });
     const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
     if (holder === undefined && problem === undefined) return ended;
     // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.

@@ -1,6 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { dropOldest } from '../base/drop-oldest.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { LockMessage, LockOutcome, TransactionMessage } from '../base/messages.js';
+import { processWide } from '../base/process-wide.js';
 
 export interface RecorderOptions {
   /** Turns that are kept of each key, 1 to 10 000. Default: 16. */
@@ -26,11 +28,7 @@ export interface RecordedTurn {
 
 const CHANNEL = 'tracing:fenced-lock:transaction:asyncEnd';
 
-/** On `globalThis`: a process may have loaded this package twice, as ESM and as CommonJS. */
-const SLOT = Symbol.for('prisma-extension-fenced-lock.recorders');
-const slots = globalThis as { [SLOT]?: Set<Recorder> };
-slots[SLOT] ??= new Set();
-const recorders = slots[SLOT];
+const recorders = processWide('recorders', () => new Set<Recorder>());
 
 /**
  * Keeps the last turns of this process in memory, for `$locks.history`. Returns the function that ends it and forgets them.
@@ -96,11 +94,7 @@ class Recorder {
     this.#byKey.set(name, ring);
     ring.push(turn);
     if (ring.length > this.#turns) ring.shift();
-    if (this.#byKey.size <= this.#keys) return;
-    for (const oldest of this.#byKey.keys()) {
-      this.#byKey.delete(oldest);
-      return;
-    }
+    if (this.#byKey.size > this.#keys) dropOldest(this.#byKey);
   }
 }
 

@@ -54,70 +54,15 @@ export type TryResult<R> = { readonly acquired: true; readonly value: R } | { re
 export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
   if (joinable) return join(joinable, work, call.given);
-  if (call.trace === undefined && isTraced()) return withLockTraced(parts, call, work);
+  if (call.trace === undefined && isTraced()) {
+    return traced(call.operation ?? '$withLock', parts, call, (tracedCall) => withLock(parts, tracedCall, work));
+  }
   const request = new LockRequest(parts, call, work);
   const key = call.keys[0] as string;
   const { trace } = call;
   if (trace === undefined) return parts.room.enter(key, request, request);
   // Not in the async context of the wait, which ends with the turn.
   return trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
-}
-
-/** Runs the call when it has the lease of its first key. */
-async function takeTurn<Tx, R>(
-  parts: Parts,
-  call: LockCall<Tx>,
-  work: Work<Tx, R>,
-  request: LockRequest<Tx, R>,
-  first: Turn,
-): Promise<R> {
-  try {
-    const leases = withOthers(first, parts.room, call.keys, request);
-    const hooks = new CallHooks({ parts, key: call.keys[0] as string, hookErrors: call.options.hookErrors });
-    return await hooks.follow(
-      hold(parts, call, work, request, leases instanceof LeaseSet ? leases : await leases, hooks),
-    );
-  } catch (error) {
-    throw withCaller(error);
-  }
-}
-
-function withLockTraced<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
-  return traced(call.operation ?? '$withLock', parts, call, (tracedCall) => withLock(parts, tracedCall, work));
-}
-
-/** Runs the work under the leases, then releases them. */
-async function hold<Tx, R>(
-  parts: Parts,
-  call: LockCall<Tx>,
-  fn: Work<Tx, R>,
-  lockRequest: LockRequest<Tx, R>,
-  leases: LeaseSet,
-  hooks: CallHooks,
-): Promise<R> {
-  const { database, options, trace } = call;
-  const abort = new LazyAbort();
-  trace?.had(leases);
-  try {
-    return await fencedTransaction<Tx, R>({
-      parts,
-      database,
-      entry: lockRequest.take(),
-      leases,
-      options,
-      deadline: lockRequest.deadline,
-      abort,
-      work: workOf({ call, fn, abort, hooks, joins: true }),
-      successor: () =>
-        leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
-      notCommitted: (outcome) => hooks.settle(outcome),
-      trace,
-    });
-  } finally {
-    // The outcome is known, or cannot be found out any more. Nothing here throws.
-    leases.release();
-    trace?.released();
-  }
 }
 
 /** Like `withLock`, but waits neither for the lease nor, beyond a moment, for the key's row in Postgres. */
@@ -201,8 +146,16 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     return true;
   }
 
-  useTurn(turn: Turn): Promise<R> {
-    return takeTurn(this.#parts, this.#call, this.#work, this, turn);
+  /** Called when the call has the lease of its first key. */
+  async useTurn(first: Turn): Promise<R> {
+    const { keys, options } = this.#call;
+    try {
+      const leases = withOthers(first, this.#parts.room, keys, this);
+      const hooks = new CallHooks({ parts: this.#parts, key: keys[0] as string, hookErrors: options.hookErrors });
+      return await hooks.follow(this.#hold(leases instanceof LeaseSet ? leases : await leases, hooks));
+    } catch (error) {
+      throw withCaller(error);
+    }
   }
 
   get preopen(): Preopen {
@@ -256,13 +209,45 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   /** Returns the transaction, if it has begun. */
-  take(): Entry<Tx> | undefined {
+  #take(): Entry<Tx> | undefined {
     this.#timer?.stop();
     if (this.#begun === undefined) return this.#entry;
     this.#entry?.discard();
     const { connection, asked } = this.#begun;
     // Not in `follow`, because that runs in the async context of the previous turn.
     return Entry.follow(this.#call.database, this.#beginning([], { waitTime: BEHIND_COMMIT }), connection, asked);
+  }
+
+  /** Runs the work under the leases, then releases them. */
+  async #hold(leases: LeaseSet, hooks: CallHooks): Promise<R> {
+    const call = this.#call;
+    const { database, options, trace } = call;
+    const abort = new LazyAbort();
+    trace?.had(leases);
+    try {
+      return await fencedTransaction<Tx, R>({
+        parts: this.#parts,
+        database,
+        entry: this.#take(),
+        leases,
+        options,
+        deadline: this.deadline,
+        abort,
+        work: workOf({ call, fn: this.#work, abort, hooks, joins: true }),
+        handover: {
+          successor: () =>
+            leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
+          hint: () => leases.hint(),
+          release: () => leases.release(),
+        },
+        notCommitted: (outcome) => hooks.settle(outcome),
+        trace,
+      });
+    } finally {
+      // The outcome is known, or cannot be found out any more. Nothing here throws.
+      leases.release();
+      trace?.released();
+    }
   }
 
   #beginning(

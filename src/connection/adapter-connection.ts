@@ -97,7 +97,7 @@ export class AdapterConnection implements Connection {
   /** The database client always ends a transaction of an adapter itself. */
   abandon(): void {}
 
-  /** Also where there were answers: a ROLLBACK more does no harm, and nothing is sent behind it. */
+  /** Closes it also if the server has answered: one more ROLLBACK is harmless, and nothing is sent behind it. */
   closeIfSilent(): void {
     new AnswerTimer(SILENT_TIME, () => this.destroy()).unref();
   }
@@ -162,7 +162,7 @@ export class AdapterConnection implements Connection {
     try {
       if (!this.#hasEnded) await this.#rollback();
     } catch (error) {
-      // Nobody can use a connection that is gone. Any other one is better missed by its pool than used.
+      // Nobody can use a connection that is gone. After another error its state is unknown, so it does not go back to the pool.
       if (!this.#isLoss(error)) throw error;
     }
     await this.#transaction[verb]();

@@ -19,7 +19,6 @@ import { isPlain, type WorkQueryClass, workQueryClass } from './work-query.js';
 /** The part of pg's pool that is used. */
 export interface PgPool {
   connect(): Promise<PgClient>;
-  query(...given: unknown[]): unknown;
   readonly totalCount: number;
   readonly idleCount: number;
   readonly waitingCount: number;

@@ -75,7 +75,7 @@ function parse(detail: string | undefined): Detail {
   }
 }
 
-/** Whether `JSON.parse` gives just this value: of a string, or of a number with at most 15 digits, it does. */
+/** Whether `JSON.parse` loses nothing of this token. */
 function isExact(token: string): boolean {
   if (token.startsWith('"') || token.replace(/\D/g, '').length <= 15) return true;
   return /^-?\d+$/.test(token) ? Number.isSafeInteger(Number(token)) : String(Number(token)) === token;

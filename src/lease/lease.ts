@@ -1,6 +1,6 @@
-import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { now } from '../base/clock.js';
 import { LockLostError, type LossReason } from '../base/errors.js';
+import { LazyAbort } from '../base/lazy-abort.js';
 import type { LockVia } from '../base/messages.js';
 import type { LeaseRequest } from './queue/request.js';
 import type { Claim } from './store.js';
@@ -230,12 +230,10 @@ async function withEach(first: Turn, room: Room, keys: readonly string[], reques
   const turns = [first];
   // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each
   // result.
-  const end = new AbortController();
+  const end = new LazyAbort();
   const { signal } = end;
   const user = { lost: (loss: LockLostError) => end.abort(loss), beat: () => {} };
-  const aborted = { handleEvent: () => end.abort(request.signal?.reason) };
-  onAbort(request.signal, aborted);
-  if (request.signal?.aborted) aborted.handleEvent();
+  const unfollow = end.follow(request.signal);
   const { leaseTime, renew, deadline, waitTime, mayShare, preopen } = request;
   const more = { leaseTime, renew, deadline, waitTime, mayShare, signal, ...(preopen && { preopen }) };
   const detach = [first.lease.attach(user)];
@@ -251,7 +249,7 @@ async function withEach(first: Turn, room: Room, keys: readonly string[], reques
     for (const turn of turns) turn.end();
     throw error;
   } finally {
-    offAbort(request.signal, aborted);
+    unfollow();
     for (const end of detach) end();
   }
 }

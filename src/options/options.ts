@@ -198,7 +198,19 @@ export interface ResolvedOptions {
   readonly onEvent: ((event: FencedLockEvent) => void) | undefined;
 }
 
+const CALL_DEFAULTS = {
+  waitTime: 10_000,
+  leaseTime: 5_000,
+  renew: true,
+  timeout: 30_000,
+  reentry: 'join',
+  nested: 'throw',
+  retries: 0,
+  hookErrors: 'event',
+} as const satisfies LockOptions;
+
 export const DEFAULTS = {
+  ...CALL_DEFAULTS,
   keyPrefix: 'fenced-lock:',
   fenceField: 'fence',
   commandTimeout: 2_000,
@@ -208,26 +220,11 @@ export const DEFAULTS = {
   unsetKeyParts: 'throw',
   wake: 'pubsub',
   pollInterval: 200,
-  waitTime: 10_000,
-  leaseTime: 5_000,
-  renew: true,
-  timeout: 30_000,
-  reentry: 'join',
-  nested: 'throw',
-  retries: 0,
-  hookErrors: 'event',
 } as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;
 
 /** The options of a call where neither `defaults` nor the call gives one. */
 export const BUILT_IN: ResolvedLockOptions = {
-  waitTime: DEFAULTS.waitTime,
-  leaseTime: DEFAULTS.leaseTime,
-  renew: DEFAULTS.renew,
-  timeout: DEFAULTS.timeout,
-  reentry: DEFAULTS.reentry,
-  nested: DEFAULTS.nested,
-  retries: DEFAULTS.retries,
-  hookErrors: DEFAULTS.hookErrors,
+  ...CALL_DEFAULTS,
   signal: undefined,
   isolationLevel: undefined,
   maxWait: undefined,

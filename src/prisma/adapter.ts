@@ -1,4 +1,5 @@
 import { plainTransactionBegun } from '../base/plain-transactions.js';
+import { processWide } from '../base/process-wide.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pool.js';
 import { fencePool, openTicket, rememberFactory } from '../connection/pool.js';
@@ -7,8 +8,6 @@ import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
 interface ClientAdapter {
-  queryRaw(query: unknown): Promise<unknown>;
-  executeRaw(query: unknown): Promise<unknown>;
   startTransaction(isolationLevel?: string): Promise<AdapterTransaction>;
   underlyingDriver?(): unknown;
 }
@@ -31,15 +30,10 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
   };
 }
 
-/** On `globalThis`, so that another copy of this package does not wrap the same class again. */
-const CLASSES = Symbol.for('prisma-extension-fenced-lock.classes');
-const slots = globalThis as { [CLASSES]?: { count: number } };
-slots[CLASSES] ??= { count: 0 };
-
 /**
  * How many adapter classes are wrapped. A transaction that began before the last one may have an ordinary connection.
  */
-export const fencedClasses: { count: number } = slots[CLASSES];
+export const fencedClasses = processWide('classes', () => ({ count: 0 }));
 
 /**
  * The same for a client that had connected before the extension was applied: wraps its adapter class, which fences the

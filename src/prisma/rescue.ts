@@ -28,7 +28,7 @@ export class Rescue {
   #closing: Timer | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #asked = 0;
-  /** The last statement that was asked before one was sent that had no answer. */
+  /** The number of the newest statement that was queued when an unanswered one was sent: all up to it fail at once. */
   #silentUpTo = 0;
 
   constructor(factory: AdapterFactory) {
@@ -39,7 +39,7 @@ export class Rescue {
   readonly query: Query = (text, values) => {
     const mine = ++this.#asked;
     const answer = this.#last.then(() => {
-      // It has waited for as long as the one that had no answer.
+      // It was queued before the unanswered statement was sent, so it fails with it.
       if (mine <= this.#silentUpTo) throw silent();
       return this.#ask(text, values);
     });

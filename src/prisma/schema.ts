@@ -6,7 +6,6 @@ export interface ModelField {
   readonly kind: string;
   readonly type: string;
   readonly dbName?: string | null;
-  readonly relationName?: string;
 }
 
 export interface DataModel {

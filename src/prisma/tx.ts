@@ -29,8 +29,8 @@ export const NOT_ON_TX = [
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
 
 /**
- * What the language itself reads of a value: where it is awaited or returned by an async function, and where it is made a
- * text or JSON. A function for `then` that settles nothing would keep whoever awaits the value waiting for ever.
+ * Properties that JavaScript reads by itself: to await a value, and to make a text or JSON of it. A `then` that settles nothing
+ * would keep whoever awaits the value waiting for ever.
  */
 const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
 

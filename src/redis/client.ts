@@ -16,7 +16,6 @@ export interface RedisClient extends Commands {
     readonly sentinels?: readonly unknown[] | null | undefined;
     readonly failoverDetector?: boolean | undefined;
   };
-  readonly mode: string;
   /** The Node stream of the present or the last connection. */
   readonly stream?: { readonly errored?: Error | null };
   scan(

@@ -125,8 +125,8 @@ export class RedisStore implements LeaseStore {
     try {
       answer = await look(time);
       // A release that was sent before may be executed after this look: it is sent again where the server lacked the
-      // script, and by a Cluster while the slot moves. Then the look has seen a lease that is over, or has renewed one (a
-      // quorum repeats its holder's id) that the release ends.
+      // script, and by a Cluster while the slot moves. The look has then reported a lease that this release ends. So look again
+      // behind the release.
       const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
       const overtaken = releasing?.get(seen);
       if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {

@@ -28,7 +28,7 @@ import type { Fencing } from '../fencing/fencing.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Entry, type EntryOptions, requestOf } from './admission.js';
 import { ANSWER_TIME, drain, endBackend, endBlockers, isLoss, roomOf } from './backends.js';
-import type { Call, Outcome } from './call.js';
+import type { Call, Handover, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
@@ -315,7 +315,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The only place that sends COMMIT. */
   async commit<T>(done: T): Promise<T> {
-    const { successor } = this.#call;
+    const { handover } = this.#call;
     const connection = this.#entry.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
@@ -329,14 +329,14 @@ export class Attempt<Tx, R> implements Conductor {
       throw error;
     }
     this.#phase = 'committing';
-    const chained = connection.canChain ? successor?.() : undefined;
+    const chained = connection.canChain ? handover?.successor() : undefined;
     const beginning = chained?.asked.beginning;
     const { answer, next } = this.#trace
       ? this.#trace.committing(() => connection.commit(beginning))
       : connection.commit(beginning);
     this.#hasSuccessor = next !== undefined;
     if (next) chained?.begin(next);
-    else if (successor) this.#onCommitSent();
+    else if (handover) this.#onCommitSent(handover);
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
     return await new Promise<T>((resolve, reject) =>
@@ -363,10 +363,9 @@ export class Attempt<Tx, R> implements Conductor {
     return connectionClosed(leases.key, isEndOfSession(said) ? said : undefined, closedBy);
   }
 
-  #onCommitSent(): void {
-    const { parts, leases } = this.#call;
+  #onCommitSent(handover: Handover): void {
     this.#commitSentAt = now();
-    if (!parts.commitTimes.isBelow(LONG_COMMIT)) leases.hint?.();
+    if (!this.#call.parts.commitTimes.isBelow(LONG_COMMIT)) handover.hint();
   }
 
   #onAnswer({ tag }: StatementResult): TransactionAbortedError | undefined {
@@ -500,11 +499,11 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   #onOutcome(outcome: Outcome): void {
-    const { parts, leases, successor, notCommitted } = this.#call;
+    const { parts, handover, notCommitted } = this.#call;
     if (this.#commitSentAt !== undefined && !this.#isLost) parts.commitTimes.note(now() - this.#commitSentAt);
     if (outcome.type !== 'committed') notCommitted?.(outcome);
     // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
-    else if (successor) leases.release?.();
+    else handover?.release();
   }
 
   /** Not by the error's class: the function may have thrown an error of that class from another call. */

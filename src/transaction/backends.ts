@@ -2,14 +2,8 @@ import { now, OVERDUE, within } from '../base/clock.js';
 import type { Connection, Row, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
-import type { Call } from './call.js';
+import type { CallContext } from './call.js';
 import type { Gate } from './gate.js';
-
-type LossTests = Pick<Call<unknown, unknown>['database'], 'isDisconnect' | 'isUnavailable'>;
-
-type Ending = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'endsAnyBlocker'> & {
-  readonly database: Pick<Call<unknown, unknown>['database'], 'rescue'> & LossTests;
-};
 
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
 export const ANSWER_TIME = 2_000;
@@ -17,7 +11,7 @@ export const ANSWER_TIME = 2_000;
 const DRAIN_GRACE = 50;
 
 /** The waiting room whose transactions a call may end as blockers. */
-export function roomOf({ parts, endsAnyBlocker }: Pick<Ending, 'parts' | 'endsAnyBlocker'>): number | undefined {
+export function roomOf({ parts, endsAnyBlocker }: CallContext): number | undefined {
   return endsAnyBlocker ? undefined : parts.roomId;
 }
 
@@ -25,7 +19,7 @@ export function roomOf({ parts, endsAnyBlocker }: Pick<Ending, 'parts' | 'endsAn
  * Ends the backend of this call's own transaction, over the rescue connection. Its statements in flight fail and have
  * no effect.
  */
-export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): Promise<void> {
+export async function endBackend(call: CallContext, { pid, xid, epoch }: Admission): Promise<void> {
   await end(call, () => call.database.rescue(END_BACKEND, [pid, xid, epoch ?? null]));
 }
 
@@ -33,7 +27,11 @@ export async function endBackend(call: Ending, { pid, xid, epoch }: Admission): 
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
  * are older than this call's lease, or on backends that the pool of `connection` has lost the connection to.
  */
-export async function endBlockers(call: Ending, own: TextRow | undefined, { lostBackends }: Connection): Promise<void> {
+export async function endBlockers(
+  call: CallContext,
+  own: TextRow | undefined,
+  { lostBackends }: Connection,
+): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
   const isAlone = Number.isFinite(age);
@@ -46,7 +44,7 @@ export async function endBlockers(call: Ending, own: TextRow | undefined, { lost
 
 /** Waits for statements in flight. `statement_timeout` bounds them. After an abort, their backend is ended. */
 export async function drain(
-  call: Ending & Pick<Call<unknown, unknown>, 'abort'>,
+  call: CallContext,
   gate: Gate,
   connection: Connection,
   admission: Admission,
@@ -72,7 +70,7 @@ export async function drain(
  * Whether a statement failed because its connection did. On a connection that was there, an error such as ETIMEDOUT
  * says that, too.
  */
-export function isLoss(database: LossTests, error: unknown): boolean {
+export function isLoss(database: CallContext['database'], error: unknown): boolean {
   return database.isDisconnect(error) || database.isUnavailable(error);
 }
 
@@ -80,7 +78,7 @@ export function isLoss(database: LossTests, error: unknown): boolean {
  * Never rejects. If the role may not end the backends, or the rescue connection fails, their own time limits end them.
  * The caller tries again or waits.
  */
-async function end({ parts, leases }: Ending, send: () => Promise<readonly Row[]>): Promise<void> {
+async function end({ parts, leases }: CallContext, send: () => Promise<readonly Row[]>): Promise<void> {
   const rows = await send().catch(() => []);
   for (const { pid } of rows) parts.emit({ type: 'backend-ended', key: leases.key, pid: Number(pid) });
 }

@@ -28,10 +28,6 @@ export interface HeldLeases {
   look(): Promise<unknown>;
   /** Calls `lost` when a lease is lost, and `beat` at each renewal. Returns the function that ends that. */
   attach(user: { lost(loss: LockLostError): void; beat(): void }): () => void;
-  /** Tells the next process that COMMIT has been sent. Not there for leases that do not end with the transaction. */
-  hint?(): void;
-  /** Idempotent; never throws. */
-  release?(): void;
 }
 
 /** What the admissions of a handle's transactions are checked against. */
@@ -70,6 +66,16 @@ export type Outcome =
   | { readonly type: 'committed' }
   | { readonly type: 'rolled-back' | 'unknown'; readonly error: unknown };
 
+/** How a call whose leases end with its transaction passes them on. */
+export interface Handover {
+  /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
+  successor(): Successor | undefined;
+  /** Called when COMMIT has been sent: tells the next process. */
+  hint(): void;
+  /** Called when the transaction has committed. Idempotent; never throws. */
+  release(): void;
+}
+
 /** What the transactions of one client share. */
 export interface TransactionParts {
   readonly fencing: Fencing;
@@ -85,29 +91,31 @@ export interface TransactionParts {
   readonly room: { untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void };
 }
 
-/** Everything that the transactions of one call need. */
-export interface Call<Tx, R> {
+/** What the parts of a transaction need of its call, whatever its function works with and returns. */
+export interface CallContext {
   readonly parts: TransactionParts;
-  readonly database: Database<Tx>;
-  /** A transaction that was begun ahead, for the first attempt. */
-  readonly entry?: Entry<Tx> | undefined;
+  readonly database: Database<unknown>;
   readonly leases: HeldLeases;
   readonly options: TransactionLimits;
   /** When the wait time is over. The admission must be had before. */
   readonly deadline: Deadline;
   readonly abort: LazyAbort;
-  /** `ask` sends a statement of this package between the statements of the work. */
-  readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
   readonly registered?: Registered | undefined;
-  /**
-   * Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. Not there for a
-   * call that keeps its leases.
-   */
-  readonly successor?: (() => Successor | undefined) | undefined;
-  /** Called once for each run of the work that has not committed, as soon as that is known. */
-  readonly notCommitted?: ((outcome: Outcome) => void) | undefined;
   /** Whether to end a blocking transaction whatever its waiting room. */
   readonly endsAnyBlocker?: boolean;
+}
+
+/** Everything that the transactions of one call need. */
+export interface Call<Tx, R> extends CallContext {
+  readonly database: Database<Tx>;
+  /** A transaction that was begun ahead, for the first attempt. */
+  readonly entry?: Entry<Tx> | undefined;
+  /** `ask` sends a statement of this package between the statements of the work. */
+  readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
+  /** `undefined` for a call that keeps its leases, as one of a handle does. */
+  readonly handover?: Handover | undefined;
+  /** Called once for each run of the work that has not committed, as soon as that is known. */
+  readonly notCommitted?: ((outcome: Outcome) => void) | undefined;
   /** Whether to go on while the client is being closed. */
   readonly whileClosing?: boolean;
   /** Where somebody listens. */

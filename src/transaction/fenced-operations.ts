@@ -1,24 +1,20 @@
-import type { Database, Operation, Query } from '../database/database.js';
+import type { Operation, Query } from '../database/database.js';
 import type { Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
 import { isConditional, sendFenced } from '../fencing/writes.js';
-import type { Call } from './call.js';
-
-type Needed = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'registered'> & {
-  readonly database: Pick<Database<unknown>, 'isNoMatch' | 'rescue' | 'sqlState' | 'sqlDetail'>;
-};
+import type { CallContext } from './call.js';
 
 /**
  * Sends the writes of one admitted transaction, where a fenced model has no guard. Those of such a model get a condition on
  * the fence.
  */
 export class FencedOperations {
-  readonly #call: Needed;
+  readonly #call: CallContext;
   readonly #fence: Fence;
   /** Settles when the writes before have; `undefined` if they have. */
   #before: Promise<void> | undefined;
 
-  private constructor(call: Needed, fence: Fence) {
+  private constructor(call: CallContext, fence: Fence) {
     this.#call = call;
     this.#fence = fence;
   }
@@ -27,7 +23,7 @@ export class FencedOperations {
    * Asks which tables have a guard, if that is not known: before the work, so that its first writes are sent as its later
    * ones. Resolves to `undefined` if all of them have one.
    */
-  static async prepare(call: Needed, token: bigint, query: Query): Promise<FencedOperations | undefined> {
+  static async prepare(call: CallContext, token: bigint, query: Query): Promise<FencedOperations | undefined> {
     const { database, leases, parts, registered } = call;
     const { fencing } = parts;
     const guarded = await fencing.guarded(query, database.rescue);

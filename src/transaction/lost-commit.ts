@@ -3,7 +3,7 @@ import { CommitUnknownError, TransactionAbortedError } from '../base/errors.js';
 import type { Query } from '../database/database.js';
 import { END_BACKEND, EVIDENCE } from '../database/sql.js';
 import type { Admission } from './admission.js';
-import type { Call } from './call.js';
+import type { CallContext } from './call.js';
 import { fromOvertaking } from './overtaken.js';
 
 type Verdict = 'committed' | 'aborted' | 'unknown';
@@ -91,11 +91,12 @@ export function isRefusal(code: string | undefined): boolean {
  * @param hasSuccessor whether the next turn of this process began with that COMMIT.
  */
 export async function endOfLostCommit(
-  { database, parts, leases, options }: Pick<Call<unknown, unknown>, 'database' | 'parts' | 'leases' | 'options'>,
+  call: CallContext,
   admission: Admission,
   error: unknown,
   hasSuccessor: boolean,
 ): Promise<{ readonly error: unknown; readonly isUnknown?: boolean } | undefined> {
+  const { database, parts, leases, options } = call;
   let wasRunning = false;
   const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME), () => {
     wasRunning = true;
@@ -109,7 +110,7 @@ export async function endOfLostCommit(
   if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
   const aborted = connectionClosed(leases.key, database.sqlState(error), error);
   // If the key has passed to a successor, the lease tells about the successor, not about this call.
-  return { error: hasSuccessor ? aborted : await fromOvertaking(aborted, { database, leases }) };
+  return { error: hasSuccessor ? aborted : await fromOvertaking(aborted, call) };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Deadline, sleep, within } from '../base/clock.js';
 import { LockLostError, TransactionAbortedError } from '../base/errors.js';
-import type { Call } from './call.js';
+import type { CallContext } from './call.js';
 
 /**
  * How long to look. forceRelease() ends the transaction first, then commits a new token, and only then takes the lease;
@@ -18,10 +18,7 @@ const FIRST_PAUSE = 25;
  * Explains why Postgres closed a transaction's connection. The error is the same for a restart and for a holder whose
  * key was taken, but only the latter has lost its lease. Any other error is returned unchanged.
  */
-export async function fromOvertaking(
-  error: unknown,
-  { database, leases }: Pick<Call<unknown, unknown>, 'database' | 'leases'>,
-): Promise<unknown> {
+export async function fromOvertaking(error: unknown, { database, leases }: CallContext): Promise<unknown> {
   const failure = error instanceof TransactionAbortedError ? error.cause : error;
   if (!database.isDisconnect(failure)) return error;
   const deadline = new Deadline(isReset(failure) ? LOOK_TIME_AFTER_RESET : LOOK_TIME);

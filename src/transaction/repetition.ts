@@ -8,7 +8,7 @@ import {
 } from '../base/errors.js';
 import { NotRun } from '../database/database.js';
 import { type EarlierAttempts, NO_EARLIER } from './attempt.js';
-import type { Call } from './call.js';
+import type { CallContext } from './call.js';
 
 const LOCK_NOT_AVAILABLE = '55P03';
 const QUERY_CANCELED = '57014';
@@ -35,13 +35,6 @@ const CANCELED =
   ': Postgres cancelled its admission. If a `statement_timeout` of the role is shorter than the wait for the ' +
   "key's row, raise it to a second";
 
-type RepeatedCall = Pick<Call<unknown, unknown>, 'parts' | 'leases' | 'options' | 'deadline' | 'abort'> & {
-  readonly database: Pick<
-    Call<unknown, unknown>['database'],
-    'rescue' | 'sqlState' | 'isDisconnect' | 'isUnavailable' | 'isEnded'
-  >;
-};
-
 interface FailedAttempt {
   readonly admitted: boolean;
   /** Whether its transaction was begun ahead of the lease. */
@@ -53,7 +46,7 @@ interface FailedAttempt {
  * resolves if there is to be another attempt, and throws what the call is rejected with if not.
  */
 export class Repetition {
-  readonly #call: RepeatedCall;
+  readonly #call: CallContext;
   /** How often the work has run. */
   #runs = 0;
   /** Whether the work has begun in an earlier attempt. */
@@ -62,7 +55,7 @@ export class Repetition {
   #disconnects = 0;
   #isCanceled = false;
 
-  constructor(call: RepeatedCall) {
+  constructor(call: CallContext) {
     this.#call = call;
   }
 
@@ -137,7 +130,7 @@ export class Repetition {
   }
 }
 
-function isRetryable(error: unknown, { database }: Pick<RepeatedCall, 'database'>): boolean {
+function isRetryable(error: unknown, { database }: CallContext): boolean {
   // A handle's token never rises, so the same row would refuse it again.
   if (error instanceof StaleTokenError) return error.reason === 'other-key' && !error.ofHandle;
   const code = database.sqlState(error);

@@ -1,4 +1,3 @@
-import { offAbort, onAbort } from '../base/abort-listeners.js';
 import { Attempt, NO_EARLIER } from './attempt.js';
 import type { Call } from './call.js';
 import { Repetition } from './repetition.js';
@@ -13,12 +12,9 @@ import { Repetition } from './repetition.js';
  */
 export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   const { parts, leases, abort } = call;
-  const { signal } = call.options;
   let repetition: Repetition | undefined;
   let attempt: Attempt<Tx, R> | undefined;
-  const aborted = signal && { handleEvent: () => abort.abort(signal.reason) };
-  if (aborted) onAbort(signal, aborted);
-  if (signal?.aborted) aborted?.handleEvent();
+  const unfollow = abort.follow(call.options.signal);
   const detach = leases.attach({ lost: (loss) => abort.abort(loss), beat: () => attempt?.beat() });
   if (leases.loss) abort.abort(leases.loss);
   const turnAway = (error: unknown) => {
@@ -37,7 +33,7 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
     }
   } finally {
     forget?.();
-    if (aborted) offAbort(signal, aborted);
+    unfollow();
     detach();
   }
 }

@@ -1,6 +1,5 @@
-import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { AnswerTimer, after, Deadline, now, OVERDUE, sleep, unlessAborted, within } from '../../src/base/clock.js';
+import { AnswerTimer, after, Deadline, now, OVERDUE, sleep, within } from '../../src/base/clock.js';
 import { gate } from '../support/shop.js';
 
 describe('the clock', () => {
@@ -64,24 +63,5 @@ describe('within', () => {
     reject(new Error('too late'));
     await sleep(1);
     await expect(within(Promise.reject(new Error('soon')), 60_000)).rejects.toThrow('soon');
-  });
-});
-
-describe('unlessAborted', () => {
-  test('gives the result and leaves no listener on the signal', async () => {
-    const { signal } = new AbortController();
-    expect(await unlessAborted(Promise.resolve(1), signal)).toBe(1);
-    await expect(unlessAborted(Promise.reject(new Error('no')), signal)).rejects.toThrow('no');
-    expect(getEventListeners(signal, 'abort')).toEqual([]);
-    expect(await unlessAborted(Promise.resolve(2), undefined)).toBe(2);
-  });
-
-  test('rejects with the reason as soon as the signal aborts, and at once if it has', async () => {
-    const caller = new AbortController();
-    const gone = unlessAborted(gate().opened, caller.signal);
-    caller.abort('home');
-    await expect(gone).rejects.toBe('home');
-    await expect(unlessAborted(gate().opened, caller.signal)).rejects.toBe('home');
-    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
   });
 });

@@ -232,7 +232,7 @@ describe.each([
         await write(tx, name, 2);
         return { token, pid: await pidOf(tx) };
       },
-      { successor },
+      { handover: { successor, hint: () => {}, release: () => {} } },
     );
     const before = await fencedTransaction(first);
     const after = await fencedTransaction(
@@ -260,7 +260,7 @@ describe.each([
         pids.push(await pidOf(tx));
         await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
       },
-      { successor },
+      { handover: { successor, hint: () => {}, release: () => {} } },
     );
     await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
     const next = async (tx: PlainTx) => {
@@ -279,7 +279,9 @@ describe.each([
       CREATE TABLE IF NOT EXISTS people.late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED);
       GRANT INSERT ON people.late TO PUBLIC; TRUNCATE people.late; INSERT INTO people.late VALUES (1)`);
     const { successor, entry } = chained(name);
-    const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), { successor });
+    const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), {
+      handover: { successor, hint: () => {}, release: () => {} },
+    });
     await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
     await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { entry: await entry }));
     expect(await rowOf(name)).toMatchObject({ value: 3 });

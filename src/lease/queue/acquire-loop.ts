@@ -3,6 +3,7 @@ import { Deadline, now } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
+import type { Releases } from '../releases.js';
 import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
 import { PresentHolder } from './present-holder.js';
@@ -32,6 +33,9 @@ const SPARE_TIME = 60_000;
  */
 const FRESH = 150;
 
+type Taken = Extract<AcquireResult, { readonly taken: true }>;
+type Denial = Extract<AcquireResult, { readonly taken: false }>;
+
 /** What the loop needs to acquire a lease. */
 export interface AcquireDependencies {
   readonly store: LeaseStore;
@@ -39,14 +43,7 @@ export interface AcquireDependencies {
   /** Whether to subscribe before the first look, so that the first look can already enter the store's queue. */
   readonly listenFirst: boolean;
   readonly rest: PollDelay;
-  /** Sends a release in the background. */
-  release(claim: Claim): void;
-  /** Called when the store has given the key to another process. */
-  rememberPassedOn(claim: Claim): void;
-  /**
-   * Called when the store still shows this holder. Its release may have been lost in a failover, so it is sent again.
-   */
-  releaseAgain(holder: string): void;
+  readonly releases: Releases;
 }
 
 /** Acquires the lease of a key for one process. The only retry loop for leases in this package. */
@@ -64,11 +61,15 @@ export class AcquireLoop implements WaitingProcess {
   /** Why the last lease was taken without the store, if it was. */
   #withoutStore: unknown;
   #failedLooks = 0;
+  /** How long to pause after the next failed look or split vote; milliseconds. */
+  #pause = FIRST_PAUSE;
+  /** Whether another process has had the key since this one first asked for it. */
+  #isElsewhere = false;
   /** When the look in flight was sent; `Infinity` if none is. */
   #inFlightSince = Number.POSITIVE_INFINITY;
   /** The latest deadline of the callers, and the time until which the place in the store's queue is kept. */
-  #longestWait = Deadline.PASSED;
-  #placeDeadline = Deadline.PASSED;
+  #longestWait = new Deadline(0);
+  #placeDeadline = new Deadline(0);
 
   /**
    * @param first returns the caller that would get the lease next; with `sharing`, the first that can do without one.
@@ -100,7 +101,7 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Called for each new caller, which waits until its deadline. */
   keepPlace({ deadline, mayShare }: LeaseRequest): void {
-    // It can do without the store, for which the loop pauses.
+    // This caller can go on without the store. Wake the loop, which pauses until the store answers.
     if (mayShare && this.#withoutStore !== undefined) this.#wakeUps?.wake();
     if (deadline.remaining <= this.#longestWait.remaining) return;
     this.#longestWait = deadline;
@@ -132,9 +133,9 @@ export class AcquireLoop implements WaitingProcess {
     this.#wakeUps?.beginLook();
     this.#failedLooks = 0;
     let isKnownToStore = false;
-    let isElsewhere = false;
+    this.#isElsewhere = false;
+    this.#pause = FIRST_PAUSE;
     let leaseTime = 0;
-    let pause = FIRST_PAUSE;
     for (let looks = 0; ; looks++) {
       const first = this.#first();
       if (first === undefined) break;
@@ -166,45 +167,16 @@ export class AcquireLoop implements WaitingProcess {
         this.#failedLooks = 0;
         this.#withoutStore = answer.taken ? answer.shared : undefined;
         if (answer.taken) {
-          this.#present = undefined;
-          // A handle at the head of the queue waits for the store, and those behind it need not.
-          const user = answer.shared ? this.#first(true) : first;
-          if (user === undefined) {
-            this.#dependencies.release(claim);
-            // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
-            this.holder = randomUUID();
-            throw answer.shared;
-          }
-          if (user !== first) first.startWaiting();
-          const taken = user === first ? claim : { ...claim, leaseTime: user.request.leaseTime };
-          const lease = new Lease(taken, sentAt, answer.shared !== undefined);
-          lease.contended = answer.contended !== false;
-          lease.waitedFor = isElsewhere;
+          const lease = this.#onTaken(answer, claim, first, sentAt);
           if (lease.loss === undefined) return lease;
           // The reply came after the lease had expired. The store may still show this holder.
           this.#lookError = lease.loss;
           nextLook = 0;
         } else {
-          this.#present ??= new PresentHolder();
-          this.#present.answered(answer);
-          isElsewhere ||= answer.split !== true;
-          if (answer.holder) this.#dependencies.releaseAgain(answer.holder);
-          // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
-          nextLook = (answer.lookIn ?? answer.expiresIn) + 1;
-          if (answer.split) nextLook = Math.min(nextLook, Math.random() * pause);
-          pause = answer.split ? Math.min(pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
+          nextLook = this.#onDenied(answer);
         }
       } catch (error) {
-        this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
-        this.#lookError = error;
-        this.#failedLooks++;
-        nextLook = pause;
-        pause = Math.min(pause * 2, LONGEST_PAUSE);
-        if (isDenial(error)) {
-          // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
-          nextLook = 0;
-          if (this.#first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
-        }
+        nextLook = this.#onFailed(error, first);
       } finally {
         this.#inFlightSince = Number.POSITIVE_INFINITY;
       }
@@ -223,8 +195,58 @@ export class AcquireLoop implements WaitingProcess {
     }
     // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost
     // reply.
-    if (isKnownToStore) this.#dependencies.release({ key: this.#key, holder: this.holder, leaseTime });
+    if (isKnownToStore) this.#dependencies.releases.send({ key: this.#key, holder: this.holder, leaseTime });
     return undefined;
+  }
+
+  /** The store has given the key to this process. @throws the store's error if no caller can go on without the store. */
+  #onTaken({ shared, contended }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease {
+    this.#present = undefined;
+    // A handle at the head of the queue waits for the store, and those behind it need not.
+    const user = shared ? this.#first(true) : first;
+    if (user === undefined) {
+      this.#dependencies.releases.send(claim);
+      // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
+      this.holder = randomUUID();
+      throw shared;
+    }
+    if (user !== first) first.startWaiting();
+    const lease = new Lease({ ...claim, leaseTime: user.request.leaseTime }, sentAt, shared !== undefined);
+    lease.contended = contended !== false;
+    lease.waitedFor = this.#isElsewhere;
+    return lease;
+  }
+
+  /** Another process has the key. Returns when to look again; milliseconds. */
+  #onDenied(answer: Denial): number {
+    this.#present ??= new PresentHolder();
+    this.#present.answered(answer);
+    this.#isElsewhere ||= answer.split !== true;
+    if (answer.holder) this.#dependencies.releases.sendAgain(answer.holder);
+    // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
+    const nextLook = (answer.lookIn ?? answer.expiresIn) + 1;
+    if (answer.split) return Math.min(nextLook, Math.random() * this.#nextPause());
+    this.#pause = FIRST_PAUSE;
+    return nextLook;
+  }
+
+  /** The look has failed. Returns when to look again; milliseconds. */
+  #onFailed(error: unknown, first: Waiter): number {
+    this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
+    this.#lookError = error;
+    this.#failedLooks++;
+    const pause = this.#nextPause();
+    if (!isDenial(error)) return pause;
+    // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
+    if (this.#first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
+    return 0;
+  }
+
+  /** Returns the present pause, and doubles it for the next time. */
+  #nextPause(): number {
+    const pause = this.#pause;
+    this.#pause = Math.min(pause * 2, LONGEST_PAUSE);
+    return pause;
   }
 
   /**
@@ -263,7 +285,7 @@ export class AcquireLoop implements WaitingProcess {
       (answer) => {
         if (!answer.taken) lease.lose('gone');
         // Where it was sent again, it may have been executed after the release.
-        else this.#dependencies.releaseAgain(claim.holder);
+        else this.#dependencies.releases.sendAgain(claim.holder);
       },
       () => {},
     );

@@ -1,6 +1,6 @@
 import { after, now, type Timer } from '../../base/clock.js';
 import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
-import type { SeenHolder } from '../../base/errors.js';
+import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
@@ -136,13 +136,13 @@ export class LocalQueue implements WaiterQueue {
     if (this.#lease?.holder === holder) this.#lease.lose('gone');
   }
 
-  /** Its waiters call this method and the next four. */
-  failure(request: LeaseRequest): unknown {
-    return this.#acquireLoop.failure(request);
-  }
-
-  failedLooks(): number {
-    return this.#acquireLoop.failedLooks;
+  /** Its waiters call this method and the next two. */
+  timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError {
+    const { waitTime } = request;
+    const failure = this.#acquireLoop.failure(request);
+    if (failure === undefined) return new LockTimeoutError(this.key, `${waitTime} ms`, undefined, this.#seenHolder());
+    const tried = { within: waitTime, tries: this.#acquireLoop.failedLooks };
+    return new LockUnavailableError(this.key, failure, 'Redis', undefined, tried);
   }
 
   waits({ request }: Waiter): void {
@@ -158,7 +158,8 @@ export class LocalQueue implements WaiterQueue {
     this.#updateLeaseWatch();
   }
 
-  seen(): SeenHolder | undefined {
+  /** Who has the key, as far as this process knows. */
+  #seenHolder(): SeenHolder | undefined {
     const lease = this.#lease;
     if (lease === undefined) return this.#acquireLoop.seen();
     return {
@@ -276,8 +277,8 @@ export class LocalQueue implements WaiterQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#firstOf(lease.shared);
-    // The process that was told of this COMMIT may have the key's row by now. A caller that has come since would wait for
-    // its ROLLBACK, so the key goes there first.
+    // The process that got the hint may already hold the key's row. A caller of this process would wait for that row, so the
+    // key goes to that process first.
     const isPromised = this.#hinted === lease;
     if (next && !isPromised && this.#mayPassTo(next, lease)) {
       this.#handovers++;
@@ -299,7 +300,7 @@ export class LocalQueue implements WaiterQueue {
   #release(lease: Lease): void {
     this.#lingering = undefined;
     this.#dropLease(lease);
-    this.#dependencies.release(lease);
+    this.#dependencies.releases.send(lease);
     if (this.#waiting.size > 0) void this.#acquire();
     else this.#becomeIdle();
   }
@@ -366,13 +367,13 @@ export class LocalQueue implements WaiterQueue {
       if (await this.#dependencies.store.yield(claim)) {
         const kept = new Lease(claim, sentAt, lease.shared);
         if (kept.loss === undefined) return this.#take(kept, 'lease');
-        this.#dependencies.release(claim);
+        this.#dependencies.releases.send(claim);
       } else {
-        this.#dependencies.rememberPassedOn(claim);
+        this.#dependencies.releases.remember(claim);
       }
     } catch (error) {
       this.#dependencies.emit({ type: 'look-failed', key: this.key, error });
-      this.#dependencies.release(claim);
+      this.#dependencies.releases.send(claim);
     }
     void this.#acquire();
   }

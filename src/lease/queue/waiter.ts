@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
 import { withCaller } from '../../base/caller.js';
 import { after, now, type Timer } from '../../base/clock.js';
-import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
+import type { LockTimeoutError, LockUnavailableError } from '../../base/errors.js';
 import type { Turn } from '../lease.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 
@@ -17,13 +17,8 @@ export interface TurnUser<R> {
 
 /** The queue that a caller waits in. */
 export interface WaiterQueue {
-  readonly key: string;
-  /** Why this caller cannot know whether the key is free; `undefined` if it can. */
-  failure(request: LeaseRequest): unknown;
-  /** How many looks in a row have failed, with the one in flight. */
-  failedLooks(): number;
-  /** Who has the key, as far as this process knows. */
-  seen(): SeenHolder | undefined;
+  /** The error of a caller whose wait time is over. */
+  timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError;
   /** Called when the caller has to wait. */
   waits(caller: Waiter): void;
   left(caller: Waiter): void;
@@ -101,15 +96,7 @@ export class Waiter extends AsyncResource implements AbortListener {
 
   /** Called when the wait time is over. */
   giveUp(): void {
-    const { waitTime } = this.request;
-    const failure = this.#queue.failure(this.request);
-    const { key } = this.#queue;
-    const tried = { within: waitTime, tries: this.#queue.failedLooks() };
-    this.turnAway(
-      failure === undefined
-        ? new LockTimeoutError(key, `${waitTime} ms`, undefined, this.#queue.seen())
-        : new LockUnavailableError(key, failure, 'Redis', undefined, tried),
-    );
+    this.turnAway(this.#queue.timeoutError(this.request));
   }
 
   /** Called when the caller's signal aborts. */

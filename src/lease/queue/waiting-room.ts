@@ -1,4 +1,3 @@
-import { offAbort, onAbort } from '../../base/abort-listeners.js';
 import { type Deadline, now, sleep } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
@@ -26,7 +25,8 @@ const BUSY_TIME = 1_000;
  */
 const IN_USE_TIME = 1_000;
 /**
- * Once a release was late because the event loop was busy, those of its key are sent at once for this many times as long.
+ * After a release that was late by some time, because the event loop was busy, the releases of its key are sent at once for
+ * this many times that time.
  * A caller that computes behind its locks for 50 ms then keeps the others waiting once in five seconds. A short pause, as of
  * the garbage collector, changes nothing that lasts.
  */
@@ -82,9 +82,7 @@ export class WaitingRoom {
       maxLocalHandovers,
       listenFirst: this.#strict,
       rest,
-      release: (claim) => this.#releases.send(claim),
-      rememberPassedOn: (claim) => this.#releases.remember(claim),
-      releaseAgain: (holder) => this.#releases.sendAgain(holder),
+      releases: this.#releases,
     };
   }
 
@@ -154,11 +152,9 @@ export class WaitingRoom {
     const { renewal } = this.#dependencies;
     const abort = new LazyAbort();
     const forget = this.untilAdmitted(claim.key, (error) => abort.abort(error));
-    const aborted = { handleEvent: () => abort.abort(signal?.reason) };
-    onAbort(signal, aborted);
-    if (signal?.aborted) aborted.handleEvent();
+    const unfollow = abort.follow(signal);
     const sentAt = await this.#transfer(claim, successor, deadline, abort).finally(() => {
-      offAbort(signal, aborted);
+      unfollow();
       forget();
     });
     this.markLost(claim.key, claim.holder);
@@ -167,7 +163,7 @@ export class WaitingRoom {
     const ended = this.begin();
     const end = once(() => {
       renewal.remove(lease);
-      this.#dependencies.release(lease);
+      this.#releases.send(lease);
       ended();
     });
     const look = () => renewal.look(lease);
@@ -233,7 +229,7 @@ export class WaitingRoom {
           if (!abort.aborted) continue;
         }
         // The reply may have been lost. The release is sent after the command that it undoes.
-        this.#dependencies.release({ ...claim, holder: successor });
+        this.#releases.send({ ...claim, holder: successor });
         throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
       }
       throw new LockLostError(claim.key, 'gone');

@@ -14,7 +14,7 @@ export class WakeableSleep {
   wakeIn(ms: number): void {
     const at = now() + ms;
     if (this.#wake === undefined) {
-      // The time given to the next sleep may be older than this one, so the earlier counts.
+      // An earlier time may have been given already. Keep the earlier one.
       this.#wakesAt = Math.min(this.#wakesAt, at);
       return;
     }

@@ -41,7 +41,7 @@ export class ExpiringMap<V> {
   /** Values end without anybody noticing. */
   #sweep(): void {
     for (const key of this.#entries.keys()) if (this.get(key) === undefined) this.#entries.delete(key);
-    // Not sooner than it pays: looking through the values costs no more than it cost to set them.
+    // The next sweep comes when the map has doubled, so the cost for each `set` stays constant.
     this.#sweepAt = Math.max(SWEEP_AT, 2 * this.#entries.size);
   }
 }

@@ -76,8 +76,8 @@ export class Ballot<Vote> {
 }
 
 /**
- * The state of a key by majority: the holder that most nodes name, and for how long most of them still will. There is no
- * order among several nodes, so those who wait are told as the node has them that most of them wait at.
+ * The state of a key by majority: the holder that most nodes name, and for how long most of them still will. `waiters` are
+ * those of the node with the longest queue, because nodes share no order.
  */
 export function stateOf(key: string, states: readonly KeyState[], majority: number): KeyState {
   const times = timesOf(states);

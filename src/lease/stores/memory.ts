@@ -10,7 +10,6 @@ import {
   type LeaseStore,
   type Look,
   MOST_WAITERS,
-  type Reach,
   type WakeUp,
   type Watch,
 } from '../store.js';
@@ -18,8 +17,6 @@ import { MemoryLeases, type Receiver } from './memory-leases.js';
 
 /** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
 const OFFER = { offerTime: 1_000 };
-/** It is a part of this process. */
-const REACH: Reach = { ready: true, away: false, refused: false, says: 'in the memory of this process' };
 
 /**
  * Leases and queues in the memory of one process, in place of Redis: for tests, and for an application of one process. All
@@ -41,7 +38,7 @@ export function memoryStore(): MemoryStore {
   const prefixes = new Map<string, MemoryLeases>();
   return {
     kind: 'memory',
-    // Another process with such a store knows nothing of these leases: holders of the one are no former holders of the other.
+    // Random: two processes must not end each other's transactions as those of former holders.
     room: randomInt(2 ** 31),
     flush: () => {
       for (const leases of prefixes.values()) leases.flush();
@@ -62,11 +59,10 @@ interface Watcher {
 
 /** One client of the leases, as one of Redis is. What a script of lua/ does there is one method here, without any `await`. */
 class MemoryClient implements LeaseStore, Receiver {
-  readonly reach = REACH;
   readonly #leases: MemoryLeases;
   readonly #name: string | undefined;
   readonly #watchers = new Map<string, Set<Watcher>>();
-  /** Wakes in the async context that this was made in, as a socket would: the one that tells is inside of its own lock. */
+  /** Wake-ups run in the async context in which the client was made. That of the caller that releases holds a lock. */
   readonly #context = new AsyncResource('FencedLockMemoryStore');
 
   constructor(leases: MemoryLeases, name: string | undefined) {

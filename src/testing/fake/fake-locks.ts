@@ -147,7 +147,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   }
 
   async hold(key: Keys): Promise<{ release(): void }> {
-    const wait = { waitTime: 2 ** 31 - 1, signal: undefined, onWait: () => {} };
+    const wait = { waitTime: Number.POSITIVE_INFINITY, signal: undefined, onWait: () => {} };
     const turn = await this.#turns.take(checkKeys(key), wait);
     return { release: () => turn.release() };
   }

@@ -8,6 +8,7 @@ import { startTimer } from './timer.js';
 
 /** How long a caller waits. */
 export interface Wait {
+  /** Milliseconds. `Infinity`: until it has the keys, and no timer keeps the process running. */
   readonly waitTime: number;
   readonly signal: AbortSignal | undefined;
   /** Told of each key that somebody else has. */
@@ -76,7 +77,7 @@ export class Turns {
         const late = () => end.abort(new LockTimeoutError(key, `${waitTime} ms`));
         if (waitTime === 0) late();
         if (stop === undefined) onAbort(signal, aborted);
-        stop ??= startTimer(waitTime, late);
+        if (waitTime < Number.POSITIVE_INFINITY) stop ??= startTimer(waitTime, late);
         waiting?.add(turnAway);
         await this.#wait(key, turn, end);
       }

@@ -1,0 +1,36 @@
+import type { Deadline } from '../base/clock.js';
+import { LazyAbort } from '../base/lazy-abort.js';
+import type { Call, HeldLeases, TransactionParts } from '../transaction/call.js';
+import { fencedTransaction } from '../transaction/transaction.js';
+import type { LockCall } from './parts.js';
+
+/** Holders of keys whose leases are not looked at: Postgres alone decides. */
+export function unleased(holders: Pick<HeldLeases, 'keys' | 'holders' | 'leaseTime' | 'age'>): HeldLeases {
+  const key = holders.keys[0] as string;
+  return { ...holders, key, shared: false, loss: undefined, look: async () => {}, attach: () => () => {} };
+}
+
+/**
+ * Runs a transaction that only writes into the keys' rows: new tokens, or with `registered`, new holders for its tokens.
+ * Resolves to the tokens.
+ */
+export async function register<Tx>(
+  parts: TransactionParts,
+  { database, options, trace }: Pick<LockCall<Tx>, 'database' | 'options' | 'trace'>,
+  leases: HeldLeases,
+  deadline: Deadline,
+  { registered, ...more }: Pick<Call<Tx, unknown>, 'registered' | 'endsAnyBlocker' | 'whileClosing'> = {},
+): Promise<readonly bigint[]> {
+  return await fencedTransaction({
+    parts,
+    database,
+    leases,
+    options: { ...options, retries: 0, isolationLevel: undefined },
+    deadline,
+    abort: new LazyAbort(),
+    work: async (_, { tokens }) => tokens,
+    registered: { ...registered, durable: true },
+    trace,
+    ...more,
+  });
+}
