@@ -175,7 +175,7 @@ function failed(context: Context, program: Command, error: unknown): number {
 
 /** The name becomes a line of the schema, so it must be valid for Prisma. */
 function fieldName(text: string): string {
-  if (/^[A-Za-z]\w*$/.test(text)) return text;
+  if (/^\p{L}[\p{L}\p{N}_]*$/u.test(text)) return text;
   throw new InvalidArgumentError('It must be a name: letters, digits and underscores, a letter first.');
 }
 

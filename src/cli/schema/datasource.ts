@@ -1,4 +1,4 @@
-import { masked } from './mask.js';
+import { masked, unescaped } from './mask.js';
 
 /** The used part of the datasource block. */
 export interface Datasource {
@@ -8,15 +8,15 @@ export interface Datasource {
   readonly schemas: readonly string[];
 }
 
-const BLOCK = /^[ \t]*datasource[ \t]+\w+[ \t]*\{[^}]*\}/m;
+const BLOCK = /(?<![\p{L}\p{N}_])datasource[^\S\n]+[^\s{}]+[^\S\n]*\{[^}]*\}/u;
 
 /** The datasource of a schema; `undefined` if no file has one. */
 export function readDatasource(schema: ReadonlyMap<string, string>): Datasource | undefined {
   for (const [file, text] of schema) {
     const block = BLOCK.exec(masked(text));
     if (block === null) continue;
-    const [provider] = stringsOf(text, block, /^[ \t]*provider[ \t]*=[^\n]*/m);
-    return { file, provider, schemas: stringsOf(text, block, /^[ \t]*schemas\s*=\s*\[[^\]]*\]/m) };
+    const [provider] = stringsOf(text, block, /^\s*provider\s*=[^\n]*/m);
+    return { file, provider, schemas: stringsOf(text, block, /^\s*schemas\s*=\s*\[[^\]]*\]/m) };
   }
   return undefined;
 }
@@ -27,6 +27,6 @@ function stringsOf(text: string, block: RegExpExecArray, setting: RegExp): strin
   if (found === null) return [];
   const from = block.index + found.index;
   return [...found[0].matchAll(/"( *)"/g)].map(({ index, 1: blank = '' }) =>
-    text.slice(from + index + 1, from + index + 1 + blank.length),
+    unescaped(text.slice(from + index + 1, from + index + 1 + blank.length)),
   );
 }

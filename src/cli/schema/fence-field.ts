@@ -63,7 +63,9 @@ function neighbours({ fields }: SchemaModel, last: SchemaField): SchemaField[] {
 
 /** Removes the field: its line, and the documentation comment directly above. */
 export function withoutFence(text: string, model: SchemaModel, field: SchemaField): string {
-  const user = new RegExp(`^.*(?<![\\w.@])${field.name}(?!\\w).*$`, 'm').exec(model.attributes)?.[0];
+  const user = new RegExp(`^.*(?<![\\p{L}\\p{N}_.@])${field.name}(?![\\p{L}\\p{N}_]).*$`, 'mu').exec(
+    model.attributes,
+  )?.[0];
   if (user !== undefined) {
     throw new Problem(
       `The field \`${field.name}\` of model ${model.name} is used by ${user.trim()}: remove that first.`,

@@ -1,3 +1,5 @@
+import { Problem } from '../problem.js';
+
 const COMMENT_OR_STRING = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g;
 
 /**
@@ -8,4 +10,13 @@ export function masked(text: string): string {
     const blank = part.replaceAll(/[^\r\n]/g, ' ');
     return part.startsWith('"') ? `"${blank.slice(1, -1)}"` : blank;
   });
+}
+
+/** What a string of the schema stands for. It has the escape sequences of JSON. */
+export function unescaped(content: string): string {
+  try {
+    return JSON.parse(`"${content}"`) as string;
+  } catch (cause) {
+    throw new Problem(`The string "${content}" of the schema cannot be read: Prisma refuses it, too.`, { cause });
+  }
 }

@@ -1,5 +1,5 @@
 import { Problem } from '../problem.js';
-import { masked } from './mask.js';
+import { masked, unescaped } from './mask.js';
 
 /** A field of a model. Offsets refer to the file; `end` is after the line break. */
 export interface SchemaField {
@@ -29,8 +29,13 @@ export interface SchemaModel {
   readonly attributes: string;
 }
 
-const BLOCK = /^[ \t]*(model|view)[ \t]+(\w+)[ \t]*\{/gm;
-const FIELD = /^([ \t]*([A-Za-z]\w*)[ \t]+)([A-Za-z]\w*(?:\("[^"\n]*"\))?)[ \t]*(\[\]|\?)?/;
+/**
+ * Prisma has names with letters of all languages, all kinds of space between them, and blocks that begin behind the end of
+ * another one. A block must not be overlooked: its table would have no guard, and nobody would notice. So the name is
+ * whatever stands there.
+ */
+const BLOCK = /(?<![\p{L}\p{N}_])(model|view)[^\S\n]+([^\s{}]+)[^\S\n]*\{/gu;
+const FIELD = /^([^\S\n]*(\p{L}[\p{L}\p{N}_]*)[^\S\n]+)(\p{L}[\p{L}\p{N}_]*(?:\("[^"\n]*"\))?)[^\S\n]*(\[\]|\?)?/u;
 
 /** All models and views of a schema, in the order of the files. */
 export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
@@ -49,8 +54,8 @@ export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
         kind: block[1] === 'view' ? 'view' : 'model',
         name,
         file,
-        table: textIn(attributes, '@@map') ?? name,
-        schema: textIn(attributes, '@@schema'),
+        table: textIn(attributes, '@@', 'map') ?? name,
+        schema: textIn(attributes, '@@', 'schema'),
         fields,
         attributes: attributes.map(({ code }) => code).join('\n'),
       } as const;
@@ -79,7 +84,7 @@ function readBody(text: string, code: string, body: number): Body {
     const end = newline < 0 ? code.length : newline + 1;
     const stretch = { text: text.slice(start, end), code: code.slice(start, end) };
     if (/^\s*\}/.test(stretch.code)) return { fields, attributes, isClosed: true };
-    if (/^\s*(model|view|enum|type|datasource|generator)\s+\w+\s*\{/.test(stretch.code)) break;
+    if (/^\s*(model|view|enum|type|datasource|generator)\s+[^\s{}]+\s*\{/.test(stretch.code)) break;
     const field = readField(stretch, start, end);
     if (field !== undefined) fields.push(field);
     else if (/^\s*@@/.test(stretch.code)) attributes.push(stretch);
@@ -99,7 +104,7 @@ function readField(stretch: Stretch, start: number, end: number): SchemaField | 
     type,
     modifier: modifier === '?' || modifier === '[]' ? modifier : '',
     attributes,
-    map: textIn([stretch], '@map'),
+    map: textIn([stretch], '@', 'map'),
     start,
     end,
     typeColumn: before.length,
@@ -107,14 +112,14 @@ function readField(stretch: Stretch, start: number, end: number): SchemaField | 
   };
 }
 
-/** The string argument of an attribute such as `@map("…")`. */
-function textIn(stretches: readonly Stretch[], attribute: string): string | undefined {
-  const call = new RegExp(`(?<![@.\\w])${attribute}\\(\\s*(?:name\\s*:\\s*)?"`);
+/** The string argument of an attribute such as `@map("…")`, which may have spaces between its parts. */
+function textIn(stretches: readonly Stretch[], at: '@' | '@@', attribute: string): string | undefined {
+  const call = new RegExp(`(?<![@.\\w])${at}\\s*${attribute}\\s*\\(\\s*(?:name\\s*:\\s*)?"`);
   for (const { text, code } of stretches) {
     const match = call.exec(code);
     if (match === null) continue;
     const from = match.index + match[0].length;
-    return text.slice(from, code.indexOf('"', from)).replaceAll(/\\(.)/g, '$1');
+    return unescaped(text.slice(from, code.indexOf('"', from)));
   }
   return undefined;
 }
