@@ -56,7 +56,7 @@ describe('the models of a schema', () => {
     expect(fenced).toContain('  größe Int @id\n  fence BigInt @default(0)\n} model B {\n  id Int @id\n  fence BigInt');
     const { out, err } = await here.run('sql');
     expect(err).toContain('the fence of Münze, B.');
-    for (const table of ['"public"."Münze"', '"public"."fünf\n"']) {
+    for (const table of ['"Münze"', '"fünf\n"']) {
       expect(here.migration().sql).toContain(`INSERT OR UPDATE OR DELETE ON ${table}\n`);
       expect(out).toContain(`INSERT OR UPDATE OR DELETE ON ${table}\n`);
     }
