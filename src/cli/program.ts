@@ -9,7 +9,7 @@ import { history } from './commands/history.js';
 import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
-import { sql } from './commands/sql.js';
+import { FAILS, sql } from './commands/sql.js';
 import { top } from './commands/top.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
@@ -38,7 +38,7 @@ export async function run(args: readonly string[], world: World): Promise<number
     await program.parseAsync([...args], { from: 'user' });
     return healthy ? EXIT.done : EXIT.failed;
   } catch (error) {
-    return failed(context, program, error);
+    return failed(context, program, error, args);
   }
 }
 
@@ -160,10 +160,12 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   return program;
 }
 
-function failed(context: Context, program: Command, error: unknown): number {
+function failed(context: Context, program: Command, error: unknown, args: readonly string[]): number {
   // Commander also throws for help and version, with exit code 0. It has already printed its messages.
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return EXIT.done;
+    // The command itself was not reached, and somebody executes what it writes.
+    if (args.find((arg) => !arg.startsWith('-')) === 'sql') context.say(FAILS);
     context.document({ ok: false, error: error.message.replace(/^error: /, '') });
     return EXIT.misuse;
   }

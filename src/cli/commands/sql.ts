@@ -17,7 +17,9 @@ export interface SqlOptions extends ProjectOptions {
   readonly role?: readonly string[];
 }
 
-const FAILS = "DO $$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, and wrote no script: see its message'; END $$;";
+/** Written in place of the script: behind a pipe, an empty one would be executed with success. */
+export const FAILS =
+  "DO $$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, and wrote no script: see its message'; END $$;";
 
 /**
  * Writes all that the database needs to stdout: the objects, and the column and the guard of each model with a fence. For
@@ -27,7 +29,6 @@ export async function sql(context: Context, options: SqlOptions): Promise<void> 
   try {
     await write(context, options);
   } catch (error) {
-    // Behind a pipe, an empty script would be executed with success.
     context.say(FAILS);
     throw error;
   }
