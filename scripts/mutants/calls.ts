@@ -302,6 +302,43 @@ export const CALLS: readonly Mutant[] = [
     why: 'The callers behind it would wait for ever.',
   },
   {
+    name: 'force: a lease with a token that was raised meanwhile is left',
+    file: 'src/transaction/stale-holder.ts',
+    change: [['if (deadline.passed) return holder;', 'if (deadline.passed) return undefined;']],
+    tests: ['test/cli/unlock.test', 'test/call/operators'],
+    only: 'stale',
+    why: 'An idle handle would keep the key, and could write nothing.',
+  },
+  {
+    name: 'force: a holder that was admitted later',
+    file: 'src/transaction/stale-holder.ts',
+    change: [
+      [
+        'if (holder === undefined || isAtWork || token > raised) return undefined;',
+        'if (holder === undefined) return undefined;',
+      ],
+    ],
+    tests: ['test/call/operators'],
+    only: 'admitted later',
+    why: 'Its lease is good, and it would lose it.',
+  },
+  {
+    name: 'force: two of one key end each other',
+    file: 'src/call/operators.ts',
+    change: [['Math.min(now() - began, LATER_MAY_LAST)', '0']],
+    tests: ['test/call/operators'],
+    only: 'not ended by another one',
+    why: 'One of them would reject, though the key is free.',
+  },
+  {
+    name: 'resumed: a client with another keyPrefix ends the handle',
+    file: 'src/call/handle.ts',
+    change: [['if (turns.length === 0) {', 'if (turns.length === 0 && !(error instanceof LockLostError)) {']],
+    tests: ['test/call/handles-resumed'],
+    only: 'another keyPrefix',
+    why: 'A mistake of one process would end the work of another.',
+  },
+  {
     name: 'a handle not registered for good',
     file: 'src/call/register.ts',
     change: [['registered: { ...registered, durable: true }', 'registered: { ...registered }']],

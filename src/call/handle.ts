@@ -6,7 +6,7 @@ import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
 import {
   type ClosedError,
   givenBackHandle,
-  LockLostError,
+  type LockLostError,
   LockTimeoutError,
   releasedHandle,
   StaleTokenError,
@@ -92,7 +92,7 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
   findJoinable(keys, options.nested, () => false);
   const successors = keys.map(() => randomUUID());
   // Postgres comes first: from its commit on, the old handle cannot write, whatever happens in Redis.
-  const old = unleased({ keys, holders, leaseTime, age: Number.POSITIVE_INFINITY });
+  const old = unleased({ keys, holders, leaseTime });
   const registered = { tokens: tokens.map(BigInt), successors };
   const deadline = new Deadline(options.waitTime);
   const turns: Turn[] = [];
@@ -112,8 +112,9 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
       return handle;
     } catch (error) {
       for (const turn of turns) turn.end();
-      // No lease was transferred, so make the old handle and its state valid again.
-      if (turns.length === 0 && !(error instanceof LockLostError)) {
+      // No lease was transferred, so make the old handle and its state valid again. Its lease may be there even if this client
+      // does not find it: this client may have another `keyPrefix`, or another Redis.
+      if (turns.length === 0) {
         const back = { tokens: registered.tokens, successors: holders };
         const own = { ...old, holders: successors };
         // Also for a caller that has given up.

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from '../base/clock.js';
+import { Deadline, now } from '../base/clock.js';
 import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS } from '../database/sql.js';
 import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions } from '../options/options.js';
+import { findStaleHolder } from '../transaction/stale-holder.js';
 import type { Parts } from './parts.js';
 import { register, unleased } from './register.js';
 
@@ -32,6 +33,11 @@ export interface LockState extends KeyState {
 
 /** How many keys one statement asks for. */
 const PAGE = 1_000;
+/**
+ * A transaction that began after `forceRelease` is of a later holder, or of another `forceRelease`, and ends by itself in a
+ * moment. It is ended only if it is older than this; milliseconds.
+ */
+const LATER_MAY_LAST = 1_000;
 
 export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
   const [state] = await describe([await store.inspect(key, MOST_WAITERS).catch(unavailable(key))], query);
@@ -63,8 +69,9 @@ export async function forceRelease<Tx>(
   key: string,
   options: ResolvedLockOptions,
 ): Promise<boolean> {
-  // Every transaction that works under the key began before this call, so it is ended.
-  const leases = unleased({ keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime, age: 0 });
+  const began = now();
+  const holders = { keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime };
+  const leases = unleased(holders, () => Math.min(now() - began, LATER_MAY_LAST));
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';
@@ -76,17 +83,27 @@ export async function forceRelease<Tx>(
   try {
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
     const deadline = new Deadline(options.waitTime);
-    await register({ ...parts, emit }, { database, options }, leases, deadline, { endsAnyBlocker: true });
-    const done = 'The transaction at work was ended and the token raised, but the lease stays to its end';
-    if (holder === undefined && problem === undefined) return ended;
-    // Only from the holder that was seen before: a later holder was admitted after the new token and is not affected.
-    const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, done));
+    const call = { database, options };
+    const [raised] = await register({ ...parts, emit }, call, leases, deadline, { endsAnyBlocker: true });
+    const isHeld = holder !== undefined || problem !== undefined;
+    const wasTaken = isHeld && (await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED)));
     if (holder !== undefined) parts.room.markLost(key, holder);
-    return wasHeld || ended;
+    if (wasTaken) return true;
+    const lookAgain = async () => {
+      const { holder, token, transaction } = await inspect(store, database.rescue, key);
+      return { holder, token, isAtWork: transaction !== undefined };
+    };
+    const stale = await findStaleHolder(lookAgain, raised as bigint);
+    if (stale === undefined) return ended;
+    await store.force(key, stale).catch(unavailable(key, TOKEN_RAISED));
+    parts.room.markLost(key, stale);
+    return true;
   } finally {
     over();
   }
 }
+
+const TOKEN_RAISED = 'The transaction at work was ended and the token raised, but the lease stays to its end';
 
 function unavailable(key?: string, done?: string): (error: unknown) => never {
   return (error) => {

@@ -4,10 +4,22 @@ import type { Call, HeldLeases, TransactionParts } from '../transaction/call.js'
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LockCall } from './parts.js';
 
-/** Holders of keys whose leases are not looked at: Postgres alone decides. */
-export function unleased(holders: Pick<HeldLeases, 'keys' | 'holders' | 'leaseTime' | 'age'>): HeldLeases {
-  const key = holders.keys[0] as string;
-  return { ...holders, key, shared: false, loss: undefined, look: async () => {}, attach: () => () => {} };
+/** Holders of keys whose leases are not looked at: Postgres alone decides. @param ageOf as `HeldLeases.age`, at each use. */
+export function unleased(
+  holders: Pick<HeldLeases, 'keys' | 'holders' | 'leaseTime'>,
+  ageOf: () => number = () => Number.POSITIVE_INFINITY,
+): HeldLeases {
+  return {
+    ...holders,
+    key: holders.keys[0] as string,
+    shared: false,
+    loss: undefined,
+    get age() {
+      return ageOf();
+    },
+    look: async () => {},
+    attach: () => () => {},
+  };
 }
 
 /**

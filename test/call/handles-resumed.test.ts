@@ -165,6 +165,19 @@ describeWithShop('a handle that is handed on', () => {
     await expect(prisma.$resumeLock(state)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone', key });
   });
 
+  test('is refused by a client with another keyPrefix, and the handle stays as it is', async () => {
+    const { id, key } = await shop.product(10);
+    const lock = await prisma.$lock(key);
+    const elsewhere = shop.client({ keyPrefix: `${randomUUID()}:` }).prisma;
+    await expect(elsewhere.$resumeLock(journey(lock))).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      reason: 'gone',
+      key,
+    });
+    await sellOne(lock, id);
+    await lock.release();
+  });
+
   test('is refused in another name, or with another token, than it is registered with', async () => {
     const { id, key } = await shop.product(10);
     const lock = await prisma.$lock(key);

@@ -270,6 +270,55 @@ describeWithShop('$locks.forceRelease', () => {
     expect(await prisma.$withLock(key, (_, lock) => lock.token)).toBeGreaterThan(token);
   });
 
+  test('leaves no lease to a handle whose token it has made stale, however they meet', async () => {
+    const other = shop.client().prisma;
+    for (let round = 0; round < 6; round++) {
+      const { key } = await shop.product(10);
+      const lock = await prisma.$lock(key, { leaseTime: LEASE });
+      const state = JSON.parse(JSON.stringify(lock)) as ReturnType<typeof lock.toJSON>;
+      const [resumed, forced] = await Promise.allSettled([other.$resumeLock(state), operator.forceRelease(key)]);
+      const { holder, token } = await operator.inspect(key);
+      // It came behind the new token, or it did not come: nobody is left with the old one.
+      if (holder !== undefined) expect([token, resumed.status]).toEqual([lock.token, 'fulfilled']);
+      expect(forced.status).toBe('fulfilled');
+      if (resumed.status === 'fulfilled') await resumed.value.release();
+      await lock.release();
+    }
+  });
+
+  test('leaves a holder alone that is admitted later', async () => {
+    const { key } = await shop.product(10);
+    const contender = shop.client().prisma;
+    const lock = await prisma.$lock(key, { leaseTime: LEASE });
+    const next = contender.$lock(key, { leaseTime: LEASE });
+    const redis = shop.redis();
+    await eventually('it waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    // Whoever is forced releases in the same moment.
+    const [forced] = await Promise.all([operator.forceRelease(key), lock.release()]);
+    expect(forced).toBeTypeOf('boolean');
+    const later = await next;
+    expect(await later.$transaction(() => 'works')).toBe('works');
+    expect((await operator.inspect(key)).holder).toBe(later.toJSON().holders[0]);
+    await later.release();
+  });
+
+  test('is not ended by another one of the same key', async () => {
+    const { key } = await shop.product(10);
+    const inside = gate();
+    const goOn = gate();
+    const held = prisma.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    held.catch(() => {});
+    await inside.opened;
+    const operators = [operator, shop.client().prisma.$locks, shop.client().prisma.$locks, shop.client().prisma.$locks];
+    const forced = await Promise.all(operators.map((one) => one.forceRelease(key)));
+    expect(forced).toContain(true);
+    goOn.open();
+    await expect(held).rejects.toBeInstanceOf(Error);
+  });
+
   test("tells a holder of the same client at once, with fairness: 'strict' too", async () => {
     const { key } = await shop.product(10);
     const strict = shop.client({ fairness: 'strict' }).prisma;

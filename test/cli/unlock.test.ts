@@ -3,6 +3,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { takeAway } from '../../src/cli/commands/unlock.js';
+import { Context } from '../../src/cli/context.js';
+import { serverTime } from '../../src/cli/locks/raise-token.js';
+import { describe } from '../../src/cli/locks/state.js';
+import { withServers } from '../../src/cli/servers/both.js';
 import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
 import { applyMigrations } from '../support/servers/index.js';
@@ -58,6 +63,28 @@ describeWithShop('unlock', () => {
     const sql = 'SELECT token FROM fenced_lock.admission WHERE key = $1';
     return (await shop.admin.query(sql, [key])).rows;
   };
+
+  test('takes the lease of a handle that was resumed behind the look: its token is stale', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    const [owner, heir] = [operator.client(), operator.client()];
+    const lock = await owner.$lock(key, { leaseTime: 60_000 });
+    const options = { databaseUrl: inject('postgres').app, redisUrl: [inject('redis').url as string] };
+    const { keyPrefix } = operator;
+    const output = { write: () => {} };
+    const context = new Context({ cwd: '.', env: {}, now: () => new Date(), stdout: output, stderr: output }, false);
+    const { resumed, taken } = await withServers(context, { ...options, keyPrefix }, async (servers) => {
+      const foundAt = await serverTime(servers.database);
+      const [before] = await describe([await servers.locks.inspect(key)], servers.database);
+      const resumed = await heir.$resumeLock(JSON.parse(JSON.stringify(lock)));
+      return { resumed, taken: await takeAway(servers, key, before, foundAt) };
+    });
+    expect(taken).toMatchObject({ leaseTaken: true, text: expect.stringContaining('the lease was taken') });
+    expect((await heir.$locks.inspect(key)).holder).toBeUndefined();
+    await expect(resumed.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+    await resumed.release();
+    await lock.release();
+  });
 
   test('of a key that was never locked says that it was not held, and gives it no row', async () => {
     const operator = new Operator(shop);

@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { type Raised, raiseToken, raiseTokenIfUsed, serverTime } from '../locks/raise-token.js';
+import { type Raised, raiseToken, raiseTokenIfUsed, serverTime, staleHolder } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { messageOf, Problem } from '../problem.js';
@@ -58,7 +58,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
  */
 export async function takeAway(servers: Servers, key: string, before: LockRow | undefined, foundAt: number) {
   const { locks } = servers;
-  // From the holder that it was: who has the key since was admitted after us, and is well.
+  // From the holder that it was: who was admitted after the raise is well.
   const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
@@ -78,9 +78,17 @@ export async function takeAway(servers: Servers, key: string, before: LockRow | 
   return { token, leaseTaken, text: lines.join('\n'), warning };
 }
 
-async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {
+async function takeLease(
+  { locks, database }: Servers,
+  key: string,
+  holder: string | null,
+  raised: Raised,
+): Promise<boolean> {
+  const { after } = raised;
   try {
-    return holder !== null && (await locks.force(key, holder));
+    if (holder !== null && (await locks.force(key, holder))) return true;
+    const stale = await staleHolder(() => locks.inspect(key), database, raised);
+    return stale !== undefined && (await locks.force(key, stale));
   } catch (cause) {
     const remedy = cause instanceof Problem && cause.remedy !== undefined ? `${cause.remedy} Then run` : 'Run';
     throw new Problem(
@@ -114,7 +122,7 @@ function inPostgres({ before, after, ended }: Raised): string {
 
 function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
   const { holder = null, problem, waiting = 0 } = before ?? {};
-  if (holder === null && problem === undefined) return 'there was no lease';
+  if (!leaseTaken && holder === null && problem === undefined) return 'there was no lease';
   if (!leaseTaken) return 'that holder had no lease any more, and nothing was taken from a later one';
   const taken = problem === undefined ? 'the lease was taken' : 'what stood in the place of its lease was deleted';
   if (waiting === 0) return taken;
