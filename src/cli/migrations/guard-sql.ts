@@ -1,4 +1,4 @@
-import { literal, type Table, tableName } from './identifiers.js';
+import { dollarQuoted, literal, type Table, tableName } from './identifiers.js';
 
 export const GUARD = 'zzz_fenced_lock_guard';
 export const GUARD_TRUNCATE = 'zzz_fenced_lock_guard_truncate';
@@ -76,7 +76,7 @@ function forDescendants(
   const values = tables.map(
     ([name, fence, policy]) => `(${literal(name)}::pg_catalog.regclass::oid, ${literal(fence)}, ${literal(policy)})`,
   );
-  return `DO $fenced_lock$
+  return `DO ${dollarQuoted(`
 DECLARE
     descendant record;
 BEGIN
@@ -100,5 +100,5 @@ BEGIN
         ${work.join('\n        ')}
     END LOOP;
 END
-$fenced_lock$;`;
+`)};`;
 }
