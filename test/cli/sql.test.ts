@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { createDatabase } from './database.js';
 import { project } from './project.js';
@@ -7,21 +9,76 @@ const shop = (models = 'model Stock {\n  id    Int    @id\n  fence BigInt @defau
   project({ 'prisma/schema.prisma': DATASOURCE + models });
 
 describe('sql', () => {
-  test.each([['--guard', 'requier'], ['--bogus'], ['--field', '1x'], ['--role', ''], ['--role'], ['too-much']])(
-    'with wrong usage it writes a script that fails: %s %s',
-    async (...args) => {
-      await using database = await createDatabase();
-      const { code, out, err } = await shop().run('sql', ...args);
-      expect([code, err]).toEqual([2, expect.stringContaining('error: ')]);
-      await expect(database.pool.query(out)).rejects.toThrow('fenced-lock sql has failed, and wrote no script');
-      const asJson = await shop().run('sql', '--json', ...args);
-      expect(asJson).toMatchObject({ code: 2, json: { ok: false, error: expect.any(String) } });
-    },
-  );
+  test.each([
+    [['--guard', 'requier']],
+    [['--bogus']],
+    [['--field', '1x']],
+    [['--role', '']],
+    [['--role']],
+    [['too-much']],
+  ])('with wrong usage it writes a script that fails: %j', async (args) => {
+    await using database = await createDatabase();
+    const { code, out, err } = await shop().run('sql', ...args);
+    expect([code, err]).toEqual([2, expect.stringContaining('error: ')]);
+    await expect(database.pool.query(out)).rejects.toThrow('fenced-lock sql has failed, and wrote no script');
+    const asJson = await shop().run('sql', '--json', ...args);
+    expect(asJson).toMatchObject({ code: 2, json: { ok: false, error: expect.any(String) } });
+  });
 
   test('other commands with wrong usage, and its help, write no script', async () => {
     expect(await shop().run('init', '--role', 'sql', '--bogus')).toMatchObject({ code: 2, out: '' });
     const help = await shop().run('sql', '--help');
     expect(help).toMatchObject({ code: 0, out: expect.not.stringContaining('RAISE') });
   });
+
+  test('several processes may apply it at the same time, with each statement by itself as psql sends them', async () => {
+    await using database = await createDatabase();
+    await database.pool.query('CREATE TABLE "Stock" (id int PRIMARY KEY)');
+    const role = `sql_${randomUUID().replaceAll('-', '')}`;
+    await database.pool.query(`CREATE ROLE ${role}`);
+    const { out } = await shop().run('sql', '--role', role);
+    const statements = apart(out);
+    expect(statements.length).toBeGreaterThan(8);
+    const apply = async () => {
+      const client = new pg.Client({ connectionString: database.url });
+      await client.connect();
+      try {
+        for (const statement of statements) await client.query(statement);
+      } finally {
+        await client.end();
+      }
+    };
+    try {
+      for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 6 }, apply));
+      expect((await database.pool.query('SELECT table_name FROM fenced_lock.guards()')).rows).toEqual([
+        { table_name: 'Stock' },
+      ]);
+    } finally {
+      await database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    }
+  });
+
+  test.each(['$fenced_lock$', '$fenced_lock_$fenced_lock$', '$$\'"$a$'])('a table may be called %s', async (name) => {
+    await using database = await createDatabase();
+    await database.pool.query(
+      `CREATE TABLE ${pg.escapeIdentifier(name)} (id int PRIMARY KEY); CREATE TABLE child () INHERITS (${pg.escapeIdentifier(name)})`,
+    );
+    const here = shop(`model A {\n  id Int @id\n\n  @@map(${JSON.stringify(name)})\n}\n`);
+    for (const args of [['init'], ['add-fence', 'A']]) {
+      expect(await here.run(...args)).toMatchObject({ code: 0 });
+      await database.pool.query(here.migration().sql);
+    }
+    await database.pool.query((await here.run('sql')).out);
+    const guarded = await database.pool.query('SELECT table_name FROM fenced_lock.guards() ORDER BY table_name');
+    expect(guarded.rows).toEqual([{ table_name: name }, { table_name: 'child' }]);
+    expect(await here.run('remove-fence', 'A')).toMatchObject({ code: 0 });
+    await database.pool.query(here.migration().sql);
+    expect((await database.pool.query('SELECT FROM fenced_lock.guards()')).rows).toEqual([]);
+  });
 });
+
+/** The statements of a script, as psql sends them: it ends one at a semicolon that is not in quotes. */
+function apart(script: string): string[] {
+  const parts = script.match(/(?:--[^\n]*|\$(\w*)\$[\s\S]*?\$\1\$|'[^']*'|"[^"]*"|[^;])+;/g) ?? [];
+  return parts.map((statement) => statement.trim());
+}

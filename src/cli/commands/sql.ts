@@ -21,6 +21,14 @@ export interface SqlOptions extends ProjectOptions {
 export const FAILS =
   "DO $$ BEGIN RAISE EXCEPTION 'fenced-lock sql has failed, and wrote no script: see its message'; END $$;";
 
+/** 1179403083 is 'FLCK'. A lock of one number has nothing to do with those of two, which are the waiting rooms. */
+const BEGINS = `-- All of this or nothing, also by psql. Processes that apply it at the same time, as each starts, do so one after the
+-- other: their statements on the same objects would fail with "tuple concurrently updated". READ COMMITTED, so that each
+-- sees what the one before it has done.
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SELECT pg_catalog.pg_advisory_xact_lock(1179403083);
+`;
+
 /**
  * Writes all that the database needs to stdout: the objects, and the column and the guard of each model with a fence. For
  * projects without migrations, whose tables come from `prisma db push`. It may be applied again and again.
@@ -51,9 +59,11 @@ async function write(context: Context, options: SqlOptions): Promise<void> {
   const packaged = await packagedScript();
   const roles = [...new Set([...history.roles, ...(options.role ?? [])])];
   const script = [
+    BEGINS,
     packaged.sql,
     ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(packaged.sql))] : []),
     ...(fenced.length > 0 ? [addFences(fenced.map(({ fence }) => fence))] : []),
+    'COMMIT;',
   ].join('\n');
   const models = fenced.map(({ model }) => model);
   context.say(script);
