@@ -1,4 +1,5 @@
 import { grantExecute, grantUsage } from '../migrations/grants.js';
+import { GUARD } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
 import { PUSHED } from '../project/remedies.js';
@@ -126,6 +127,62 @@ const rights: Check<PostgresSubject> = {
   },
 };
 
+/** `admit` for `fenced_lock.admit(text[], …)`. */
+const bareName = (signature: string) => signature.replace(/^fenced_lock\.|\(.*$/g, '');
+
+/**
+ * The action of a foreign key runs the guard of the table as the table's owner. Of the guard's functions, those that are
+ * called by one without rights of its own run as this role, too; not override(), which only a hint names.
+ */
+const OWNERS = `
+WITH RECURSIVE ours AS (
+  SELECT p.* FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'fenced_lock'
+), called(id) AS (
+  SELECT p.oid FROM ours AS p WHERE p.proname = 'guard'
+  UNION
+  SELECT p.oid FROM called AS c JOIN ours AS caller ON caller.oid = c.id AND NOT caller.prosecdef
+  JOIN ours AS p ON position('fenced_lock.' || p.proname || '(' IN caller.prosrc) > 0
+), owners AS (
+  SELECT c.relowner AS id, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
+  FROM pg_class AS c WHERE EXISTS (SELECT FROM pg_trigger AS t JOIN ours AS p ON p.oid = t.tgfoid
+      WHERE t.tgrelid = c.oid AND t.tgname = $1 AND p.proname = 'guard')
+    AND EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
+      AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd')))
+  GROUP BY c.relowner
+)
+SELECT pg_get_userbyid(o.id)::text AS owner, o.tables, has_schema_privilege(o.id, 'fenced_lock', 'USAGE') AS usage,
+  ARRAY(SELECT c.id::regprocedure::text FROM called AS c JOIN ours AS p ON p.oid = c.id AND p.proname = ANY ($2::text[])
+    WHERE NOT has_function_privilege(o.id, c.id, 'EXECUTE') ORDER BY 1) AS refused
+FROM owners AS o ORDER BY 1`;
+
+const owners: Check<PostgresSubject> = {
+  name: 'owners',
+  async look({ ask, objects }) {
+    const rows = await ask<{ owner: string; tables: string; usage: boolean; refused: string[] }>(OWNERS, [
+      GUARD,
+      objects.forApplications.map(bareName),
+    ]);
+    const found = rows.flatMap(({ owner, tables, usage, refused }): Finding[] => {
+      const lacks = [
+        ...(usage ? [] : ['use the schema fenced_lock']),
+        ...(refused.length > 0 ? [`call ${refused.map(bareName).join(', ')}`] : []),
+      ];
+      if (lacks.length === 0) return [];
+      const grants = [
+        ...(usage ? [] : [grantUsage([owner])]),
+        ...(refused.length > 0 ? [grantExecute([owner], refused)] : []),
+      ];
+      return [
+        fault(
+          `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}, who may not ${lacks.join(', and may not ')}.`,
+          grants.join('; '),
+        ),
+      ];
+    });
+    return found.length > 0 ? found : [ok('The owners of guarded tables may run the guard.')];
+  },
+};
+
 /** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
 const override: Check<PostgresSubject> = {
   name: 'override',
@@ -149,4 +206,4 @@ const override: Check<PostgresSubject> = {
   },
 };
 
-export const objectChecks = [objects, version, epoch, rights, override];
+export const objectChecks = [objects, version, epoch, rights, owners, override];
