@@ -467,6 +467,8 @@ export function cutShort(key: string, operation: string, cause: unknown): Closed
 
 /** SQLSTATE insufficient_privilege. */
 const MISSING_RIGHT = '42501';
+/** SQLSTATEs of a function or a table that is missing, though the schema is there. */
+const MISSING_OBJECT = ['42883', '42P01'];
 
 /** The database objects of this package are missing, or the role may not use them. */
 export class NotInstalledError extends FencedLockError {
@@ -476,13 +478,25 @@ export class NotInstalledError extends FencedLockError {
       sqlState === MISSING_RIGHT
         ? 'This role may not use the schema `fenced_lock`, or may not call one of its functions: it needs USAGE on the schema and ' +
             'EXECUTE on the functions. `npx fenced-lock doctor`, with the URL of this role, shows the GRANT that is missing.'
-        : 'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
-            '`npx prisma migrate deploy` (before it `npx fenced-lock init`, if no migration makes the schema yet) or, with ' +
-            '`prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`; a role needs USAGE on the schema and EXECUTE on its ' +
-            'functions. `npx fenced-lock doctor` says what is missing.',
+        : `${missing(sqlState)} \`npx fenced-lock doctor\` says what is missing.`,
       { cause },
     );
   }
+}
+
+function missing(sqlState: string | undefined): string {
+  const pushed = 'or, with `prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`';
+  if (sqlState !== undefined && MISSING_OBJECT.includes(sqlState)) {
+    return (
+      'The objects in the schema `fenced_lock` of this database are older than this package. Run `npx fenced-lock upgrade` and ' +
+      `then \`npx prisma migrate deploy\` ${pushed}.`
+    );
+  }
+  return (
+    'The schema `fenced_lock` is missing in this database, or this role may not use it. Run ' +
+    '`npx prisma migrate deploy` (before it `npx fenced-lock init`, if no migration makes the schema yet) ' +
+    `${pushed}; a role needs USAGE on the schema and EXECUTE on its functions.`
+  );
 }
 
 /** An option or a key cannot be used. The message names it and says what is allowed. */

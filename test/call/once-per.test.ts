@@ -374,7 +374,10 @@ describeWithShop('$oncePer', () => {
       await setUpShop({ url, urlFor: () => url });
       await own.admin.query(`DROP FUNCTION fenced_lock.${missing}`);
       const run = once(own.client().prisma, randomUUID(), HOUR, () => 'ran');
-      await expect(run).rejects.toBeInstanceOf(NotInstalledError);
+      await expect(run).rejects.toMatchObject({
+        constructor: NotInstalledError,
+        message: expect.stringMatching(/are older than this package\. Run `npx fenced-lock upgrade`/),
+      });
     },
   );
 });
