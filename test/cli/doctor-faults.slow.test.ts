@@ -146,6 +146,7 @@ describe('doctor', () => {
       'objects version',
       'epoch',
       'rights',
+      'owners',
       'override',
       'timeouts',
       'replicas',

@@ -1,6 +1,5 @@
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, Shop } from '../support/shop.js';
 import type { OwnDatabase } from './database.js';
 import { notOk, Patient } from './patient.js';
 import type { Ran } from './project.js';
@@ -69,32 +68,5 @@ describe('doctor, beside locks that go on drawing tokens', () => {
     expect(rows[1]).toEqual({ id: 2, fence: 13 });
     expect(rows[0].fence).toBeLessThan(13);
     expect(notOk(await patient.doctor(database.url))).toEqual([]);
-  });
-});
-
-describeWithShop('doctor, beside real locks', () => {
-  const patient = new Patient();
-  let url = '';
-  const shop = new Shop(() => ({ postgres: url, admin: url, redis: inject('redis').url ?? '' }));
-
-  test('finds nothing', async () => {
-    await using database = await patient.ill('SELECT 1');
-    url = database.url;
-    const { prisma } = shop.client({ keyPrefix: `${database.name}:` });
-    let goesOn = true;
-    const load = ['a', 'b', 'c'].map(async (key, id) => {
-      while (goesOn) {
-        await prisma.$withLock(key, async (tx) => {
-          await tx.$executeRaw`INSERT INTO "Stock" (id) VALUES (${id}) ON CONFLICT (id) DO UPDATE SET id = excluded.id`;
-        });
-      }
-    });
-    try {
-      for (let round = 0; round < 10; round++) expect(notOk(await patient.doctor(url))).toEqual([]);
-    } finally {
-      goesOn = false;
-      await Promise.all(load);
-      await shop.close();
-    }
   });
 });

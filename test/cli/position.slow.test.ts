@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
+import { describeWithShop, Shop } from '../support/shop.js';
 import type { OwnDatabase } from './database.js';
 import { notOk, Patient } from './patient.js';
 
@@ -147,5 +148,33 @@ describe('doctor --fix', () => {
     expect(notOk(await patient.doctor(database.url))).toEqual([]);
     const { rows } = await database.pool.query(`SELECT nextval('fenced_lock.token')::int AS next`);
     expect(rows).toEqual([{ next: 71 }]);
+  });
+});
+
+describeWithShop('doctor, beside real locks', () => {
+  const patient = new Patient();
+  let url = '';
+  const shop = new Shop(() => ({ postgres: url, admin: url, redis: inject('redis').url ?? '' }));
+
+  test('finds nothing', async () => {
+    await using database = await patient.ill('SELECT 1');
+    url = database.url;
+    const { prisma } = shop.client({ keyPrefix: `${database.name}:` });
+    let goesOn = true;
+    const work = async () => {
+      while (goesOn) {
+        await prisma.$withLock('stock:1', async (tx) => {
+          await tx.$executeRaw`INSERT INTO "Stock" (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET id = excluded.id`;
+        });
+      }
+    };
+    const load = work();
+    try {
+      for (let round = 0; round < 10; round++) expect(notOk(await patient.doctor(url))).toEqual([]);
+    } finally {
+      goesOn = false;
+      await load;
+      await shop.close();
+    }
   });
 });
