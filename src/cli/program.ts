@@ -165,7 +165,8 @@ function failed(context: Context, program: Command, error: unknown, args: readon
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return EXIT.done;
     // The command itself was not reached, and somebody executes what it writes.
-    if (args.find((arg) => !arg.startsWith('-')) === 'sql') context.say(FAILS);
+    const wanted = args.find((arg) => program.commands.some((command) => command.name() === arg));
+    if (wanted === 'sql') context.say(FAILS);
     context.document({ ok: false, error: error.message.replace(/^error: /, '') });
     return EXIT.misuse;
   }

@@ -25,6 +25,11 @@ describe('sql', () => {
     expect(asJson).toMatchObject({ code: 2, json: { ok: false, error: expect.any(String) } });
   });
 
+  test('also where an option stands before it', async () => {
+    const { code, out } = await shop().run('--schema', 'prisma', 'sql');
+    expect([code, out]).toEqual([2, expect.stringContaining('RAISE')]);
+  });
+
   test('other commands with wrong usage, and its help, write no script', async () => {
     expect(await shop().run('init', '--role', 'sql', '--bogus')).toMatchObject({ code: 2, out: '' });
     const help = await shop().run('sql', '--help');
