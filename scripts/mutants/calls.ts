@@ -436,6 +436,30 @@ export const CALLS: readonly Mutant[] = [
     why: 'Its transaction would begin when the client is closed.',
   },
   {
+    name: 'without Redis: one without wait time gives up behind a handle',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['else if (!this.#isNextWithoutStore(waiter)) waiter.startWaiting();', 'else waiter.startWaiting();']],
+    tests: ['test/call/redis-passed-by'],
+    only: 'behind a handle',
+    why: 'Nobody has the key, and it needs no Redis.',
+  },
+  {
+    name: 'without Redis: one without wait time waits for a handle',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['    this.#firstOf(true)?.ensureWaiting();\n', '']],
+    tests: ['test/call/redis-passed-by'],
+    only: 'is not kept behind',
+    why: 'It would wait for as long as the handle is held.',
+  },
+  {
+    name: 'without Redis: who waited behind a holder is told of Redis',
+    file: 'src/lease/queue/acquire-loop.ts',
+    change: [['    if (mayShare && this.#dependencies.store.goesOnWithout) return undefined;\n', '']],
+    tests: ['test/call/redis-passed-by'],
+    only: 'ends as ever',
+    why: 'Redis is not why it did not get the key.',
+  },
+  {
     name: 'without Redis: a handle keeps those behind it',
     file: 'src/lease/queue/acquire-loop.ts',
     change: [['shared ? this.#first(true) : first;', 'shared && !first.request.mayShare ? undefined : first;']],
@@ -446,10 +470,10 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'without Redis: who needs none waits for the next look',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['    if (mayShare && this.#withoutStore !== undefined) this.#wakeUps?.wake();\n', '']],
+    change: [['    if (this.canGoOnWithout(request)) this.#wakeUps?.wake();\n', '']],
     tests: ['test/lease/stores/fallback'],
     only: 'does not wait for the next look',
-    why: 'A short wait time would be over before.',
+    why: 'It would wait half a second for nothing.',
   },
   {
     name: 'rescue: each waits for its own silence',

@@ -118,6 +118,8 @@ export function isInUse({ holder, waiting, problem }: KeyState): boolean {
 export interface LeaseStore {
   /** `undefined` if the store does not know its connection. */
   readonly reach?: Reach;
+  /** Whether `acquire` succeeds without the server while that cannot be reached. */
+  readonly goesOnWithout?: boolean;
   /**
    * Takes the lease if the key is free and no other process is first in the queue, **or if this holder already has
    * it**. Rejects if the result is unknown; with `NotAsked` if the command was not sent.

@@ -196,6 +196,55 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     expect(await (await warm()).prisma.$withLock(key, () => 'in', { waitTime: 10_000 })).toBe('in');
   });
 
+  test.each(['frozen', 'dead'])('%s: callers without wait time get on behind a handle, too', async (how) => {
+    const { prisma, events } = await warm(alone);
+    const { key } = await shop.product(10);
+    const end = await outage(how);
+    const handle = prisma.$lock(key, { waitTime: 120_000 });
+    await eventually('it waits for Redis', async () => events.some(({ type }) => type === 'look-failed'));
+    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
+    expect(await prisma.$withLock(key, () => 'in', { waitTime: 0 })).toBe('in');
+    expect(await prisma.$oncePer(key, 60_000, () => 'in')).toEqual({ ran: true, value: 'in' });
+    await end();
+    await (await handle).release();
+  });
+
+  test('dead and back: one without wait time is not kept behind the handle that has the key now', async () => {
+    let tried: Promise<unknown> | undefined;
+    const seen: string[] = [];
+    const { prisma } = await warm({
+      ...alone,
+      onEvent: ({ type }) => {
+        seen.push(type);
+        // The next look of the handle asks Redis again.
+        if (type === 'redis-back') tried = prisma.$tryWithLock(key, () => 'in');
+      },
+    });
+    const { key } = await shop.product(10);
+    const end = await outage('dead');
+    const handle = prisma.$lock(key, { waitTime: 120_000 });
+    await eventually('it waits for Redis', async () => seen.includes('look-failed'));
+    await end();
+    const lock = await handle;
+    expect(await tried).toEqual({ acquired: false });
+    await lock.release();
+  });
+
+  test('frozen while a caller waits behind a holder: its wait time ends as ever', async () => {
+    const holder = (await warm()).prisma;
+    const { prisma } = await warm({ ...alone, commandTimeout: 10_000 });
+    const { key } = await shop.product(10);
+    const lock = await holder.$lock(key, { leaseTime: 500, renew: false });
+    const late = prisma.$withLock(key, () => 'in', { waitTime: 1_500 });
+    late.catch(() => {});
+    await eventually('it waits', async () => (await shop.redis().llen(`fenced-lock:{${key}}:queue`)) === 1);
+    const end = await outage('frozen');
+    // Its look at the end of that lease has no answer by then.
+    await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
+    await end();
+    await lock.release();
+  });
+
   test('dead: callers behind a handle go on, although the handle cannot', async () => {
     const { prisma } = await warm(alone);
     const { key } = await shop.product(10);

@@ -83,6 +83,8 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Why this caller cannot know whether the key is free; `undefined` if it can. */
   failure({ mayShare }: LeaseRequest): unknown {
+    // Such a caller has waited behind a holder: without one it would have gone on.
+    if (mayShare && this.#dependencies.store.goesOnWithout) return undefined;
     if (!mayShare && this.#withoutStore) return this.#withoutStore;
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);
@@ -99,10 +101,16 @@ export class AcquireLoop implements WaitingProcess {
     return this.#present?.seen;
   }
 
+  /** Whether the next look gives this caller its turn, though the store cannot be reached. */
+  canGoOnWithout({ mayShare }: LeaseRequest): boolean {
+    return mayShare && this.#withoutStore !== undefined;
+  }
+
   /** Called for each new caller, which waits until its deadline. */
-  keepPlace({ deadline, mayShare }: LeaseRequest): void {
-    // This caller can go on without the store. Wake the loop, which pauses until the store answers.
-    if (mayShare && this.#withoutStore !== undefined) this.#wakeUps?.wake();
+  keepPlace(request: LeaseRequest): void {
+    const { deadline } = request;
+    // The loop pauses until the store answers.
+    if (this.canGoOnWithout(request)) this.#wakeUps?.wake();
     if (deadline.remaining <= this.#longestWait.remaining) return;
     this.#longestWait = deadline;
     if (this.listens && deadline.remaining > this.#placeDeadline.remaining) this.#wakeUps?.wake();
@@ -184,6 +192,7 @@ export class AcquireLoop implements WaitingProcess {
       isKnownToStore ||= asked || this.listens;
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
+      this.#first(true)?.ensureWaiting();
       if (this.#first() === undefined) break;
       const wakeUps = this.#waiting();
       if (!wakeUps.listens && this.#lookError === undefined) {

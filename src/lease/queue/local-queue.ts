@@ -115,7 +115,7 @@ export class LocalQueue implements WaiterQueue {
       this.#acquireLoop.keepPlace(request);
       if (this.#state === 'idle') void this.#acquire();
       else if (this.#state === 'lingering') this.#resume();
-      else waiter.startWaiting();
+      else if (!this.#isNextWithoutStore(waiter)) waiter.startWaiting();
       this.#updateLeaseWatch();
     });
   }
@@ -171,6 +171,12 @@ export class LocalQueue implements WaiterQueue {
     };
   }
 
+  /** Whether a caller that enters need not wait for the handle in front of it, which waits for the store. */
+  #isNextWithoutStore(waiter: Waiter): boolean {
+    const canGoOn = this.#state === 'acquiring' && this.#acquireLoop.canGoOnWithout(waiter.request);
+    return canGoOn && this.#firstOf(true) === waiter;
+  }
+
   /** The first caller; with `sharing`, the first that can do without a lease of its own. */
   #firstOf(sharing = false): Waiter | undefined {
     for (const waiter of this.#waiting) if (!sharing || waiter.request.mayShare) return waiter;
@@ -206,6 +212,8 @@ export class LocalQueue implements WaiterQueue {
     if (this.#acquireLoop.listens) this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
     if (first && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
+    // One that was to go on without the store, which is back.
+    this.#firstOf(true)?.ensureWaiting();
   }
 
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {

@@ -71,6 +71,11 @@ export class Waiter extends AsyncResource implements AbortListener {
     else this.#queue.waits(this);
   }
 
+  /** The same for one that may be waiting already, and keeps the transaction that was begun ahead. */
+  ensureWaiting(): void {
+    if (!this.#hasStartedWaiting) this.startWaiting();
+  }
+
   /** Begins the caller's transaction ahead, because it is likely to get its turn in a moment. */
   preopen(beside: PreopenMoment): void {
     this.runInAsyncScope(() => this.request.preopen?.open(beside));

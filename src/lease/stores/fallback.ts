@@ -25,6 +25,7 @@ const PROBE_PAUSE = 1_000;
  * store's time limit.
  */
 export class FallbackStore implements LeaseStore {
+  readonly goesOnWithout = true;
   readonly #store: LeaseStore;
   readonly #emit: Emit;
   /** Why the store is not used at the moment. */

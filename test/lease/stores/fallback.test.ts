@@ -113,7 +113,7 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
       const failed = () => actor.events.filter((event) => event.type === 'look-failed' && event.key === key).length;
       // The pause behind this one is half a second.
       await eventually('looks have failed', async () => failed() >= 6);
-      (await actor.acquire(key, { waitTime: 250 })).end();
+      (await actor.acquire(key, { signal: AbortSignal.timeout(250) })).end();
       void actor.room.close();
       await expect(handle).rejects.toMatchObject({ code: 'CLOSED' });
     });
