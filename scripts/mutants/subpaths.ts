@@ -45,7 +45,7 @@ export const SUBPATHS: readonly Mutant[] = [
   },
   {
     name: 'fake locks: a lock inside a plain transaction',
-    file: 'src/testing/fake/fake-locks.ts',
+    file: 'src/testing/fake/methods.ts',
     change: [
       [
         "    if (options.nested === 'throw' && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);\n",
@@ -107,7 +107,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'fake locks: the runs of $oncePer outlive reset',
     file: 'src/testing/fake/fake-locks.ts',
-    change: [['    this.#runs.clear();\n', '']],
+    change: [['    runs.clear();\n', '']],
     tests: ['test/testing/fake/fake-locks'],
     why: 'The second test of a job would find that it has run.',
   },
@@ -258,11 +258,39 @@ export const SUBPATHS: readonly Mutant[] = [
   },
   {
     name: 'fake locks: an error of several keys names the first one',
-    file: 'src/testing/fake/fake-locks.ts',
+    file: 'src/testing/fake/parts.ts',
     change: [['plan.instead(plan.key ?? (record.keys[0] as string))', 'plan.instead(record.keys[0] as string)']],
     tests: ['test/testing/fake/fake-locks'],
     only: 'names the key that the test has named',
     why: 'The test would see another key than it has named.',
+  },
+  {
+    name: 'fake locks: a timer keeps no process running',
+    file: 'src/testing/fake/timer.ts',
+    change: [['globalThis.setTimeout(action, ms)', 'globalThis.setTimeout(action, ms).unref()']],
+    tests: ['test/testing/fake/node-test'],
+    why: '`node:test` would cancel each test that waits for a fake lock alone.',
+  },
+  {
+    name: 'fake locks: $resumeLock comes behind the transactions that wait',
+    file: 'src/testing/fake/handle.ts',
+    change: [['waitTime, signal, first: true }', 'waitTime, signal }']],
+    tests: ['test/testing/fake/fake-locks'],
+    why: 'A unit test would see commits of the old handle that servers refuse, as a rule.',
+  },
+  {
+    name: 'fake locks: a call that has not begun its work outlives close',
+    file: 'src/testing/fake/parts.ts',
+    change: [['        this.turns.throwIfClosing(turn.keys[0] as string);\n', '']],
+    tests: ['test/testing/fake/parity-handles'],
+    why: 'A handle would be made that nobody gives back.',
+  },
+  {
+    name: 'fake locks: the turn of a transaction that was committed is not counted',
+    file: 'src/testing/fake/transaction.ts',
+    change: [['    commit();\n', '']],
+    tests: ['test/testing/fake/parity-handles'],
+    why: '`$locks.inspect` would show other turns than on servers.',
   },
   {
     name: 'fault lines: a COMMIT that never comes is waited for after close',

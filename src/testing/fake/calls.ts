@@ -4,6 +4,7 @@ export type FakeOutcome =
   | 'working'
   | 'held'
   | 'released'
+  | 'lost'
   | 'committed'
   | 'rolled back'
   | 'unknown'
@@ -18,9 +19,9 @@ export interface FakeCall {
   readonly waitedFor: readonly string[];
   /** Rises from turn to turn; `undefined` before its turn. */
   readonly token: bigint | undefined;
-  /** `held` and `released`: of a handle. */
+  /** `held`, `released` and `lost`: of a handle. */
   readonly outcome: FakeOutcome;
-  /** Why it was rolled back or is unknown, or why the lock was not had. */
+  /** Why it was rolled back or is unknown, or why the lock was not had, or was lost. */
   readonly error: unknown;
 }
 

@@ -1,80 +1,130 @@
-import { type ClosedError, givenBackHandle, releasedHandle, StaleTokenError } from '../../base/errors.js';
+import { randomUUID } from 'node:crypto';
+import { type ClosedError, givenBackHandle, releasedHandle } from '../../base/errors.js';
 import { findJoinable, holds } from '../../base/held-keys.js';
+import { LazyAbort } from '../../base/lazy-abort.js';
 import type { LockHandle } from '../../call/handle.js';
-import type { Work } from '../../call/lock.js';
+import type { CallHooks, Work } from '../../call/lock.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../../options/validate-call.js';
+import type { CallRecord } from './calls.js';
+import type { FakeLockCall, FakeParts } from './parts.js';
+import { fakeTransaction } from './transaction.js';
 import type { FakeTurn } from './turns.js';
 
-/** What a handle has of the locks that made it. */
-export interface HandleMeans {
-  readonly options: ResolvedLockOptions;
-  readonly token: bigint;
-  /** `result`: with the hooks behind it, which may begin the next transaction. */
-  run<R>(options: ResolvedLockOptions, work: Work<object, R>): { transaction: Promise<R>; result: Promise<R> };
-  released(handle: FakeHandle): void;
+/** `$lock` of a fake. */
+export async function lock(parts: FakeParts, call: FakeLockCall): Promise<LockHandle<object>> {
+  const { method, keys, options } = call;
+  findJoinable(keys, options.nested, () => false);
+  const record = parts.record(method, keys);
+  const plan = parts.script.take(keys, 'lock');
+  const { waitTime, signal } = options;
+  return await parts.acquire(record, { plan, waitTime, signal }, (turn) => {
+    const { tokens, commit } = parts.admissions.draw(turn);
+    commit();
+    return new FakeHandle(parts, call, { turn, tokens, record });
+  });
+}
+
+/** `$resumeLock` of a fake: the handle that the state was made from is lost by that. */
+export async function resume(parts: FakeParts, call: FakeLockCall, state: HandleState): Promise<LockHandle<object>> {
+  const { keys, options } = call;
+  const { holders, leaseTime } = state;
+  findJoinable(keys, options.nested, () => false);
+  const record = parts.record('$resumeLock', keys);
+  const plan = parts.script.take(keys, 'lock');
+  const { waitTime, signal } = options;
+  // Behind the transaction of the handle that runs, and before those that wait: they have not asked Postgres yet.
+  return await parts.acquire(record, { from: parts.rows, plan, waitTime, signal, first: true }, (rows) => {
+    const tokens = state.tokens.map(BigInt);
+    parts.admissions.check({ keys, tokens, holders });
+    // As on servers, Postgres comes first: the old token is stale from now on, whether or not the lease stands.
+    const successors = keys.map(() => randomUUID());
+    parts.admissions.again({ keys, tokens, holders: successors }).commit();
+    const turn = parts.turns.takeOver(keys, holders, successors);
+    rows.release();
+    return new FakeHandle(parts, { ...call, options: { ...options, leaseTime } }, { turn, tokens, record });
+  });
+}
+
+/** What a handle has. */
+interface Held {
+  readonly turn: FakeTurn;
+  readonly tokens: readonly bigint[];
+  readonly record: CallRecord;
 }
 
 /** The handle of a fake lock. */
-export class FakeHandle implements LockHandle<object> {
-  readonly turn: FakeTurn;
-  readonly #means: HandleMeans;
-  #last: Promise<unknown> = Promise.resolve();
+class FakeHandle implements LockHandle<object> {
+  readonly #parts: FakeParts;
+  readonly #client: object;
+  readonly #options: ResolvedLockOptions;
+  readonly #turn: FakeTurn;
+  readonly #tokens: readonly bigint[];
+  readonly #record: CallRecord;
+  readonly #abort = new LazyAbort();
+  /** Resolves when the last requested transaction has ended. */
+  #last: Promise<void> = Promise.resolve();
   #released: Promise<void> | undefined;
   /** Why it was released, if that was not its owner. */
   #closedBy: ClosedError | undefined;
 
-  constructor(turn: FakeTurn, means: HandleMeans) {
-    this.turn = turn;
-    this.#means = means;
+  constructor(parts: FakeParts, { client, options }: FakeLockCall, { turn, tokens, record }: Held) {
+    this.#parts = parts;
+    this.#client = client;
+    // The caller's signal only ends the waiting for the lock.
+    this.#options = { ...options, signal: undefined };
+    this.#turn = turn;
+    this.#tokens = tokens;
+    this.#record = record;
+    record.begin(this.token);
+    record.end('held');
+    parts.handles.add(this);
+    turn.lost.onAbort(() => this.#onLoss());
   }
 
   get key(): string {
-    return this.turn.keys[0] as string;
+    return this.keys[0] as string;
   }
 
   get keys(): readonly string[] {
-    return this.turn.keys;
+    return this.#turn.keys;
   }
 
   get token(): bigint {
-    return this.#means.token;
+    return this.#tokens.at(-1) as bigint;
   }
 
   get signal(): AbortSignal {
-    return this.turn.lost.signal;
+    return this.#abort.signal;
   }
 
   remaining(): number {
-    return this.#released || this.turn.lost.aborted ? 0 : this.#means.options.leaseTime;
+    return this.#released || this.#turn.lost.aborted ? 0 : this.#options.leaseTime;
   }
 
   async $transaction<R>(fn: Work<object, R>, given: TransactionOptions = {}): Promise<R> {
     checkWork(fn);
-    const options = resolveTransactionOptions(given, { ...this.#means.options, signal: undefined });
+    const options = resolveTransactionOptions(given, this.#options);
     findJoinable(this.keys, options.nested, () => false);
     if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);
-    this.turn.lost.throwIfAborted();
-    const run = this.#last.then(() => {
-      this.turn.lost.throwIfAborted();
-      return this.#means.run(options, fn);
-    });
-    this.#last = run.then(({ transaction }) => transaction).catch(() => {});
-    return await (await run).result;
+    this.#turn.lost.throwIfAborted();
+    const before = this.#last;
+    const hooks = this.#parts.hooksOf(this.keys, options);
+    const run = this.#run(fn, options, hooks);
+    // Not behind the hooks, which may begin the next transaction or release the handle.
+    this.#last = run.then(nothing, nothing).then(() => before);
+    return await hooks.follow(run);
   }
 
   release(): Promise<void> {
-    this.#released ??= this.#last.then(() => {
-      this.turn.release();
-      this.#means.released(this);
-    });
+    this.#released ??= this.#last.then(() => this.#end());
     return holds(this.key) ? Promise.resolve() : this.#released;
   }
 
-  /** The client is closed: the work under the lock learns of it. */
+  /** The client is being closed. `signal` aborts, so that the work under the lock learns of it. */
   close(): Promise<void> {
     this.#closedBy = givenBackHandle(this.key);
-    this.turn.lost.abort(this.#closedBy);
+    this.#abort.abort(this.#closedBy);
     return this.release();
   }
 
@@ -83,12 +133,42 @@ export class FakeHandle implements LockHandle<object> {
   }
 
   toJSON(): HandleState {
-    const { leaseTime } = this.#means.options;
-    return { keys: this.keys, tokens: this.keys.map(() => String(this.token)), holders: this.turn.holders, leaseTime };
+    const { keys, holders } = this.#turn;
+    return { keys, tokens: this.#tokens.map(String), holders, leaseTime: this.#options.leaseTime };
   }
 
-  /** Another handle goes on from here. */
-  superseded(): StaleTokenError {
-    return new StaleTokenError(this.key, this.token, undefined, { reason: 'superseded', ofHandle: true });
+  async #run<R>(work: Work<object, R>, options: ResolvedLockOptions, hooks: CallHooks): Promise<R> {
+    const { rows, script, admissions, base } = this.#parts;
+    const [turn, keys, tokens] = [this.#turn, this.keys, this.#tokens];
+    const record = this.#parts.record('$transaction', keys);
+    const { waitTime, signal } = options;
+    const because = 'because of another transaction of this handle';
+    const own = await this.#parts.acquire(record, { from: rows, waitTime, signal, because }, (behind) => {
+      turn.lost.throwIfAborted();
+      return behind;
+    });
+    try {
+      const plan = script.take(keys, 'work');
+      const admit = () => admissions.again({ keys, tokens, holders: turn.holders });
+      const of = { owner: this.#client, joins: false, client: base };
+      return await fakeTransaction({ ...of, turn, plan, options, record, hooks, admit }, work);
+    } finally {
+      own.release();
+    }
+  }
+
+  #onLoss(): void {
+    const loss = this.#turn.lost.reason;
+    this.#abort.abort(loss);
+    this.#record.end('lost', loss);
+    void this.#last.then(() => this.#end());
+  }
+
+  #end(): void {
+    this.#turn.release();
+    this.#parts.handles.delete(this);
+    if (!this.#turn.lost.aborted) this.#record.end('released');
   }
 }
+
+function nothing(): void {}

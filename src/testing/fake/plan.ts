@@ -1,5 +1,7 @@
+import { checkNames } from '../../base/check-names.js';
 import {
   CommitUnknownError,
+  InvalidOptionError,
   LockTimeoutError,
   LockUnavailableError,
   type LossReason,
@@ -7,6 +9,7 @@ import {
   StaleTokenError,
   TransactionAbortedError,
 } from '../../base/errors.js';
+import { choice } from '../../options/validate-call.js';
 import { writeConflict } from '../../prisma/write-conflict.js';
 
 /** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
@@ -28,7 +31,10 @@ export interface Plan {
   readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
 }
 
-/** What is to become of the next call. Each method adds one to the script; calls take them in the order of the script. */
+/**
+ * What is to become of the next call. Each method adds one to the script; calls take them in the order of the script. Each
+ * throws InvalidOptionError for what no call can become.
+ */
 export interface Next {
   /** Another caller keeps the lock: LockTimeoutError; `$tryWithLock` is told `{ acquired: false }`. The function does not run. */
   timesOut(): void;
@@ -57,6 +63,8 @@ export interface Next {
   rejects(error: unknown): void;
 }
 
+const LOSS_REASONS = ['expired', 'gone', 'overtaken'] satisfies readonly LossReason[];
+const STALE_REASONS = ['superseded', 'other-key', 'forgotten'] satisfies readonly StaleReason[];
 const SCRIPTED = new Error('The script of fakeLocks says so.');
 
 /** What shall happen, in order. */
@@ -70,16 +78,26 @@ export class Script {
       timesOut: () => add({ instead: (of) => new LockTimeoutError(of, 'its wait time') }),
       isUnavailable: (cause = SCRIPTED) => add({ instead: (of) => new LockUnavailableError(of, cause) }),
       rejects: (error) => add({ instead: () => error }),
-      isLost: ({ after = Number.POSITIVE_INFINITY, reason = 'gone' } = {}) => add({ lost: { after, reason } }),
-      isStale: ({ after = 0, reason = 'superseded', model } = {}) =>
+      isLost(how = {}) {
+        checkNames('options', how, ['after', 'reason']);
+        const { after = Number.POSITIVE_INFINITY, reason = 'gone' } = how;
+        add({ lost: { after: atLeast(0, 'after', after), reason: choice('reason', reason, LOSS_REASONS) } });
+      },
+      isStale(how = {}) {
+        checkNames('options', how, ['after', 'reason', 'model']);
+        const { after = 0, reason = 'superseded', model } = how;
+        choice('reason', reason, STALE_REASONS);
         add({
           refused: {
-            after,
+            after: atLeast(0, 'after', after),
             error: (of, token, ofHandle, written = 'Model') =>
               new StaleTokenError(of, token, model ?? written, { reason, ofHandle }),
           },
-        }),
-      conflicts({ times = 1 } = {}) {
+        });
+      },
+      conflicts(how = {}) {
+        checkNames('options', how, ['times']);
+        const times = atLeast(1, 'times', how.times ?? 1);
         const error = writeConflict();
         // Whoever awaits it is told that Prisma's client could not be loaded. A call may never come to it.
         error.catch(() => {});
@@ -111,4 +129,10 @@ export class Script {
   clear(): void {
     this.#plans = [];
   }
+}
+
+/** Checks a number of operations, or of runs. @throws InvalidOptionError */
+function atLeast(least: number, name: string, value: number): number {
+  if (value >= least && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return value;
+  throw new InvalidOptionError(name, `must be a whole number, at least ${least}.`);
 }

@@ -1,4 +1,3 @@
-import { offAbort, onAbort } from '../../base/abort-listeners.js';
 import {
   FencedLockError,
   type LossReason,
@@ -9,6 +8,7 @@ import {
 import { LazyAbort } from '../../base/lazy-abort.js';
 import { type CallHooks, type Work, workOf } from '../../call/lock.js';
 import type { ResolvedLockOptions } from '../../options/options.js';
+import type { FakeAdmission } from './admissions.js';
 import type { CallRecord } from './calls.js';
 import { microtasks, OF_REACTIONS } from './lazy.js';
 import type { Plan } from './plan.js';
@@ -29,8 +29,8 @@ export interface FakeRequest {
   readonly options: ResolvedLockOptions;
   readonly record: CallRecord;
   readonly hooks: CallHooks;
-  /** The token of this run: a retry has another one. */
-  token(): bigint;
+  /** Lets a run of the function in: a retry has another token. */
+  admit(): FakeAdmission;
 }
 
 /** Runs `work` as one transaction of the fake, and again where `retries` says so. */
@@ -58,16 +58,15 @@ const reactions = () => microtasks(OF_REACTIONS);
 async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<R> {
   const { owner, joins, client, turn, plan, options, record, hooks } = request;
   const { signal, timeout } = options;
-  const [key, token] = [turn.keys[0] as string, request.token()];
+  const key = turn.keys[0] as string;
+  const { token, commit } = request.admit();
   record.begin(token);
   const abort = new LazyAbort();
   // The test may have named another one of several keys.
   const named = plan?.key ?? key;
   const lose = (reason: LossReason) => turn.lose(reason, named);
+  const unfollow = abort.follow(signal);
   const detach = turn.lost.onAbort(() => abort.abort(turn.lost.reason));
-  const aborted = { handleEvent: () => abort.abort(signal?.reason) };
-  onAbort(signal, aborted);
-  if (signal?.aborted) aborted.handleEvent();
   const stop = startTimer(timeout, () => abort.abort(new TransactionAbortedError(key, 'timeout', overdue(timeout))));
   const statements = new Statements(client, plan, abort, { key: named, token, ofHandle: !joins, lose });
   const fenced = statements.open();
@@ -85,6 +84,7 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     if (plan?.refused) throw plan.refused.error(named, token, !joins);
     if (plan?.conflict) throw await plan.conflict.error;
     if (plan?.atCommit) throw plan.atCommit.error(key);
+    commit();
     record.end('committed');
     hooks.settle({ type: 'committed' });
     return value;
@@ -101,6 +101,6 @@ async function runOnce<R>(request: FakeRequest, work: Work<object, R>): Promise<
     fenced.close();
     stop();
     detach();
-    offAbort(signal, aborted);
+    unfollow();
   }
 }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { offAbort, onAbort } from '../../base/abort-listeners.js';
 import { after } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError } from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
@@ -12,9 +11,13 @@ export interface Wait {
   readonly waitTime: number;
   readonly signal: AbortSignal | undefined;
   /** Told of each key that somebody else has. */
-  onWait(key: string): void;
-  /** Has, while the caller waits, what turns it away. */
-  readonly waiting?: Set<() => void>;
+  readonly onWait?: (key: string) => void;
+  /** Why it waits, for the message of a timeout. */
+  readonly because?: string;
+  /** Whether it comes before those that wait already. */
+  readonly first?: boolean;
+  /** Whether it is another process, which this client does not close. */
+  readonly elsewhere?: boolean;
 }
 
 /** What one caller has. */
@@ -25,20 +28,22 @@ export class FakeTurn {
   readonly lost = new LazyAbort();
   readonly #turns: Turns;
 
-  constructor(turns: Turns, keys: readonly string[]) {
+  constructor(turns: Turns, keys: readonly string[], holders: readonly string[] = keys.map(() => randomUUID())) {
     this.#turns = turns;
     this.keys = keys;
-    this.holders = keys.map(() => randomUUID());
+    this.holders = holders;
   }
 
   /** The lease ends now, whatever its holder does. */
   lose(reason: LockLostError['reason'] = 'gone', key = this.keys[0] as string): void {
     this.lost.abort(new LockLostError(key, reason));
-    this.release();
+    this.#turns.pass(this);
   }
 
+  /** Its holder has ended. */
   release(): void {
-    for (const key of this.keys) this.#turns.pass(key, this);
+    this.#turns.pass(this);
+    this.#turns.end(this);
   }
 }
 
@@ -52,44 +57,61 @@ export class Turns {
   readonly #holders = new Map<string, FakeTurn>();
   readonly #waiters = new Map<string, Waiter[]>();
   readonly #watchers = new Set<() => void>();
+  /** Those of this client that have not ended. */
+  readonly #own = new Set<FakeTurn>();
+  /** Each turns a caller of this client away that waits. */
+  readonly #turnAway = new Set<() => void>();
+  #whenEmpty: Array<() => void> = [];
+  /** How many have closed this and not opened it again. */
+  #closed = 0;
 
   /**
    * Resolves when the caller has all of the keys, which are in the order that all take them in.
    *
-   * @throws LockTimeoutError, or the signal's reason.
+   * @throws LockTimeoutError, ClosedError, or the signal's reason.
    */
-  async take(keys: readonly string[], { waitTime, signal, onWait, waiting }: Wait): Promise<FakeTurn> {
-    signal?.throwIfAborted();
+  async take(keys: readonly string[], wait: Wait): Promise<FakeTurn> {
+    wait.signal?.throwIfAborted();
     const turn = new FakeTurn(this, keys);
+    if (!wait.elsewhere) this.#own.add(turn);
     const end = new LazyAbort();
-    const aborted = { handleEvent: () => end.abort(signal?.reason) };
-    let stop: (() => void) | undefined;
-    const turnAway = () =>
-      end.abort(
-        new ClosedError('The client was closed, so this call no longer waits for the lock. Nothing was done.', {
-          key: keys[0],
-        }),
-      );
+    const stop: Array<() => void> = [];
+    let missing = '';
+    const named = () => missing;
     try {
       for (const key of keys) {
+        if (!wait.elsewhere) this.throwIfClosing(key);
         if (this.#takeFree(key, turn)) continue;
-        onWait(key);
-        const late = () => end.abort(new LockTimeoutError(key, `${waitTime} ms`));
-        if (waitTime === 0) late();
-        if (stop === undefined) onAbort(signal, aborted);
-        if (waitTime < Number.POSITIVE_INFINITY) stop ??= startTimer(waitTime, late);
-        waiting?.add(turnAway);
-        await this.#wait(key, turn, end);
+        wait.onWait?.(key);
+        missing = key;
+        if (stop.length === 0) stop.push(end.follow(wait.signal), limit(wait, end, named));
+        await this.#wait(key, turn, end, wait);
       }
       return turn;
     } catch (error) {
       turn.release();
       throw error;
     } finally {
-      stop?.();
-      waiting?.delete(turnAway);
-      offAbort(signal, aborted);
+      for (const each of stop) each();
     }
+  }
+
+  /**
+   * A turn that takes over what those holders have. They lose it.
+   *
+   * @throws LockLostError if they do not have it any more.
+   */
+  takeOver(keys: readonly string[], holders: readonly string[], successors: readonly string[]): FakeTurn {
+    const old = keys.map((key, at) => {
+      const turn = this.#holders.get(key);
+      if (turn?.holders[turn.keys.indexOf(key)] !== holders[at]) throw new LockLostError(key, 'gone');
+      return turn;
+    });
+    const turn = new FakeTurn(this, keys, successors);
+    this.#own.add(turn);
+    for (const key of keys) this.#holders.set(key, turn);
+    for (const each of old) each?.lose();
+    return turn;
   }
 
   holderOf(key: string): FakeTurn | undefined {
@@ -123,24 +145,47 @@ export class Turns {
     });
   }
 
-  /** To the next one, if this one has it. */
-  pass(key: string, from: FakeTurn): void {
-    if (this.#holders.get(key) !== from) return;
-    this.#holders.delete(key);
-    const next = this.#waiters.get(key)?.shift();
-    if (next === undefined) this.#waiters.delete(key);
-    else {
-      this.#holders.set(key, next.turn);
-      next.take();
+  /** Turns away who waits, and refuses who comes. Resolves when all turns of this client have ended. */
+  async close(): Promise<void> {
+    const open = this.shut();
+    try {
+      for (const turnAway of [...this.#turnAway]) turnAway();
+      if (this.#own.size > 0) await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
+    } finally {
+      open();
     }
   }
 
-  /** Puts what it has into the name of another turn, which it loses. */
-  replace(old: FakeTurn, reason: unknown): FakeTurn {
-    const turn = new FakeTurn(this, old.keys);
-    for (const key of old.keys) if (this.#holders.get(key) === old) this.#holders.set(key, turn);
-    old.lost.abort(reason);
-    return turn;
+  /** Refuses callers of this client until the returned function is called. */
+  shut(): () => void {
+    this.#closed++;
+    return () => void this.#closed--;
+  }
+
+  /** @throws ClosedError */
+  throwIfClosing(key: string): void {
+    if (this.#closed > 0) throw closed(key);
+  }
+
+  /** Gives the keys that this turn has to those that are next. */
+  pass(from: FakeTurn): void {
+    for (const key of from.keys) {
+      if (this.#holders.get(key) !== from) continue;
+      this.#holders.delete(key);
+      const next = this.#waiters.get(key)?.shift();
+      if (next === undefined) this.#waiters.delete(key);
+      else {
+        this.#holders.set(key, next.turn);
+        next.take();
+      }
+    }
+  }
+
+  /** A turn of this client has ended: `close` waits for that. */
+  end(turn: FakeTurn): void {
+    this.#own.delete(turn);
+    if (this.#own.size > 0) return;
+    for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 
   #missing(key: string, count: number): string {
@@ -155,7 +200,7 @@ export class Turns {
     return true;
   }
 
-  #wait(key: string, turn: FakeTurn, end: LazyAbort): Promise<void> {
+  #wait(key: string, turn: FakeTurn, end: LazyAbort, { first, elsewhere }: Wait): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiters = this.#waiters.get(key) ?? [];
       this.#waiters.set(key, waiters);
@@ -163,16 +208,34 @@ export class Turns {
         turn,
         take: () => {
           forget();
+          this.#turnAway.delete(turnAway);
           resolve();
         },
       };
-      waiters.push(waiter);
+      const turnAway = () => end.abort(closed(key));
+      if (!elsewhere) this.#turnAway.add(turnAway);
+      if (first) waiters.unshift(waiter);
+      else waiters.push(waiter);
       const forget = end.onAbort(() => {
         const at = waiters.indexOf(waiter);
         if (at !== -1) waiters.splice(at, 1);
+        this.#turnAway.delete(turnAway);
         reject(end.reason);
       });
       for (const look of [...this.#watchers]) look();
     });
   }
+}
+
+/** Ends a wait when its time is over. Returns what stops that. */
+function limit({ waitTime, because }: Wait, end: LazyAbort, missing: () => string): () => void {
+  const late = () => end.abort(new LockTimeoutError(missing(), `${waitTime} ms${because ? `, ${because}` : ''}`));
+  if (waitTime === 0) late();
+  return end.aborted || waitTime === Number.POSITIVE_INFINITY ? () => {} : startTimer(waitTime, late);
+}
+
+function closed(key: string): ClosedError {
+  return new ClosedError('The client was closed, so this call no longer waits for the lock. Nothing was done.', {
+    key,
+  });
 }

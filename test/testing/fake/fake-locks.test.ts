@@ -332,6 +332,26 @@ describe('the script', () => {
     expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['unknown', 'rolled back']);
   });
 
+  test('takes nothing that no call can become', () => {
+    const next = fakeLocks().next() as unknown as Record<string, (how: object) => void>;
+    const refused = (method: string, how: object) => {
+      try {
+        next[method]?.(how);
+      } catch (error) {
+        return error instanceof errors.InvalidOptionError && error.option;
+      }
+      return undefined;
+    };
+    expect(refused('isStale', { reason: 'nope' })).toBe('reason');
+    expect(refused('isLost', { reason: 'superseded' })).toBe('reason');
+    expect(refused('isLost', { after: -1 })).toBe('after');
+    expect(refused('isStale', { after: 0.5 })).toBe('after');
+    expect(refused('isStale', { because: 'other-key' })).toBe('because');
+    expect(refused('conflicts', { times: 0 })).toBe('times');
+    expect(refused('conflicts', { time: 2 })).toBe('time');
+    expect(refused('isLost', { after: 0, reason: 'overtaken' })).toBeUndefined();
+  });
+
   test('rejects with an error of the test', async () => {
     const locks = fakeLocks();
     const error = new Error('mine');
@@ -468,6 +488,10 @@ describe('what a test sees', () => {
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'seat:2' });
   });
 
+  test('is a promise that rejects for a key that cannot be one', async () => {
+    expect(await codeOf(fakeLocks().waiting(''))).toBe('INVALID_OPTION');
+  });
+
   test('is why nobody waits: nobody has the key, or too few have come', async () => {
     vi.useFakeTimers();
     const locks = fakeLocks();
@@ -570,10 +594,71 @@ describe('a handle', () => {
     const handle = await locks.prisma.$lock('k');
     const resumed = await locks.prisma['$resumeLock'](JSON.parse(JSON.stringify(handle)));
     expect(resumed.token).toBe(handle.token);
-    expect(await codeOf(handle.$transaction(() => {}))).toBe('STALE_TOKEN');
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('LOCK_LOST');
     expect(await resumed.$transaction(() => 'mine')).toBe('mine');
     await resumed.release();
     expect(await locks.prisma['$locks'].list()).toEqual([]);
+    expect(locks.calls.map(({ method, outcome }) => [method, outcome])).toEqual([
+      ['$lock', 'lost'],
+      ['$resumeLock', 'released'],
+      ['$transaction', 'committed'],
+    ]);
+  });
+
+  // On servers as a rule: Postgres may let the next transaction in first.
+  test('that is resumed lets the transaction end that runs, and begins none of those that wait', async () => {
+    const { prisma } = fakeLocks();
+    const handle = await prisma.$lock('k');
+    const [goOn, work] = [gate(), vi.fn()];
+    const works = handle.$transaction(() => goOn.opened);
+    const waits = codeOf(handle.$transaction(work));
+    const resuming = prisma['$resumeLock'](handle.toJSON());
+    goOn.open();
+    await works;
+    await (await resuming).release();
+    expect(await waits).toBe('LOCK_LOST');
+    expect(work).not.toHaveBeenCalled();
+  });
+
+  test('that is resumed may be refused by the script, and lives on', async () => {
+    const locks = fakeLocks();
+    await using handle = await locks.prisma.$lock('k');
+    locks.next('k').isUnavailable();
+    expect(await codeOf(locks.prisma['$resumeLock'](handle.toJSON()))).toBe('LOCK_UNAVAILABLE');
+    expect(locks.unused).toBe(0);
+    expect(await handle.$transaction(() => 'mine')).toBe('mine');
+  });
+
+  test.each<[string, (locks: FakeLocks<AnyClient>) => unknown]>([
+    ['lose', (locks) => locks.lose('k')],
+    ['forceRelease', (locks) => locks.prisma['$locks'].forceRelease('k')],
+  ])('whose lease was lost by %s is a call with that outcome, also when it is released', async (_, lose) => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    await lose(locks);
+    expect(locks.calls).toMatchObject([{ outcome: 'lost', error: { code: 'LOCK_LOST', reason: 'gone' } }]);
+    await handle.release();
+    expect(locks.calls[0]?.outcome).toBe('lost');
+    await locks.prisma['$disconnect']();
+  });
+
+  test('has transactions that wait for each other, which the test sees', async () => {
+    vi.useFakeTimers();
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    const goOn = gate();
+    const works = handle.$transaction(() => goOn.opened);
+    const late = codeOf(handle.$transaction(() => {}, { waitTime: 50 }));
+    const waits = handle.$transaction(() => 'waited');
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['held', 'waiting', 'waiting', 'waiting']);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(await late).toBe('LOCK_TIMEOUT');
+    goOn.open();
+    expect(await Promise.all([works, waits])).toEqual([undefined, 'waited']);
+    await handle.release();
+    const outcomes = ['released', 'committed', 'not acquired', 'committed'];
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(outcomes);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
 
@@ -668,7 +753,13 @@ describe('the end of a fake client', () => {
     }
     const { prisma } = fakeLocks(new Client());
     await prisma['$connect']();
-    const works = prisma.$withLock('k', async () => void seen.push('works'));
+    const inside = gate();
+    const works = prisma.$withLock('k', async () => {
+      inside.open();
+      await undefined;
+      seen.push('works');
+    });
+    await inside.opened;
     await prisma['$disconnect']();
     await works;
     await prisma.$withLock('k', async () => void (await codeOf(prisma['$disconnect']())));

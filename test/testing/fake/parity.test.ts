@@ -1,48 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test, vi } from 'vitest';
-import { FencedLockError, type LockTx } from '../../../src/index.js';
+import { expect, test } from 'vitest';
+import type { LockTx } from '../../../src/index.js';
 import { fakeLocks } from '../../../src/testing/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
-
-/** Mocks of what the functions below use. */
-function mocks() {
-  const row = { id: 1, quantity: 10 };
-  const model = () => ({
-    findMany: vi.fn(async () => [row]),
-    findUnique: vi.fn(() => row),
-    count: vi.fn(() => 1),
-    create: vi.fn(async () => row),
-    createMany: vi.fn(async () => ({ count: 1 })),
-    update: vi.fn(async () => row),
-    updateMany: vi.fn(() => ({ count: 1 })),
-    delete: vi.fn(async () => row),
-    upsert: vi.fn(async () => row),
-  });
-  const client = {
-    stock: model(),
-    order: { ...model(), create: vi.fn(() => Object.assign(Promise.resolve(row), { stock: async () => row })) },
-    $executeRaw: vi.fn(async () => 1),
-    $executeRawUnsafe: vi.fn(async () => 1),
-    $queryRaw: vi.fn(async () => [row]),
-    $queryRawUnsafe: vi.fn(async () => [row]),
-    $transaction: vi.fn(
-      async (of: Array<Promise<unknown>> | ((tx: object) => Promise<unknown>)): Promise<unknown> =>
-        Array.isArray(of) ? await Promise.all(of) : await of(client),
-    ),
-  };
-  return client;
-}
-
-/** How a promise has settled, as far as its caller can tell. */
-async function outcomeOf(promise: Promise<unknown>) {
-  try {
-    await promise;
-    return 'resolved';
-  } catch (error) {
-    if (!(error instanceof FencedLockError)) throw error;
-    return { type: error.constructor.name, code: error.code, key: error.key, message: error.message };
-  }
-}
+import { mocks, outcomeOf } from './both.js';
 
 const set = (id: number, quantity = 0) => ({ where: { id }, data: { quantity } });
 
