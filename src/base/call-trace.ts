@@ -91,7 +91,9 @@ export class CallTrace {
       phase.succeed();
       return value;
     } catch (error) {
-      phase.fail(error);
+      // The function was not called.
+      if (isNotDue(error)) phase.succeed();
+      else phase.fail(error);
       throw error;
     }
   }
@@ -150,7 +152,7 @@ export class AttemptTrace {
     if (outcome !== 'not-admitted') message.duration = now() - this.#admittedAt;
     if (this.#commit) this.#commit.message.outcome = outcome;
     this.#ended(outcome);
-    if ('error' in end) {
+    if ('error' in end && !isNotDue(end.error)) {
       this.#admission.fail(end.error);
       this.#commit?.fail(end.error);
       this.#whole.fail(end.error);
@@ -164,9 +166,16 @@ export class AttemptTrace {
 /** The code of the answer of `$oncePer` that the run of this interval has been committed. */
 export const NOT_DUE = 'NOT_DUE';
 
-/** "Not now" is an answer of `$tryWithLock` and `$oncePer`, and no error. */
-function isNotNow({ call, begun }: CallTrace, error: unknown): boolean {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  if (call.operation === '$oncePer' && code === NOT_DUE) return true;
-  return (call.operation === '$tryWithLock' || call.operation === '$oncePer') && !begun && code === 'LOCK_TIMEOUT';
+/** "Not now" is an answer of `$tryWithLock` and `$oncePer`, and no error. `begun`: whether the function has been called. */
+export function isNotNow({ call, begun }: Pick<CallTrace, 'call' | 'begun'>, error: unknown): boolean {
+  if (call.operation !== '$tryWithLock' && call.operation !== '$oncePer') return false;
+  return isNotDue(error) || (!begun && codeOf(error) === 'LOCK_TIMEOUT');
+}
+
+function isNotDue(error: unknown): boolean {
+  return codeOf(error) === NOT_DUE;
+}
+
+function codeOf(error: unknown): unknown {
+  return ((error ?? {}) as { readonly code?: unknown }).code;
 }

@@ -1,4 +1,5 @@
 import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import { isNotNow } from '../base/call-trace.js';
 import type { LockMessage, LockOutcome, TracedMessage } from '../base/messages.js';
 import { errorOfLock, errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
 import { onTraced } from './subscriptions.js';
@@ -40,9 +41,9 @@ export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): 
     // Not active: the transaction may be begun in it, and outlives it.
     onTraced('fenced-lock:wait', (message) => {
       const span = part('wait', message, false);
-      return ({ via, error }) => {
+      return ({ call, via, error }) => {
         if (via) span.setAttribute(VIA, [...via]);
-        end(span, error);
+        end(span, isNotNow({ call, begun: false }, error) ? undefined : error);
       };
     }),
     onTraced('fenced-lock:admission', (message) => {

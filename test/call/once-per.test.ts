@@ -13,6 +13,7 @@ import {
   ReentryError,
 } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
+import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
 import { withDatabase } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -44,6 +45,7 @@ async function once<R>(
 
 describeWithShop('$oncePer', () => {
   const shop = new Shop();
+  const heard = listen();
 
   const LEVELS = [undefined, 'RepeatableRead', 'Serializable'] as const;
 
@@ -202,7 +204,7 @@ describeWithShop('$oncePer', () => {
     expect(await once(other, key, HOUR, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
   });
 
-  test('a run that was committed while this caller was on its way to its transaction counts', async () => {
+  test('a run that was committed while this caller was on its way to its transaction counts, and is published as no error', async () => {
     const { key } = await shop.product(1);
     const { prisma: late, proxy } = await proxied(shop, inject('postgres').app);
     const options = fresh();
@@ -231,6 +233,9 @@ describeWithShop('$oncePer', () => {
     proxy.resume();
     expect(await second).toMatchObject({ ran: false, busy: false });
     expect(ran).toBe(false);
+    for (const part of ['lock', 'transaction', 'work'] as const) {
+      expect(heard.messages(key, `fenced-lock:${part}`).map(({ error }) => error)).toEqual([undefined, undefined]);
+    }
   });
 
   test('who finds it done needs neither Redis nor a connection of the pool', async () => {
