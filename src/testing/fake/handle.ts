@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { type ClosedError, givenBackHandle, releasedHandle } from '../../base/errors.js';
 import { findJoinable, holds } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
@@ -37,10 +36,8 @@ export async function resume(parts: FakeParts, call: FakeLockCall, state: Handle
   return await parts.acquire(record, { from: parts.rows, plan, waitTime, signal, first: true }, (rows) => {
     const tokens = state.tokens.map(BigInt);
     parts.admissions.check({ keys, tokens, holders });
-    // As on servers, Postgres comes first: the old token is stale from now on, whether or not the lease stands.
-    const successors = keys.map(() => randomUUID());
-    parts.admissions.again({ keys, tokens, holders: successors }).commit();
-    const turn = parts.turns.takeOver(keys, holders, successors);
+    const turn = parts.turns.takeOver(keys, holders);
+    parts.admissions.again({ keys, tokens, holders: turn.holders }).commit();
     rows.release();
     return new FakeHandle(parts, { ...call, options: { ...options, leaseTime } }, { turn, tokens, record });
   });

@@ -28,10 +28,10 @@ export class FakeTurn {
   readonly lost = new LazyAbort();
   readonly #turns: Turns;
 
-  constructor(turns: Turns, keys: readonly string[], holders: readonly string[] = keys.map(() => randomUUID())) {
+  constructor(turns: Turns, keys: readonly string[]) {
     this.#turns = turns;
     this.keys = keys;
-    this.holders = holders;
+    this.holders = keys.map(() => randomUUID());
   }
 
   /** The lease ends now, whatever its holder does. */
@@ -101,13 +101,13 @@ export class Turns {
    *
    * @throws LockLostError if they do not have it any more.
    */
-  takeOver(keys: readonly string[], holders: readonly string[], successors: readonly string[]): FakeTurn {
+  takeOver(keys: readonly string[], holders: readonly string[]): FakeTurn {
     const old = keys.map((key, at) => {
       const turn = this.#holders.get(key);
       if (turn?.holders[turn.keys.indexOf(key)] !== holders[at]) throw new LockLostError(key, 'gone');
       return turn;
     });
-    const turn = new FakeTurn(this, keys, successors);
+    const turn = new FakeTurn(this, keys);
     this.#own.add(turn);
     for (const key of keys) this.#holders.set(key, turn);
     for (const each of old) each?.lose();

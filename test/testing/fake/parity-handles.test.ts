@@ -161,7 +161,7 @@ describeWithShop('the same on the fake and on real servers: $resumeLock', () => 
       },
     ],
     'of a handle that has ended': [
-      ['LOCK_LOST gone', 'STALE_TOKEN superseded', 'STALE_TOKEN superseded', 'STALE_TOKEN superseded'],
+      ['LOCK_LOST gone', 'LOCK_LOST gone', 'STALE_TOKEN superseded', 'STALE_TOKEN superseded'],
       async (prisma, key) => {
         const released = await prisma.$lock(key);
         await released.release();
