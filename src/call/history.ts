@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import type { LockMessage, LockOutcome } from '../base/messages.js';
 import type { Query } from '../database/database.js';
 import { LAST_TURNS } from '../database/sql.js';
@@ -19,7 +18,7 @@ export interface LockTurn {
   readonly admittedAt: Date | undefined;
   /** Milliseconds from the admission to the outcome; of recorded turns alone, as what follows. */
   readonly duration: number | undefined;
-  /** `host:pid` of this process. */
+  /** The `name` of this process, by default `hostname:pid`. */
   readonly process: string | undefined;
   readonly operation: LockMessage['operation'] | undefined;
   /** Why it was rolled back: a code such as `LOCK_LOST`, or the name of the error's class. */
@@ -40,7 +39,11 @@ export interface LockHistory {
 const MOST_READS = 5;
 
 /** The last turns of a key, as Postgres remembers them and this process has recorded its own. */
-export async function history(query: Query, roomId: number, key: string): Promise<LockHistory> {
+export async function history(
+  query: Query,
+  { roomId, name }: { readonly roomId: number; readonly name: string },
+  key: string,
+): Promise<LockHistory> {
   const { turns, attempts, token, admittedAt } = await remembered(query, key);
   const recorded = recordedTurns(roomId, key);
   const own = new Map(recorded?.map((turn) => [turn.attempt, turn]));
@@ -49,10 +52,10 @@ export async function history(query: Query, roomId: number, key: string): Promis
     own.delete(attempt);
     const first = at === 0 ? { token, admittedAt } : { token: undefined, admittedAt: undefined };
     const turn = turns - BigInt(at);
-    const base = known ? ofProcess(known) : { ...NOTHING, ...first };
+    const base = known ? ofProcess(known, name) : { ...NOTHING, ...first };
     return { ...base, attempt, turn, inPostgres: true, outcome: 'committed' };
   });
-  for (const turn of own.values()) insert(last, ofProcess(turn));
+  for (const turn of own.values()) insert(last, ofProcess(turn, name));
   return { key, turns, recorded: recorded !== undefined, last };
 }
 
@@ -88,8 +91,8 @@ async function remembered(query: Query, key: string): Promise<Remembered> {
   }
 }
 
-function ofProcess({ attempt, turn, token, admittedAt, duration, outcome, operation, error }: RecordedTurn): LockTurn {
-  const process = `${hostname()}:${globalThis.process.pid}`;
+function ofProcess(recorded: RecordedTurn, process: string): LockTurn {
+  const { attempt, turn, token, admittedAt, duration, outcome, operation, error } = recorded;
   return { attempt, turn, inPostgres: false, outcome, token, admittedAt, duration, process, operation, error };
 }
 

@@ -55,8 +55,8 @@ const PLACEHOLDER = /\{(\d+(?:\.[^{}.]+)*)\}/g;
 /** The way from the arguments of a call to its keys. @throws InvalidOptionError where there can be none. */
 export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) => LockKey {
   if (typeof key === 'function') {
-    // What it gives is checked by the call itself.
-    return (self, args) => Reflect.apply(key, self, args);
+    // What else it gives is checked by the call itself.
+    return (self, args) => refuseAsync(Reflect.apply(key, self, args));
   }
   if (typeof key === 'string') return (_, args) => filled(key, args);
   if (Array.isArray(key) && key.length > 0 && key.every((one) => typeof one === 'string')) {
@@ -67,6 +67,13 @@ export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) =>
     'key',
     'of WithLock must be a string such as "stock:{0}", a list of them, or a function of the arguments of the method.',
   );
+}
+
+function refuseAsync(given: LockKey | PromiseLike<unknown>): LockKey {
+  if (typeof given !== 'object' || !('then' in given)) return given;
+  // Nobody else awaits it: if it rejected, it would end the process.
+  given.then(undefined, () => {});
+  throw new InvalidOptionError('key', 'of WithLock is an async function, and must return the key itself.');
 }
 
 function filled(template: string, args: readonly unknown[]): string {

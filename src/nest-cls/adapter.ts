@@ -29,7 +29,7 @@ export class TransactionalAdapterFencedLock<Client extends LockingClient>
   readonly connectionToken: unknown;
   readonly optionsFactory: (client: Client) => AdapterOptions<LockTx<Client>, FencedLockTransactionOptions>;
 
-  constructor({ clientToken, defaultTxOptions = {} }: TransactionalAdapterOptions) {
+  constructor({ clientToken, defaultTxOptions = {} }: TransactionalAdapterOptions = { clientToken: undefined }) {
     if (clientToken === undefined) {
       throw new InvalidOptionError('clientToken', 'is missing: what the client is injected by, such as PrismaService.');
     }
@@ -91,6 +91,7 @@ function present(client: object, tx: unknown): object {
     {
       get: (_, property) => Reflect.get(now(), property),
       has: (_, property) => Reflect.has(now(), property),
+      set: (_, property, value) => Reflect.set(now(), property, value),
       getPrototypeOf: () => Reflect.getPrototypeOf(now()),
     },
   );

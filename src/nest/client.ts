@@ -1,3 +1,4 @@
+import { checkNames } from '../base/check-names.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { fencedLock } from '../index.js';
 
@@ -43,8 +44,16 @@ export function ClientClass<Client extends object>(
 }
 
 /** @throws InvalidOptionError */
-export function checkModuleOptions(options: { readonly client?: unknown } | undefined): LockClient {
-  if (isLockClient(options?.client)) return options.client;
+export function checkModuleOptions(
+  options: { readonly client?: unknown; readonly onClosed?: unknown } | undefined,
+): LockClient {
+  if (isLockClient(options?.client)) {
+    checkNames('options', options, ['client', 'disconnect', 'onClosed']);
+    if (options.onClosed !== undefined && typeof options.onClosed !== 'function') {
+      throw new InvalidOptionError('onClosed', 'of FencedLockModule must be a function.');
+    }
+    return options.client;
+  }
   if (isLockClient(options)) {
     throw new InvalidOptionError(
       'useFactory',

@@ -1,7 +1,9 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { after, type Timer } from '../base/clock.js';
+import { InvalidOptionError } from '../base/errors.js';
 import { Connections, type HttpHost } from './connections.js';
+import { getLockClientToken } from './injection-tokens.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
 
 /** How long somebody may wait who comes for a lock while the server still listens; ms. */
@@ -29,8 +31,9 @@ export class FencedLockModule
   #closing: Promise<void> = Promise.resolve();
   #ended: Promise<void> | undefined;
 
-  constructor(options: FencedLockModuleOptions, host?: HttpHost) {
+  constructor(options: FencedLockModuleOptions, host?: HttpHost, modules?: ModulesContainer) {
     super();
+    refuseTwoWithoutName(modules);
     this.#options = options;
     this.#host = host;
   }
@@ -80,8 +83,23 @@ export class FencedLockModule
   }
 }
 
+/** Nest would inject the client of the one in place of that of the other. */
+function refuseTwoWithoutName(modules: ModulesContainer | undefined): void {
+  const isWithoutName = ({ metatype, isGlobal, providers }: NestModule) =>
+    metatype === FencedLockModule && isGlobal && providers.has(getLockClientToken());
+  if (modules === undefined || [...modules.values()].filter(isWithoutName).length < 2) return;
+  throw new InvalidOptionError(
+    'name',
+    'is missing: of several FencedLockModule in an application, all but one need a name.',
+  );
+}
+
+type NestModule = ModulesContainer extends Map<string, infer Each> ? Each : never;
+
 // By hand: this project's compiler has the decorators of the standard, and Nest needs its own.
 Module({})(FencedLockModule);
 Inject(MODULE_OPTIONS_TOKEN)(FencedLockModule, undefined, 0);
 Optional()(FencedLockModule, undefined, 1);
 Inject(HttpAdapterHost)(FencedLockModule, undefined, 1);
+Optional()(FencedLockModule, undefined, 2);
+Inject(ModulesContainer)(FencedLockModule, undefined, 2);

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { InvalidOptionError, LockLostError, recordLockHistory } from '../../src/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -30,7 +29,8 @@ describeWithShop('$locks.history', () => {
 
   test('with a recorder has the turns of this process with token, process, duration and outcome', async () => {
     const { key } = await shop.product(1);
-    const { prisma } = shop.client();
+    const process = 'sales 1';
+    const { prisma } = shop.client({ name: process });
     const before = await turn(prisma, key);
     const stop = recordLockHistory();
     onTestFinished(stop);
@@ -42,7 +42,6 @@ describeWithShop('$locks.history', () => {
     const last = await turn(prisma, key);
     const history = await prisma.$locks.history(key);
     expect(history).toMatchObject({ key, turns: 3n, recorded: true });
-    const process = `${hostname()}:${globalThis.process.pid}`;
     const own = { process, operation: '$withLock', duration: expect.any(Number), admittedAt: expect.any(Date) };
     expect(history.last).toMatchObject([
       { ...own, turn: 3n, token: last, outcome: 'committed', inPostgres: true },

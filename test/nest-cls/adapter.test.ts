@@ -168,6 +168,17 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
+  test('have a `tx` that keeps what is set on it', async () => {
+    const { key } = await shop.product(10);
+    const { sales, host } = await made();
+    const works = async () => {
+      (host.tx as { mark?: string }).mark = key;
+      expect((host.tx as { mark?: string }).mark).toBe(key);
+    };
+    await sales.transaction(works);
+    await sales.lockedTransaction(key, works);
+  });
+
   test('doom the transaction of the lock where they fail, also if that is caught', async () => {
     const { id, key } = await shop.product(10);
     const { stock, sales } = await made();

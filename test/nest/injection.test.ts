@@ -184,6 +184,27 @@ describeWithShop('a service of Nest', () => {
     },
   );
 
+  test.each([
+    ['onClose', { onClose: () => {} }],
+    ['onClosed', { onClosed: 5 }],
+  ])('is not made with an option that is not known, or is no function: %s', async (option, given) => {
+    const imports = [FencedLockModule.forRootAsync({ useFactory: () => ({ client: prisma, ...given }) as never })];
+    const compiled = Test.createTestingModule({ imports }).compile();
+    await expect(compiled).rejects.toMatchObject({ constructor: InvalidOptionError, option });
+  });
+
+  test('is one of several without a name: refused, because Nest would inject the one in place of the other', async () => {
+    const other = shop.client().prisma;
+    const unnamed = [prisma, other].map((client) => FencedLockModule.forRoot({ client, disconnect: false }));
+    await expect(Test.createTestingModule({ imports: unnamed }).compile()).rejects.toMatchObject({ option: 'name' });
+    const named = [
+      FencedLockModule.forRoot({ client: prisma, disconnect: false }),
+      FencedLockModule.forRoot({ client: other, disconnect: false, name: 'reports' }),
+    ];
+    const nest = await Test.createTestingModule({ imports: named }).compile();
+    expect(nest.get(getLockClientToken('reports')) === other).toBe(true);
+  });
+
   test('is not made of a factory that returns the client itself, and says so', async () => {
     const imports = [FencedLockModule.forRootAsync({ useFactory: () => prisma as never })];
     await expect(Test.createTestingModule({ imports }).compile()).rejects.toMatchObject({
