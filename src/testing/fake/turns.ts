@@ -68,7 +68,7 @@ export class Turns {
   /**
    * Resolves when the caller has all of the keys, which are in the order that all take them in.
    *
-   * @throws LockTimeoutError, ClosedError, or the signal's reason.
+   * @throws LockTimeoutError, ClosedError, LockLostError if it has lost one of them meanwhile, or the signal's reason.
    */
   async take(keys: readonly string[], wait: Wait): Promise<FakeTurn> {
     wait.signal?.throwIfAborted();
@@ -84,7 +84,10 @@ export class Turns {
         if (this.#takeFree(key, turn)) continue;
         wait.onWait?.(key);
         missing = key;
-        if (stop.length === 0) stop.push(end.follow(wait.signal), limit(wait, end, named));
+        if (stop.length === 0) {
+          stop.push(turn.lost.onAbort(() => end.abort(turn.lost.reason)));
+          stop.push(end.follow(wait.signal), limit(wait, end, named));
+        }
         await this.#wait(key, turn, end, wait);
       }
       return turn;

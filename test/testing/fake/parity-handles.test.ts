@@ -114,6 +114,25 @@ describeWithShop('the same on the fake and on real servers: a transaction of a h
   });
 });
 
+describeWithShop('the same on the fake and on real servers: a call of several keys', () => {
+  compare({
+    'that loses one while it waits for another one rejects at once, and gives all back': [
+      ['LOCK_LOST gone', 'LOCK_LOST gone', { value: 'next' }],
+      async (prisma, key) => {
+        await using other = await prisma.$lock(`${key}:2`);
+        const told: unknown[] = [];
+        for (const call of [() => prisma.$withLock([key, other.key], () => {}), () => prisma.$lock([key, other.key])]) {
+          const waits = toldBy(call());
+          await untilHolds(async () => expect((await prisma.$locks.inspect(key)).holder).toBeDefined());
+          await prisma.$locks.forceRelease(key);
+          told.push(await waits);
+        }
+        return [...told, await toldBy(prisma.$withLock(key, () => 'next'))];
+      },
+    ],
+  });
+});
+
 describeWithShop('the same on the fake and on real servers: $resumeLock', () => {
   compare({
     'takes over what the old handle has, which learns of it': [
