@@ -31,7 +31,7 @@ export interface HeldLeases {
 }
 
 /** What the admissions of a handle's transactions are checked against. */
-export interface Registered {
+interface Registered {
   /** The handle's tokens, one for each key. Without them, the handle is being registered and new tokens are drawn. */
   readonly tokens?: readonly bigint[];
   /** The holder ids that replace the present ones in the keys' rows. */
