@@ -5,7 +5,7 @@ import type { HandleState, LockHandle } from '../../../src/index.js';
 import { fakeLocks } from '../../../src/testing/index.js';
 import { eventually, untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
-import { mocks, toldBy } from './both.js';
+import { mocks, outcomeOf, toldBy } from './both.js';
 
 /** What it tells is compared. `resumeWaits`: until a `$resumeLock` waits for the transaction of the old handle. */
 type Script = (prisma: ShopClient, key: string, resumeWaits: () => Promise<unknown>) => Promise<unknown>;
@@ -13,6 +13,8 @@ type Script = (prisma: ShopClient, key: string, resumeWaits: () => Promise<unkno
 /** As another process gets it. */
 const stateOf = (handle: { toJSON(): HandleState }): HandleState => JSON.parse(JSON.stringify(handle));
 const mine = () => AbortSignal.abort(new RangeError('mine'));
+/** What the types refuse. */
+const wrong = <T>(value: unknown) => value as T;
 /** Long enough for a call of a fake to wait where it has to. */
 const aMoment = () => sleep(10);
 
@@ -336,8 +338,6 @@ describeWithShop('the same on the fake and on real servers: $locks.close', () =>
 });
 
 describeWithShop('the same on the fake and on real servers: what a call is given', () => {
-  // The types refuse it.
-  const wrong = <T>(value: unknown) => value as T;
   compare({
     'is checked before anything else, and in the same order': [
       [
@@ -396,6 +396,50 @@ describeWithShop('the same on the fake and on real servers: what a call is given
         return [await again(mine()), await inside, await again()];
       },
     ],
+  });
+});
+
+describeWithShop('the same on the fake and on real servers: what a refusal says', () => {
+  const { prisma } = new Shop().client();
+  const state = { keys: ['k'], tokens: ['1'], holders: [randomUUID()], leaseTime: 5_000 };
+  test.each<[string, (prisma: ShopClient) => Promise<unknown>]>([
+    ['without a client', ({ $withLock }) => $withLock('k', () => {})],
+    ['of a wait time', (on) => on.$tryWithLock('k', () => {}, wrong({ waitTime: 1 }))],
+    ['of a lease time', (on) => on.$resumeLock(state, wrong({ leaseTime: 5_000 }))],
+    ['of a token that nobody knows', (on) => on.$resumeLock(state)],
+  ])('%s', async (_, refused) => {
+    const real = await outcomeOf(refused(prisma));
+    expect(real).toMatchObject({ code: expect.any(String) });
+    expect(await outcomeOf(refused(fakeLocks<ShopClient>(mocks()).prisma))).toEqual(real);
+  });
+
+  test('while the client is being closed', async () => {
+    const told = async (on: ShopClient) => {
+      const handle = await on.$lock('closing');
+      const end = await closing(on, 'closing');
+      const refused = [await outcomeOf(on.$withLock('k', () => {})), await outcomeOf(handle.$transaction(() => {}))];
+      await end();
+      return refused;
+    };
+    const real = await told(prisma);
+    expect(real).toMatchObject([
+      { code: 'CLOSED', key: 'k' },
+      { code: 'CLOSED', key: 'closing' },
+    ]);
+    expect(await told(fakeLocks<ShopClient>(mocks()).prisma)).toEqual(real);
+  });
+
+  test('to a transaction that waits for another one of its handle', async () => {
+    const told = async (on: ShopClient) => {
+      await using handle = await on.$lock('busy');
+      const { end } = await working(handle);
+      const late = await outcomeOf(handle.$transaction(() => {}, { waitTime: 20 }));
+      end();
+      return late;
+    };
+    const real = await told(prisma);
+    expect(real).toMatchObject({ message: expect.stringContaining('20 ms, because of another transaction') });
+    expect(await told(fakeLocks<ShopClient>(mocks()).prisma)).toEqual(real);
   });
 });
 
