@@ -96,7 +96,7 @@ module.exports = {
       'only-what-looks-at-locks-knows-the-fence',
       '^src/cli/locks/',
       '^src/cli/',
-      '^src/(database/sql|transaction/(admission|stale-holder)|options/options)[.]ts$',
+      '^src/(database/sql|transaction/admission|options/options)[.]ts$',
       '^src/board/(health|source)[.]ts$',
       '^src/lease/store[.]ts$',
       '^src/base/',

@@ -45,7 +45,17 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const fencing = fencingOf(client, options);
   const refusals = new Refusals(store);
   const refused: Parts['refused'] = (error) => refusals.note(refusalOf(error));
-  const shared = { room, roomId: roomIdOf(options), handles, hooks, fencing, lookout: lookout.query, emit, refused };
+  const shared = {
+    name: options.name,
+    room,
+    roomId: roomIdOf(options),
+    handles,
+    hooks,
+    fencing,
+    lookout: lookout.query,
+    emit,
+    refused,
+  };
   const parts: Parts = { ...shared, commitTimes: new MovingAverage(), outage: new Outage() };
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),

@@ -235,11 +235,7 @@ function extensionOf(resolved: ResolvedOptions) {
            */
           async history(key: string): Promise<LockHistory> {
             const checked = checkKey(key);
-            return await history(
-              whereAnswered(parts.lookout, databaseOf(base), checked),
-              { roomId: parts.roomId, name: resolved.name },
-              checked,
-            );
+            return await history(whereAnswered(parts.lookout, databaseOf(base), checked), parts.roomId, checked);
           },
         },
 

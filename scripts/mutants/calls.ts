@@ -288,6 +288,13 @@ export const CALLS: readonly Mutant[] = [
     why: 'Its next write on the client would overwrite what the next holder has committed.',
   },
   {
+    name: 'an inner call of an inner one that has outlived the outer one',
+    file: 'src/call/joinable.ts',
+    change: [['    this.#over.throwIfAborted();\n', '']],
+    tests: ['test/call/nested'],
+    why: 'Its function would run under a lock that is gone.',
+  },
+  {
     name: 'an inner call still running',
     file: 'src/call/joinable.ts',
     change: [['    if (this.#running > 0) {', '    if (this.#running < 0) {']],
@@ -300,27 +307,6 @@ export const CALLS: readonly Mutant[] = [
     change: [['    void Promise.all([this.#last, resumed]).then(() => this.#end());\n', '']],
     tests: ['test/call/handles-lost'],
     why: 'The callers behind it would wait for ever.',
-  },
-  {
-    name: 'force: a lease with a token that was raised meanwhile is left',
-    file: 'src/transaction/stale-holder.ts',
-    change: [['if (deadline.passed) return holder;', 'if (deadline.passed) return undefined;']],
-    tests: ['test/cli/unlock.test', 'test/call/operators'],
-    only: 'stale',
-    why: 'An idle handle would keep the key, and could write nothing.',
-  },
-  {
-    name: 'force: a holder that was admitted later',
-    file: 'src/transaction/stale-holder.ts',
-    change: [
-      [
-        'if (holder === undefined || isAtWork || token > raised) return undefined;',
-        'if (holder === undefined) return undefined;',
-      ],
-    ],
-    tests: ['test/call/operators'],
-    only: 'admitted later',
-    why: 'Its lease is good, and it would lose it.',
   },
   {
     name: 'force: two of one key end each other',
@@ -454,7 +440,12 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'without Redis: who waited behind a holder is told of Redis',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['    if (mayShare && this.#dependencies.store.goesOnWithout) return undefined;\n', '']],
+    change: [
+      [
+        '    if (mayShare && this.#dependencies.store.goesOnWithout && this.#present !== undefined) return undefined;\n',
+        '',
+      ],
+    ],
     tests: ['test/call/redis-passed-by'],
     only: 'ends as ever',
     why: 'Redis is not why it did not get the key.',

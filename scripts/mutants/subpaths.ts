@@ -227,6 +227,14 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'The process would not end.',
   },
   {
+    name: 'nest: two clients without a name',
+    file: 'src/nest/options.ts',
+    change: [['  if (known === undefined || known === client) return;\n', '  if (known !== client) return;\n']],
+    tests: ['test/nest/injection'],
+    only: 'one of several without a name',
+    why: 'Nest would inject the one in place of the other: the locks of another database.',
+  },
+  {
     name: 'nest: the client by default in the place of one with a name',
     file: 'src/nest/with-lock.ts',
     change: [['name === undefined ? (self as', 'name !== null ? (self as']],

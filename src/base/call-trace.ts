@@ -92,7 +92,7 @@ export class CallTrace {
       return value;
     } catch (error) {
       // The function was not called.
-      if (isNotDue(error)) phase.succeed();
+      if (isNotDue(this.call, error)) phase.succeed();
       else phase.fail(error);
       throw error;
     }
@@ -152,7 +152,7 @@ export class AttemptTrace {
     if (outcome !== 'not-admitted') message.duration = now() - this.#admittedAt;
     if (this.#commit) this.#commit.message.outcome = outcome;
     this.#ended(outcome);
-    if ('error' in end && !isNotDue(end.error)) {
+    if ('error' in end && !isNotDue(message.call, end.error)) {
       this.#admission.fail(end.error);
       this.#commit?.fail(end.error);
       this.#whole.fail(end.error);
@@ -169,11 +169,12 @@ export const NOT_DUE = 'NOT_DUE';
 /** "Not now" is an answer of `$tryWithLock` and `$oncePer`, and no error. `begun`: whether the function has been called. */
 export function isNotNow({ call, begun }: Pick<CallTrace, 'call' | 'begun'>, error: unknown): boolean {
   if (call.operation !== '$tryWithLock' && call.operation !== '$oncePer') return false;
-  return isNotDue(error) || (!begun && codeOf(error) === 'LOCK_TIMEOUT');
+  return isNotDue(call, error) || (!begun && codeOf(error) === 'LOCK_TIMEOUT');
 }
 
-function isNotDue(error: unknown): boolean {
-  return codeOf(error) === NOT_DUE;
+/** The code may be that of an application's error, too. */
+function isNotDue({ operation }: LockMessage, error: unknown): boolean {
+  return operation === '$oncePer' && codeOf(error) === NOT_DUE;
 }
 
 function codeOf(error: unknown): unknown {

@@ -31,6 +31,8 @@ export interface LockMessage extends TracedMessage {
   readonly keys: readonly string[];
   /** The same number for all clients whose locks have the same names in Redis. */
   readonly roomId: number;
+  /** The option `name` of the client, by default `hostname:pid`. */
+  readonly process: string;
   /** Milliseconds, as all times here. */
   readonly waitTime: number;
   readonly leaseTime: number;

@@ -18,7 +18,7 @@ export interface LockTurn {
   readonly admittedAt: Date | undefined;
   /** Milliseconds from the admission to the outcome; of recorded turns alone, as what follows. */
   readonly duration: number | undefined;
-  /** The `name` of this process, by default `hostname:pid`. */
+  /** The `name` of the client, by default `hostname:pid`. */
   readonly process: string | undefined;
   readonly operation: LockMessage['operation'] | undefined;
   /** Why it was rolled back: a code such as `LOCK_LOST`, or the name of the error's class. */
@@ -39,11 +39,7 @@ export interface LockHistory {
 const MOST_READS = 5;
 
 /** The last turns of a key, as Postgres remembers them and this process has recorded its own. */
-export async function history(
-  query: Query,
-  { roomId, name }: { readonly roomId: number; readonly name: string },
-  key: string,
-): Promise<LockHistory> {
+export async function history(query: Query, roomId: number, key: string): Promise<LockHistory> {
   const { turns, attempts, token, admittedAt } = await remembered(query, key);
   const recorded = recordedTurns(roomId, key);
   const own = new Map(recorded?.map((turn) => [turn.attempt, turn]));
@@ -52,10 +48,10 @@ export async function history(
     own.delete(attempt);
     const first = at === 0 ? { token, admittedAt } : { token: undefined, admittedAt: undefined };
     const turn = turns - BigInt(at);
-    const base = known ? ofProcess(known, name) : { ...NOTHING, ...first };
+    const base = known ? ofProcess(known) : { ...NOTHING, ...first };
     return { ...base, attempt, turn, inPostgres: true, outcome: 'committed' };
   });
-  for (const turn of own.values()) insert(last, ofProcess(turn, name));
+  for (const turn of own.values()) insert(last, ofProcess(turn));
   return { key, turns, recorded: recorded !== undefined, last };
 }
 
@@ -91,8 +87,8 @@ async function remembered(query: Query, key: string): Promise<Remembered> {
   }
 }
 
-function ofProcess(recorded: RecordedTurn, process: string): LockTurn {
-  const { attempt, turn, token, admittedAt, duration, outcome, operation, error } = recorded;
+function ofProcess(recorded: RecordedTurn): LockTurn {
+  const { attempt, turn, token, admittedAt, duration, outcome, process, operation, error } = recorded;
   return { attempt, turn, inPostgres: false, outcome, token, admittedAt, duration, process, operation, error };
 }
 

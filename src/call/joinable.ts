@@ -41,6 +41,8 @@ class JoinedCalls implements InnerCalls {
       throw new InvalidOptionError('retries', 'belong to the outer call, whose transaction this one joins.');
     }
     abort.throwIfAborted();
+    // Work that has outlived the outer function, and calls again.
+    this.#over.throwIfAborted();
     signal?.throwIfAborted();
     const unfollow = abort.follow(signal);
     const overdue = () =>

@@ -6,7 +6,6 @@ import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS } from '../database/sql.js';
 import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import { findStaleHolder } from '../transaction/stale-holder.js';
 import type { Parts } from './parts.js';
 import { register, unleased } from './register.js';
 
@@ -84,20 +83,12 @@ export async function forceRelease<Tx>(
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
     const deadline = new Deadline(options.waitTime);
     const call = { database, options };
-    const [raised] = await register({ ...parts, emit }, call, leases, deadline, { endsAnyBlocker: true });
-    const isHeld = holder !== undefined || problem !== undefined;
-    const wasTaken = isHeld && (await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED)));
+    await register({ ...parts, emit }, call, leases, deadline, { endsAnyBlocker: true });
+    if (holder === undefined && problem === undefined) return ended;
+    // Only from the holder that was seen before: who has got the lease since may be well, and has not been admitted yet.
+    const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED));
     if (holder !== undefined) parts.room.markLost(key, holder);
-    if (wasTaken) return true;
-    const lookAgain = async () => {
-      const { holder, token, transaction } = await inspect(store, database.rescue, key);
-      return { holder, token, isAtWork: transaction !== undefined };
-    };
-    const stale = await findStaleHolder(lookAgain, raised as bigint);
-    if (stale === undefined) return ended;
-    await store.force(key, stale).catch(unavailable(key, TOKEN_RAISED));
-    parts.room.markLost(key, stale);
-    return true;
+    return wasHeld || ended;
   } finally {
     over();
   }

@@ -9,6 +9,8 @@ import type { OpenHandles } from './open-handles.js';
 
 /** What the calls of one extended client share. */
 export interface Parts extends TransactionParts {
+  /** What others are told of this process. */
+  readonly name: string;
   readonly room: WaitingRoom;
   readonly handles: OpenHandles;
   readonly hooks: RunningHooks;
@@ -37,11 +39,11 @@ export interface LockCall<Tx> {
 /** Runs a call with a trace. Used only if `isTraced` says that somebody listens. */
 export function traced<Tx, R>(
   operation: LockMessage['operation'],
-  { roomId }: Parts,
+  { roomId, name }: Parts,
   call: LockCall<Tx>,
   run: (call: LockCall<Tx>) => Promise<R>,
 ): Promise<R> {
   const { waitTime, leaseTime, timeout } = call.options;
-  const trace = new CallTrace({ operation, keys: call.keys, roomId, waitTime, leaseTime, timeout });
+  const trace = new CallTrace({ operation, keys: call.keys, roomId, process: name, waitTime, leaseTime, timeout });
   return trace.run(() => run({ ...call, trace }));
 }

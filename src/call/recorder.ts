@@ -21,6 +21,8 @@ export interface RecordedTurn {
   /** Milliseconds from the admission to the outcome. */
   readonly duration: number;
   readonly outcome: LockOutcome;
+  /** The name of the client that it was taken by. */
+  readonly process: string;
   readonly operation: LockMessage['operation'];
   /** The code of the error that ended it, or the name of the error's class. */
   readonly error: string | undefined;
@@ -67,7 +69,7 @@ class Recorder {
   hear({ call, attempt, turn, tokens, admittedAt, duration = 0, outcome, error }: TransactionMessage): void {
     // An attempt that was not admitted is not a turn.
     if (attempt === undefined || outcome === undefined || admittedAt === undefined) return;
-    const { operation, keys, roomId } = call;
+    const { operation, keys, roomId, process } = call;
     for (const [at, key] of keys.entries()) {
       const isLast = at === keys.length - 1;
       this.#add(nameOf(roomId, key), {
@@ -77,6 +79,7 @@ class Recorder {
         admittedAt,
         duration,
         outcome,
+        process,
         operation,
         error: error === undefined ? undefined : codeOf(error),
       });

@@ -70,7 +70,7 @@ export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) =>
 }
 
 function refuseAsync(given: LockKey | PromiseLike<unknown>): LockKey {
-  if (typeof given !== 'object' || !('then' in given)) return given;
+  if (typeof given !== 'object' || given === null || !('then' in given)) return given;
   // Nobody else awaits it: if it rejected, it would end the process.
   given.then(undefined, () => {});
   throw new InvalidOptionError('key', 'of WithLock is an async function, and must return the key itself.');

@@ -1,9 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
-import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { HttpAdapterHost } from '@nestjs/core';
 import { after, type Timer } from '../base/clock.js';
-import { InvalidOptionError } from '../base/errors.js';
 import { Connections, type HttpHost } from './connections.js';
-import { getLockClientToken } from './injection-tokens.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
 
 /** How long somebody may wait who comes for a lock while the server still listens; ms. */
@@ -14,7 +12,7 @@ const CLOSE_AGAIN = 200;
  * `app.enableShutdownHooks()` was called.
  *
  * 1. `beforeApplicationShutdown`: callers that wait for a lock are turned away (`CLOSED`), the work that runs ends, leases are given
- *    back. So the requests behind them are answered, and Nest can close the server, which it does next. From the begin of
+ *    back. So the requests behind them are answered, and Nest can close the server, which it does next. From the beginning of
  *    this on, HTTP connections end with their next answer.
  * 2. `onApplicationShutdown`: the client is disconnected.
  */
@@ -31,9 +29,8 @@ export class FencedLockModule
   #closing: Promise<void> = Promise.resolve();
   #ended: Promise<void> | undefined;
 
-  constructor(options: FencedLockModuleOptions, host?: HttpHost, modules?: ModulesContainer) {
+  constructor(options: FencedLockModuleOptions, host?: HttpHost) {
     super();
-    refuseTwoWithoutName(modules);
     this.#options = options;
     this.#host = host;
   }
@@ -43,8 +40,8 @@ export class FencedLockModule
     this.#connections ??= new Connections(this.#host);
     this.#connections.beginToEnd();
     await this.#options.client.$locks.close();
-    // The server listens until Nest has asked every module, and does not end before its last request. Behind that, and without a
-    // server, only other modules still take locks, in their own hooks.
+    // The server listens until Nest has asked every module, and does not end before its last request. Behind that, other
+    // modules take locks in their own hooks. Without an HTTP server it is not known how long messages come.
     if (!this.#connections.areAccepted) return;
     this.#connections.whenOver(() => this.#stopClosing());
     this.#closeAgainLater();
@@ -75,6 +72,7 @@ export class FencedLockModule
 
   #closeAgainLater(): void {
     if (this.#isOver) return;
+    this.#again?.stop();
     this.#again = after(CLOSE_AGAIN, () => {
       this.#connections?.closeIdle();
       const next = () => this.#closeAgainLater();
@@ -83,23 +81,8 @@ export class FencedLockModule
   }
 }
 
-/** Nest would inject the client of the one in place of that of the other. */
-function refuseTwoWithoutName(modules: ModulesContainer | undefined): void {
-  const isWithoutName = ({ metatype, isGlobal, providers }: NestModule) =>
-    metatype === FencedLockModule && isGlobal && providers.has(getLockClientToken());
-  if (modules === undefined || [...modules.values()].filter(isWithoutName).length < 2) return;
-  throw new InvalidOptionError(
-    'name',
-    'is missing: of several FencedLockModule in an application, all but one need a name.',
-  );
-}
-
-type NestModule = ModulesContainer extends Map<string, infer Each> ? Each : never;
-
 // By hand: this project's compiler has the decorators of the standard, and Nest needs its own.
 Module({})(FencedLockModule);
 Inject(MODULE_OPTIONS_TOKEN)(FencedLockModule, undefined, 0);
 Optional()(FencedLockModule, undefined, 1);
 Inject(HttpAdapterHost)(FencedLockModule, undefined, 1);
-Optional()(FencedLockModule, undefined, 2);
-Inject(ModulesContainer)(FencedLockModule, undefined, 2);

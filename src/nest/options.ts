@@ -1,4 +1,5 @@
 import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, type Provider } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { InvalidOptionError } from '../base/errors.js';
 import { checkModuleOptions, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
@@ -37,6 +38,17 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new Configurabl
   .setExtras<FencedLockModuleExtras>(EXTRAS, withProviders)
   .build();
 
+/** The client without a name of each application. */
+const unnamed = new WeakMap<ModulesContainer, LockClient>();
+
+/** Nest would inject the one client in place of the other. */
+function refuseAnother(application: ModulesContainer, client: LockClient): void {
+  const known = unnamed.get(application);
+  unnamed.set(application, client);
+  if (known === undefined || known === client) return;
+  throw new InvalidOptionError('name', 'is missing: of several clients in an application, all but one need a name.');
+}
+
 /** The client, its locks and its health, by their tokens. */
 function withProviders(definition: DynamicModule, { name, isGlobal, token }: FencedLockModuleExtras): DynamicModule {
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
@@ -47,8 +59,12 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
   const providers: Provider[] = [
     {
       provide: client,
-      inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: (options: FencedLockModuleOptions | undefined) => checkModuleOptions(options),
+      inject: [MODULE_OPTIONS_TOKEN, ModulesContainer],
+      useFactory: (options: FencedLockModuleOptions | undefined, application: ModulesContainer) => {
+        const locking = checkModuleOptions(options);
+        if (name === undefined && isGlobal !== false) refuseAnother(application, locking);
+        return locking;
+      },
     },
     { provide: service, inject: [client], useFactory: (locking: LockClient) => new FencedLockService(locking) },
   ];

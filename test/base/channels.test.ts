@@ -9,6 +9,7 @@ const PARTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'];
 const message = (): LockMessage => ({
   operation: '$withLock',
   keys: ['stock:1'],
+  process: 'test',
   roomId: 1,
   waitTime: 1,
   leaseTime: 1,

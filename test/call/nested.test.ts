@@ -64,6 +64,27 @@ describeWithShop('a lock of several keys inside another', () => {
     },
   );
 
+  test('is refused where the outer one has ended and an inner one goes on: its function is not called', async () => {
+    const { key } = await shop.product(10);
+    const goOn = gate();
+    let late: Promise<unknown> | undefined;
+    let called = false;
+    const inner = () =>
+      prisma.$withLock(key, async () => {
+        late = goOn.opened.then(() =>
+          prisma.$withLock(key, () => {
+            called = true;
+          }),
+        );
+        await late;
+      });
+    const outer = prisma.$withLock(key, () => Promise.all([inner(), Promise.reject(new Error('no sale'))]));
+    await expect(outer).rejects.toThrow('no sale');
+    goOn.open();
+    await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'inner-call' });
+    expect(called).toBe(false);
+  });
+
   test('is refused if the outer one has some of them, also where nested ones are allowed', async () => {
     const [one, two] = await keysOf();
     for (const nested of ['throw', 'allow'] as const) {

@@ -39,6 +39,7 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
     });
     const database = plainDatabase(pool, rescue);
     const parts: Parts = {
+      name: 'plain',
       room,
       roomId: 7,
       handles: new OpenHandles(),

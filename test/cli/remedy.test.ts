@@ -29,5 +29,6 @@ test.each([
 });
 
 test('what is not known has none', () => {
+  expect(remedyFor(ofPostgres('CERT_HAS_EXPIRED', 'certificate has expired'))).toBeUndefined();
   expect(remedyFor(new Error('ERR something else'))).toBeUndefined();
 });

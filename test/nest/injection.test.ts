@@ -197,6 +197,10 @@ describeWithShop('a service of Nest', () => {
     const other = shop.client().prisma;
     const unnamed = [prisma, other].map((client) => FencedLockModule.forRoot({ client, disconnect: false }));
     await expect(Test.createTestingModule({ imports: unnamed }).compile()).rejects.toMatchObject({ option: 'name' });
+    const twice = [true, true].map((disconnect) =>
+      FencedLockModule.forRoot({ client: prisma, disconnect: !disconnect }),
+    );
+    await expect(Test.createTestingModule({ imports: twice }).compile()).resolves.toBeDefined();
     const named = [
       FencedLockModule.forRoot({ client: prisma, disconnect: false }),
       FencedLockModule.forRoot({ client: other, disconnect: false, name: 'reports' }),

@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { type Raised, raiseToken, raiseTokenIfUsed, serverTime, staleHolder } from '../locks/raise-token.js';
+import { type Raised, raiseToken, raiseTokenIfUsed, serverTime } from '../locks/raise-token.js';
 import { describe, type LockRow } from '../locks/state.js';
 import { cells, HEADINGS } from '../locks/text.js';
 import { messageOf, Problem } from '../problem.js';
@@ -58,7 +58,7 @@ export async function unlock(context: Context, given: string, options: UnlockOpt
  */
 export async function takeAway(servers: Servers, key: string, before: LockRow | undefined, foundAt: number) {
   const { locks } = servers;
-  // From the holder that it was: who was admitted after the raise is well.
+  // From the holder that it was: who has got the lease since may be well, and has not been admitted yet.
   const inTheWay = before?.holder ?? (before?.problem === undefined ? null : '');
   const inUse = inTheWay !== null || (before?.waiting ?? 0) > 0;
   const raise = inUse ? raiseToken : raiseTokenIfUsed;
@@ -74,21 +74,14 @@ export async function takeAway(servers: Servers, key: string, before: LockRow | 
     tookNothing ? `${visible(key)} was given back meanwhile:` : `Unlocked ${visible(key)}:`,
     `  In PostgreSQL ${postgres.address}: ${inPostgres(token)}.`,
     `  In Redis ${redis.address}: ${inRedis(before, leaseTaken)}.`,
+    ...(before?.holder != null && !leaseTaken && later?.holder !== undefined ? [HELD_BY_ANOTHER] : []),
   ];
   return { token, leaseTaken, text: lines.join('\n'), warning };
 }
 
-async function takeLease(
-  { locks, database }: Servers,
-  key: string,
-  holder: string | null,
-  raised: Raised,
-): Promise<boolean> {
-  const { after } = raised;
+async function takeLease({ locks }: Servers, key: string, holder: string | null, { after }: Raised): Promise<boolean> {
   try {
-    if (holder !== null && (await locks.force(key, holder))) return true;
-    const stale = await staleHolder(() => locks.inspect(key), database, raised);
-    return stale !== undefined && (await locks.force(key, stale));
+    return holder !== null && (await locks.force(key, holder));
   } catch (cause) {
     const remedy = cause instanceof Problem && cause.remedy !== undefined ? `${cause.remedy} Then run` : 'Run';
     throw new Problem(
@@ -98,6 +91,9 @@ async function takeLease(
     );
   }
 }
+
+/** A handle that was resumed between the look and the raise has the lease with a token that is stale. */
+const HELD_BY_ANOTHER = '  Another holder has it now. If it keeps the key and does nothing, run this again.';
 
 const CHECK_NAME = 'Check its name; npx fenced-lock ls lists the keys that are in use.';
 
@@ -122,7 +118,7 @@ function inPostgres({ before, after, ended }: Raised): string {
 
 function inRedis(before: LockRow | undefined, leaseTaken: boolean): string {
   const { holder = null, problem, waiting = 0 } = before ?? {};
-  if (!leaseTaken && holder === null && problem === undefined) return 'there was no lease';
+  if (holder === null && problem === undefined) return 'there was no lease';
   if (!leaseTaken) return 'that holder had no lease any more, and nothing was taken from a later one';
   const taken = problem === undefined ? 'the lease was taken' : 'what stood in the place of its lease was deleted';
   if (waiting === 0) return taken;

@@ -35,7 +35,7 @@ export const position: Check<PostgresSubject> = {
         fault(
           `No lock drew the token ${token} that ${table} has in ${rows}: the sequence is at ${last}, and is not set that far. ` +
             'A lock that writes such a row is refused.',
-          `As the owner of the schema fenced_lock: ${statements}${token <= BEYOND ? `. If it was drawn: doctor --fix --up-to ${token}` : ''}`,
+          `As the owner of the schema fenced_lock who may write the table, or as a superuser: ${statements}${token <= BEYOND ? `. If it was drawn: doctor --fix --up-to ${token}` : ''}`,
         ),
       );
     }

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
 import { END_BLOCKERS, OWN_TRANSACTION } from '../../database/sql.js';
-import type { KeyState } from '../../lease/store.js';
 import { admit } from '../../transaction/admission.js';
-import { findStaleHolder } from '../../transaction/stale-holder.js';
 import { codeOf, Problem } from '../problem.js';
 import type { PostgresServer, ServerQuery } from '../servers/postgres.js';
 import { visible } from '../visible.js';
-import { describe, lastToken } from './state.js';
+import { lastToken } from './state.js';
 
 export interface Raised {
   /** The last token that was committed before; `null` if the key had none. */
@@ -96,24 +94,6 @@ export async function raiseTokenIfUsed(
     if (error instanceof NeverLocked) return undefined;
     throw error;
   }
-}
-
-/** Who has the lease of the key now with a token below the raised one; `undefined` if nobody. */
-export function staleHolder(
-  inspect: () => Promise<KeyState>,
-  database: PostgresServer,
-  { after }: Raised,
-): Promise<string | undefined> {
-  const look = async () => {
-    const [row] = await describe([await inspect()], database);
-    const token = row?.token ?? undefined;
-    return {
-      holder: row?.holder ?? undefined,
-      token: token === undefined ? undefined : BigInt(token),
-      isAtWork: row?.transaction != null,
-    };
-  };
-  return findStaleHolder(look, BigInt(after));
 }
 
 interface Target {

@@ -18,7 +18,10 @@ const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
   [/\b3D000\b/, 'Create the database, or correct its name in the URL.'],
   [/\bECONNREFUSED\b/, 'Nothing listens there: start the server, or correct host and port in the URL.'],
   [/\b(ENOTFOUND|EAI_AGAIN)\b/, 'The host has no address: correct the host in the URL.'],
-  [/\bcertificate\b/i, 'Let Node know who signed it: set NODE_EXTRA_CA_CERTS to the file of the CA.'],
+  [
+    /\b(self-signed certificate|unable to (get|verify))\b/i,
+    'Let Node know who signed it: set NODE_EXTRA_CA_CERTS to the file of the CA.',
+  ],
   [/\bdoes not support SSL\b/, 'Take sslmode out of the query of the URL, or turn on TLS at the server.'],
   [
     /\b(ECONNRESET|EPIPE)\b/,

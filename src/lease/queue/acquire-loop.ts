@@ -83,8 +83,8 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Why this caller cannot know whether the key is free; `undefined` if it can. */
   failure({ mayShare }: LeaseRequest): unknown {
-    // Such a caller has waited behind a holder: without one it would have gone on.
-    if (mayShare && this.#dependencies.store.goesOnWithout) return undefined;
+    // It has waited behind a holder. Where Redis falls silent meanwhile, that is not why it did not get the key.
+    if (mayShare && this.#dependencies.store.goesOnWithout && this.#present !== undefined) return undefined;
     if (!mayShare && this.#withoutStore) return this.#withoutStore;
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);

@@ -25,8 +25,8 @@ const BUSY_TIME = 1_000;
  */
 const IN_USE_TIME = 1_000;
 /**
- * After a release that was late by some time, because the event loop was busy, the releases of its key are sent at once for
- * this many times that time.
+ * If a release was late by t, because the event loop was busy, the releases of its key are sent at once for this many
+ * times t.
  * A caller that computes behind its locks for 50 ms then keeps the others waiting once in five seconds. A short pause, as of
  * the garbage collector, changes nothing that lasts.
  */
