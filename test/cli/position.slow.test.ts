@@ -18,8 +18,7 @@ const sequence = async ({ pool }: OwnDatabase) =>
   (await pool.query('SELECT last_value::text AS at FROM fenced_lock.token')).rows[0].at as string;
 
 /** What doctor prints for the owner to run, up to where it is for doctor again. */
-const statements = (remedy = '') =>
-  remedy.replace('As the owner of the schema fenced_lock: ', '').replace(/\. If it was drawn.*/, '');
+const statements = (remedy = '') => remedy.replace(/^As the owner of [^:]*: /, '').replace(/\. If it was drawn.*/, '');
 
 describe('doctor --fix', () => {
   const patient = new Patient();
