@@ -44,7 +44,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
   const refusals = new Refusals(store);
-  const refused: Parts['refused'] = (error) => refusals.note(refusalOf(error));
+  const onStale: Parts['onStale'] = (error) => refusals.note(refusalOf(error));
   const shared = {
     name: options.name,
     room,
@@ -54,7 +54,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     fencing,
     lookout: lookout.query,
     emit,
-    refused,
+    onStale,
   };
   const parts: Parts = { ...shared, commitTimes: new MovingAverage(), outage: new Outage() };
   const observed: Observed = {

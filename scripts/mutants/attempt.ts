@@ -45,7 +45,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'attempt: a ROLLBACK without an answer is the work’s timeout',
     file: 'src/transaction/attempt.ts',
-    change: [['this.#fail(this.#refused ? this.#refused.error : abort.reason);', 'this.#fail(abort.reason);']],
+    change: [['this.#fail(this.#rejection ? this.#rejection.error : abort.reason);', 'this.#fail(abort.reason);']],
     tests: ['test/transaction/half-open'],
     only: 'leaves the error',
     why: 'The function’s own error would be replaced.',

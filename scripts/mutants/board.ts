@@ -186,7 +186,7 @@ export const BOARD: readonly Mutant[] = [
   {
     name: 'a refused write is not noted',
     file: 'src/transaction/attempt.ts',
-    change: [['        if (this.#stale) this.#call.parts.refused(this.#stale);\n', '']],
+    change: [['        if (this.#stale) this.#call.parts.onStale(this.#stale);\n', '']],
     tests: ['test/call/refused-writes'],
     why: 'Only the process itself would know of it.',
   },

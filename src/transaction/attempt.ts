@@ -68,10 +68,10 @@ export interface EarlierAttempts {
    */
   readonly blocked: boolean;
   /** The row whose fence refused an earlier run, if known. */
-  readonly refusedBy: ReturnType<Fencing['rowOf']>;
+  readonly staleRow: ReturnType<Fencing['rowOf']>;
 }
 
-export const NO_EARLIER: EarlierAttempts = { blocked: false, refusedBy: undefined };
+export const NO_EARLIER: EarlierAttempts = { blocked: false, staleRow: undefined };
 
 /** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
 type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
@@ -91,7 +91,7 @@ export class Attempt<Tx, R> implements Conductor {
   readonly gate: Gate;
   readonly #alarm = new Alarm();
   readonly #trace: AttemptTrace | undefined;
-  #phase: 'opening' | 'working' | 'committing' | 'refused' = 'opening';
+  #phase: 'opening' | 'working' | 'committing' | 'commit-refused' = 'opening';
   #admission: Admission | undefined;
   #operations: FencedOperations | undefined;
   #value: R | undefined;
@@ -99,7 +99,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** The command tag of a statement of the work that ended the transaction. */
   #ended: string | undefined;
   /** The error with which the transaction's function rejected. */
-  #refused: { readonly error: unknown } | undefined;
+  #rejection: { readonly error: unknown } | undefined;
   #hasSuccessor = false;
   #commitSentAt: number | undefined;
   /** Pending while the backends that block the admission are being ended. */
@@ -110,12 +110,12 @@ export class Attempt<Tx, R> implements Conductor {
   #settle: (end: End<R>) => void = () => {};
 
   /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
-  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, refusedBy }: EarlierAttempts) {
+  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, staleRow }: EarlierAttempts) {
     this.#call = call;
     this.gate = new Gate(call.leases);
     this.#blocked = blocked;
     const before: Statement[] = [];
-    if (refusedBy !== undefined) before.push({ text: AWAIT_ROW, values: refusedBy });
+    if (staleRow !== undefined) before.push({ text: AWAIT_ROW, values: staleRow });
     if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
     this.#entry = entry ?? Entry.open(call.database, this.#options(before));
     this.#trace = call.trace?.attempt();
@@ -145,7 +145,7 @@ export class Attempt<Tx, R> implements Conductor {
         if (this.admitted) this.#onOutcome(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
-        if (this.#stale) this.#call.parts.refused(this.#stale);
+        if (this.#stale) this.#call.parts.onStale(this.#stale);
       };
       entry
         .run(this.#hook, (tx, close) => this.#body(tx, close))
@@ -163,7 +163,7 @@ export class Attempt<Tx, R> implements Conductor {
     this.#alarm.stop();
     // Not before: an error that is made for nothing costs as much as the rest of this.
     const { error } = failed ?? { error: new Error('the database client never sent COMMIT') };
-    const why = this.#refused ? this.#refused.error : this.#named(error);
+    const why = this.#rejection ? this.#rejection.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;
     if (failure === undefined || !isLoss(this.#call.database, failure)) this.#fail(why);
@@ -193,7 +193,7 @@ export class Attempt<Tx, R> implements Conductor {
       if (this.admitted && connection.isOver) this.#ended ??= await this.#tagOfEnd();
       const isCommitted = this.#ended !== undefined && this.#ended !== 'ROLLBACK';
       const why = isCommitted ? this.#endedItself(error) : error;
-      this.#refused = { error: why };
+      this.#rejection = { error: why };
       throw why;
     } finally {
       close();
@@ -223,7 +223,7 @@ export class Attempt<Tx, R> implements Conductor {
       return admission;
     } catch (error) {
       const named = fromAdmission(error, database, leases, registered?.tokens);
-      this.refused(named);
+      this.#noteStale(named);
       throw named;
     } finally {
       help?.stop();
@@ -298,13 +298,13 @@ export class Attempt<Tx, R> implements Conductor {
     void this.#call.leases.loss;
     const named = this.#named(error);
     this.gate.fail(named);
-    this.refused(named);
+    this.#noteStale(named);
     this.gate.leave();
     return named;
   }
 
   /** Keep the error: even if the caller's function swallows it, the transaction must not commit. */
-  refused(error: unknown): void {
+  #noteStale(error: unknown): void {
     if (error instanceof StaleTokenError) this.#stale ??= error;
   }
 
@@ -324,7 +324,7 @@ export class Attempt<Tx, R> implements Conductor {
       // COMMIT cannot be sent, so Postgres rolls back.
       if (connection.closedBy !== undefined) throw await this.#closedBeforeCommit(connection.closedBy);
     } catch (error) {
-      this.#refused = { error };
+      this.#rejection = { error };
       await connection.rollback();
       throw error;
     }
@@ -387,7 +387,7 @@ export class Attempt<Tx, R> implements Conductor {
   #onNoAnswer(connection: Connection, error: unknown): void {
     const code = this.#call.database.sqlState(error);
     // The database client converts the error of a refused COMMIT.
-    if (isRefusal(code)) this.#phase = 'refused';
+    if (isRefusal(code)) this.#phase = 'commit-refused';
     else this.#onLost(connection, this.#closedBy(connection) ?? error);
   }
 
@@ -427,7 +427,7 @@ export class Attempt<Tx, R> implements Conductor {
     const ended = endBackend(this.#call, this.#admission as Admission);
     void within(ended, ANSWER_TIME).then(() => {
       this.#entry.connection?.destroy();
-      this.#fail(this.#refused ? this.#refused.error : abort.reason);
+      this.#fail(this.#rejection ? this.#rejection.error : abort.reason);
     });
   }
 
@@ -477,7 +477,7 @@ export class Attempt<Tx, R> implements Conductor {
       this.gate.throwIfShut();
       return await operations.send(operation);
     } catch (error) {
-      this.refused(error);
+      this.#noteStale(error);
       throw error;
     }
   }

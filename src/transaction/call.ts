@@ -84,7 +84,7 @@ export interface TransactionParts {
   readonly commitTimes: MovingAverage;
   readonly emit: Emit;
   /** Called once for each attempt with a write that was refused as stale, behind the caller's rejection. Never throws. */
-  readonly refused: (error: StaleTokenError) => void;
+  readonly onStale: (error: StaleTokenError) => void;
   /** The id of the waiting room in Postgres: a signed 32-bit number. */
   readonly roomId: number;
   /** Where the leases are from. Closing it turns a transaction away that is not admitted yet. */

@@ -80,7 +80,7 @@ export class Repetition {
     // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
     // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
     const { model, where } = error instanceof StaleTokenError ? error : {};
-    this.earlier = { ...NO_EARLIER, refusedBy: model === undefined ? undefined : parts.fencing.rowOf(model, where) };
+    this.earlier = { ...NO_EARLIER, staleRow: model === undefined ? undefined : parts.fencing.rowOf(model, where) };
     this.#disconnects = 0;
     this.#isCanceled = false;
     // Jitter, so that two callers that met in a conflict do not meet again.

@@ -47,7 +47,7 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       fencing: new Fencing('fence', new Set(), new Map()),
       lookout: database.rescue,
       emit,
-      refused: () => {},
+      onStale: () => {},
       commitTimes: new MovingAverage(),
       outage: new Outage(),
     };

@@ -58,7 +58,7 @@ describe.each([
       outage: new Outage(),
       commitTimes: new MovingAverage(),
       emit: () => {},
-      refused: () => {},
+      onStale: () => {},
       roomId: 0,
       room,
     };
