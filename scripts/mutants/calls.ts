@@ -76,7 +76,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: not where this process has waited',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['const isWanted = lease.contended || lease.waitedFor;', 'const isWanted = lease.contended;']],
+    change: [['const isWanted = lease.contended || lease.wasElsewhere;', 'const isWanted = lease.contended;']],
     tests: ['test/call/hint'],
     why: 'Two processes that take turns would begin after the answer to each other’s COMMIT.',
   },

@@ -46,7 +46,7 @@ export const CHANNELS: readonly Mutant[] = [
   {
     name: 'channels: a turn from another process counts as a free key',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['lease.waitedFor = this.#isElsewhere;', 'lease.waitedFor = false;']],
+    change: [['lease.wasElsewhere = this.#isElsewhere;', 'lease.wasElsewhere = false;']],
     tests: ['test/call/published-calls', 'test/otel/metrics'],
     why: 'Turns handed over between processes are to be countable.',
   },

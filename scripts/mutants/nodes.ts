@@ -168,7 +168,7 @@ export const NODES: readonly Mutant[] = [
   {
     name: 'nodes: a silent node is a dead one',
     file: refusal,
-    change: [['isRefusal(redis.stream?.errored) ? REFUSAL_TIME : 0', 'REFUSAL_TIME']],
+    change: [['isConnectionRefused(redis.stream?.errored) ? REFUSAL_TIME : 0', 'REFUSAL_TIME']],
     tests: ['test/redis/topology/refused', 'test/lease/stores/quorum-faults.slow'],
     only: 'one whose machine answers|one address that refuses',
     why: 'It may keep a lease for somebody who still reaches it.',

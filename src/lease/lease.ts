@@ -28,7 +28,7 @@ export class Lease implements Claim {
   /** Whether it was taken by the message of an offer, which the store has not confirmed yet. */
   isUnconfirmed = false;
   /** Whether another process had the key when this one first asked for it. */
-  waitedFor = false;
+  wasElsewhere = false;
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;

@@ -74,7 +74,7 @@ export function isRedirection(error: unknown): boolean {
 }
 
 /** Whether the server's machine refused the connection, at every address of its name. */
-export function isRefusal(error: unknown): boolean {
-  if (error instanceof AggregateError) return error.errors.every(isRefusal);
+export function isConnectionRefused(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isConnectionRefused);
   return (error as { readonly code?: unknown } | null | undefined)?.code === 'ECONNREFUSED';
 }

@@ -32,7 +32,13 @@ import type { Call, Handover, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import { connectionClosed, endOfLostCommit, isEndOfSession, isRefusal, LEAST_COMMIT_TIME } from './lost-commit.js';
+import {
+  connectionClosed,
+  endOfLostCommit,
+  isCommitRefused,
+  isEndOfSession,
+  LEAST_COMMIT_TIME,
+} from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
 
 /**
@@ -387,7 +393,7 @@ export class Attempt<Tx, R> implements Conductor {
   #onNoAnswer(connection: Connection, error: unknown): void {
     const code = this.#call.database.sqlState(error);
     // The database client converts the error of a refused COMMIT.
-    if (isRefusal(code)) this.#phase = 'commit-refused';
+    if (isCommitRefused(code)) this.#phase = 'commit-refused';
     else this.#onLost(connection, this.#closedBy(connection) ?? error);
   }
 

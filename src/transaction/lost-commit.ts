@@ -80,7 +80,7 @@ function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
 }
 
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
-export function isRefusal(code: string | undefined): boolean {
+export function isCommitRefused(code: string | undefined): boolean {
   return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !ENDED_FOR_TIME.has(code);
 }
 

@@ -222,7 +222,7 @@ export class AcquireLoop implements WaitingProcess {
     if (user !== first) first.startWaiting();
     const lease = new Lease({ ...claim, leaseTime: user.request.leaseTime }, sentAt, shared !== undefined);
     lease.contended = contended !== false;
-    lease.waitedFor = this.#isElsewhere;
+    lease.wasElsewhere = this.#isElsewhere;
     return lease;
   }
 
@@ -267,7 +267,7 @@ export class AcquireLoop implements WaitingProcess {
     const since = preopen?.hintedAt;
     if (since === undefined || !renew || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
     const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
-    lease.waitedFor = true;
+    lease.wasElsewhere = true;
     lease.isUnconfirmed = true;
     return lease.loss === undefined ? lease : undefined;
   }

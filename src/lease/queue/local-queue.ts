@@ -190,7 +190,7 @@ export class LocalQueue implements WaiterQueue {
     runDelayed(this.key);
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
-    if (lease) this.#take(lease, lease.waitedFor ? 'redis' : 'free');
+    if (lease) this.#take(lease, lease.wasElsewhere ? 'redis' : 'free');
     // A caller entered after all others had given up.
     else if (this.#waiting.size > 0) void this.#acquire();
     else this.#becomeIdle();
@@ -265,7 +265,7 @@ export class LocalQueue implements WaiterQueue {
     const { maxLocalHandovers, store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     // The process that this one has waited for is likely to want the key again.
-    const isWanted = lease.contended || lease.waitedFor;
+    const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
     this.#hinted = lease;

@@ -2,7 +2,7 @@ import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../clien
 import type { PubSub } from '../pubsub/subscriber-connection.js';
 import { listen } from '../shared-listeners.js';
 import { Failure } from './failure.js';
-import { Refusal } from './refused-connection.js';
+import { RefusedConnection } from './refused-connection.js';
 import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 
@@ -59,7 +59,7 @@ class OneNode implements Nodes {
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
   /** Not for Sentinel: a dead master is replaced by a replica, which has the leases. */
-  readonly #refusal: Refusal | undefined;
+  readonly #refused: RefusedConnection | undefined;
   readonly #revival: Revival | undefined;
   readonly #failure: Failure;
 
@@ -67,11 +67,11 @@ class OneNode implements Nodes {
     this.#redis = redis;
     this.#failure = new Failure(redis);
     if (redis.options?.sentinels) this.#revival = new Revival(redis);
-    else this.#refusal = new Refusal(redis);
+    else this.#refused = new RefusedConnection(redis);
   }
 
   get refused(): boolean {
-    return this.#refusal?.stands === true;
+    return this.#refused?.stands === true;
   }
 
   get ended(): boolean {
@@ -118,7 +118,7 @@ class OneNode implements Nodes {
   }
 
   close(): void {
-    this.#refusal?.close();
+    this.#refused?.close();
     this.#revival?.close();
     this.#failure.close();
   }

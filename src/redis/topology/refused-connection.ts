@@ -1,6 +1,6 @@
 import { Deadline } from '../../base/clock.js';
 import type { RedisClient } from '../client.js';
-import { isRefusal } from '../errors.js';
+import { isConnectionRefused } from '../errors.js';
 import { listen } from '../shared-listeners.js';
 
 /**
@@ -12,7 +12,7 @@ const REFUSAL_TIME = 3_000;
 /**
  * Remembers whether the server's machine has just refused a connection: then the server is down and its memory is gone.
  */
-export class Refusal {
+export class RefusedConnection {
   readonly #ends: ReadonlyArray<() => void>;
   #until = new Deadline(0);
 
@@ -21,7 +21,7 @@ export class Refusal {
       this.#until = new Deadline(time);
     };
     this.#ends = [
-      listen(redis, 'close', () => believe(isRefusal(redis.stream?.errored) ? REFUSAL_TIME : 0)),
+      listen(redis, 'close', () => believe(isConnectionRefused(redis.stream?.errored) ? REFUSAL_TIME : 0)),
       listen(redis, 'connect', () => believe(0)),
     ];
   }
