@@ -103,6 +103,11 @@ function problemOf(key: unknown): string | undefined {
 const UNSET =
   /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\])/u;
 
+const IF_MEANT = "If it is meant, set `unsetKeyParts: 'allow'` in the options of fencedLock.";
+
+/** What a template leaves of a key that stands in quotation marks, and not between backticks. */
+const UNFILLED = /\$\{[^}]*\}/;
+
 /** What an empty value leaves of a key; `undefined` if nothing looks like one. `a::b` is a key that people mean. */
 function emptyPart(key: string): string | undefined {
   if (key !== key.trim()) return 'begins or ends with white space';
@@ -117,16 +122,19 @@ function emptyPart(key: string): string | undefined {
  */
 export function checkParts(keys: readonly string[]): void {
   for (const key of keys) {
+    const unfilled = UNFILLED.exec(key)?.[0];
+    if (unfilled !== undefined) {
+      throw new InvalidOptionError(
+        'key',
+        `is ${quoted(key)}, and ${unfilled} was not filled in: write it between backticks. ${IF_MEANT}`,
+      );
+    }
     const found = UNSET.exec(key);
     const unset = found?.[1] ?? found?.[2] ?? found?.[3];
     const empty = emptyPart(key);
     if (unset === undefined && empty === undefined) continue;
     const what = unset === undefined ? `${empty}, as if a value were empty` : `"${unset}" stands where a value should`;
-    throw new InvalidOptionError(
-      'key',
-      `is ${quoted(key)}, and ${what}: look at what the key is made of. If it is meant, set ` +
-        "`unsetKeyParts: 'allow'` in the options of fencedLock.",
-    );
+    throw new InvalidOptionError('key', `is ${quoted(key)}, and ${what}: look at what the key is made of. ${IF_MEANT}`);
   }
 }
 

@@ -56,6 +56,8 @@ describe('a key in which a value is missing', () => {
     'stock:1\n',
     `${'\u00A0'}stock:1`,
     ' ',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the mistake that is looked for
+    'stock:${id}',
   ];
 
   test.each(MISSING)('is refused: %s', (key) => {
@@ -78,6 +80,8 @@ describe('a key in which a value is missing', () => {
     'a b',
     'a: b',
     'https://shop',
+    '{id}',
+    '$1',
   ])('is not one that only looks like it: %s', (key) => {
     expect(() => checkParts([key])).not.toThrow();
   });
