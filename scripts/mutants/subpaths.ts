@@ -171,6 +171,14 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'All who make that mistake would wait for each other.',
   },
   {
+    name: 'decorators: braces that are no placeholder are a part of the key',
+    file: 'src/decorators/key-of.ts',
+    change: [['  if (found === undefined) return;\n', '  if (found !== null) return;\n']],
+    tests: ['test/decorators/with-lock'],
+    only: 'are refused when the class is defined',
+    why: 'Calls for different rows would wait for each other, and not for `$withLock` of those rows.',
+  },
+  {
     name: 'nest: waiters are not turned away before the server is closed',
     file: 'src/nest/module.ts',
     change: [['await this.#options.client.$locks.close();\n', '']],

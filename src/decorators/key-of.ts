@@ -28,11 +28,21 @@ type TemplateFits<Template extends string, Args extends readonly unknown[]> = [M
   : { readonly 'no string, number or bigint is at this placeholder': Misfits<Template, Args> };
 
 /** The placeholders of a template, or of each of several, that a key cannot be made of. */
-type Misfits<Template extends string, Args extends readonly unknown[]> = Template extends `${string}{${infer Rest}`
-  ? Rest extends `${infer Path}}${infer After}`
-    ? (Path extends `${bigint}` | `${bigint}.${string}` ? Misfit<Path, At<Args, Path>> : never) | Misfits<After, Args>
-    : never
-  : never;
+type Misfits<
+  Template extends string,
+  Args extends readonly unknown[],
+> = Template extends `${infer Before}{${infer Rest}`
+  ?
+      | (Before extends `${string}$` ? Before : Unopened<Before>)
+      | (Rest extends `${infer Path}}${infer After}`
+          ?
+              | (Path extends `${bigint}` | `${bigint}.${string}` ? Misfit<Path, At<Args, Path>> : Path)
+              | Misfits<After, Args>
+          : Rest)
+  : Unopened<Template>;
+
+/** A closing brace where none was opened. */
+type Unopened<Text extends string> = Text extends `${string}}${string}` ? Text : never;
 
 type Misfit<Path extends string, Value> = [Value] extends [never] ? Path : [Value] extends [KeyPart] ? never : Path;
 
@@ -49,8 +59,10 @@ type Property<Value, Name extends string> = Name extends keyof Value
       : never
     : never;
 
-/** A number, and names behind it. Braces around anything else are a part of the key. */
-const PLACEHOLDER = /\{(\d+(?:\.[^{}.]+)*)\}/g;
+/** A number, and names behind it. `${0}` is meant for a template literal of JavaScript. */
+const PLACEHOLDER = /(?<!\$)\{((?:0|[1-9]\d*)(?:\.[^{}.]+)*)\}/g;
+/** Braces with what they enclose, or a brace without its other one. */
+const BRACES = /\$?\{[^{}]*\}?|\}/;
 
 /** The way from the arguments of a call to its keys. @throws InvalidOptionError where there can be none. */
 export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) => LockKey {
@@ -58,14 +70,33 @@ export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) =>
     // What else it gives is checked by the call itself.
     return (self, args) => refuseAsync(Reflect.apply(key, self, args));
   }
-  if (typeof key === 'string') return (_, args) => filled(key, args);
+  if (typeof key === 'string') {
+    checkTemplate(key);
+    return (_, args) => filled(key, args);
+  }
   if (Array.isArray(key) && key.length > 0 && key.every((one) => typeof one === 'string')) {
     const templates: readonly string[] = [...key];
+    templates.forEach(checkTemplate);
     return (_, args) => templates.map((template) => filled(template, args));
   }
   throw new InvalidOptionError(
     'key',
     'of WithLock must be a string such as "stock:{0}", a list of them, or a function of the arguments of the method.',
+  );
+}
+
+/**
+ * Refuses `stock:{id}`, `stock:{ 0 }` and `stock:{0`: as a key, it would be the same one for all arguments, so calls would wait
+ * for each other that have nothing to do with each other.
+ */
+function checkTemplate(template: string): void {
+  const found = BRACES.exec(template.replace(PLACEHOLDER, '…'))?.[0];
+  if (found === undefined) return;
+  throw new InvalidOptionError(
+    'key',
+    `of WithLock is the template ${quoted(template)}, and ${quoted(found)} is no placeholder: there are {0} for the first ` +
+      'argument of the method, {1} for the second, and {0.id} for a property of an argument. For a key that has braces, give a ' +
+      'function of the arguments.',
   );
 }
 

@@ -101,7 +101,7 @@ function problemOf(key: unknown): string | undefined {
 
 /** What a template makes of a missing value, as a part of a key or at its end. */
 const UNSET =
-  /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\])/u;
+  /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\]|Invalid Date)/u;
 
 const IF_MEANT = "If it is meant, set `unsetKeyParts: 'allow'` in the options of fencedLock.";
 

@@ -160,3 +160,39 @@ describe('a decorator that cannot be is refused when the class is defined:', () 
 test.each([Number.NaN, Number.POSITIVE_INFINITY, undefined, null])('%s is refused in a template', (value) => {
   expect(() => toKeys('stock:{0}')(undefined, [value])).toThrow(/\{0\} is no string, finite number or bigint/);
 });
+
+describe('braces in a template that are no placeholder', () => {
+  test.each([
+    ['stock:{id}', '{id}'],
+    ['stock:{ 0 }', '{ 0 }'],
+    ['stock:{0', '{0'],
+    ['stock:0}', '}'],
+    ['stock:{}', '{}'],
+    ['stock:{{0}}', '{…}'],
+    ['stock:{0.}', '{0.}'],
+    ['stock:{.id}', '{.id}'],
+    ['stock:{-1}', '{-1}'],
+    ['stock:{01}', '{01}'],
+    ['stock:{0}:{id}', '{id}'],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the mistake that is looked for
+    ['stock:${0}', '${0}'],
+  ])('are refused when the class is defined: %s', (template, found) => {
+    for (const key of [template, ['stock:all', template]]) {
+      expect(() => WithLock(key as never)).toThrow(
+        expect.objectContaining({
+          constructor: InvalidOptionError,
+          option: 'key',
+          message: expect.stringContaining(`"${found}" is no placeholder: there are {0} for the first argument`),
+        }),
+      );
+    }
+  });
+
+  test('are a part of the key that a function gives', () => {
+    expect(toKeys((id: number) => `{stock}:${id}`)(undefined, [1])).toBe('{stock}:1');
+  });
+
+  test('are not those of placeholders', () => {
+    expect(toKeys('{1}:{0.a b.c}{2}')(undefined, [{ 'a b': { c: 1 } }, 'stock', 3n])).toBe('stock:13');
+  });
+});

@@ -50,6 +50,7 @@ describe('a key in which a value is missing', () => {
     `stock_${id}_1`,
     `stock${id}`,
     `${id}`,
+    `day:${new Date('')}`,
     `stock:${''}`,
     `stock::${''}`,
     `stock:${' '}`,
@@ -69,6 +70,7 @@ describe('a key in which a value is missing', () => {
   test.each([
     'stock:1',
     'annull',
+    'day:invalid date',
     'null-island',
     'stock:nullable',
     'undefined behaviour',
