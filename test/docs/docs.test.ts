@@ -61,6 +61,9 @@ declare module 'express' {
   }
   export default function express(): Application;
 }
+declare function test(name: string, fn: () => Promise<void>): void;
+declare function expect(value: unknown): Matchers<void> & { readonly rejects: Matchers<Promise<void>> };
+interface Matchers<R> { toMatchObject(value: object): R; toThrow(message: string): R }
 `;
 
 /** Its reader's compiler resolves as bundlers do, without the endings of files. */
@@ -75,11 +78,21 @@ const HAVE_THEIR_ENVIRONMENT = ['docs/guides/nestjs.md', BUNDLED, 'docs/guides/s
 /** Files that several programs have in common, parsed once; `bundled` ones are told apart. */
 const parsed = new Map<string, ts.SourceFile>();
 
-/** What the compiler says of a text, as a module beside the tests' generated client. */
-function compile(text: string, file?: string): string[] {
+/** Each of their blocks is a file of its own, named in its first line. */
+const OF_FILES: readonly (string | undefined)[] = ['docs/guides/nestjs.md'];
+
+/** The modules of a page, by their names. */
+function modules(file: string): ReadonlyMap<string, string> {
+  if (!OF_FILES.includes(file)) return new Map([['snippet.ts', `${blocks(file).join('\n')}\nexport {};`]]);
+  return new Map(
+    blocks(file).map((text) => [/^\/\/ (\S+\.ts)\n/.exec(text)?.[1] ?? `the name is missing: ${text}`, text]),
+  );
+}
+
+/** What the compiler says of modules beside the tests' generated client. */
+function compile(modules: ReadonlyMap<string, string>, file?: string): string[] {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, ROOT);
-  const name = join(ROOT, 'test', 'snippet.ts');
   // A reader's own settings may be laxer than ours, as this one is in most projects.
   const lax = { noPropertyAccessFromIndexSignature: false };
   const paths = {
@@ -100,8 +113,9 @@ function compile(text: string, file?: string): string[] {
   };
   const host = ts.createCompilerHost(withPaths);
   const { getSourceFile, fileExists } = host;
+  const names = [...modules.keys()].map((name) => join(ROOT, 'test', name));
   const given = new Map([
-    [name, text],
+    ...[...modules].map(([name, text]) => [join(ROOT, 'test', name), text] as const),
     [join(ROOT, 'test', 'guests.d.ts'), GUESTS],
   ]);
   host.fileExists = (file) => given.has(file) || fileExists(file);
@@ -115,30 +129,27 @@ function compile(text: string, file?: string): string[] {
   };
   const program = ts.createProgram([...given.keys()], withPaths, host);
   // What it imports is checked by `npm run check:types`, and its declarations are enough here.
-  const source = program.getSourceFile(name);
-  const found = [
-    ...program.getOptionsDiagnostics(),
-    ...program.getGlobalDiagnostics(),
-    ...program.getSyntacticDiagnostics(source),
-    ...program.getSemanticDiagnostics(source),
-  ];
-  return found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+  const found = names
+    .map((name) => program.getSourceFile(name))
+    .flatMap((source) => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)]);
+  return [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics(), ...found].map(
+    ({ messageText, file }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+  );
 }
 
 describe('the documents', () => {
   test.each(DOCUMENTS.filter((file) => blocks(file).length > 0))(
     'the code of %s compiles',
     (file) => {
-      expect(compile(`${blocks(file).join('\n')}\nexport {};`, file)).toEqual([]);
+      expect(compile(modules(file), file)).toEqual([]);
       // The types of whole web frameworks are among what is compiled.
     },
     120_000,
   );
 
   test('a block that does not compile is noticed (control)', () => {
-    expect(compile("import { fencedLock } from 'prisma-extension-fenced-lock'; fencedLock({ redis: 1 });")).not.toEqual(
-      [],
-    );
+    const wrong = "import { fencedLock } from 'prisma-extension-fenced-lock'; fencedLock({ redis: 1 });";
+    expect(compile(new Map([['snippet.ts', wrong]]))).not.toEqual([]);
   });
 
   test('a snippet that makes a client finds both servers by the .env of the README', () => {

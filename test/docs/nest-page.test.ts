@@ -1,0 +1,104 @@
+import 'reflect-metadata';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Test } from '@nestjs/testing';
+import ts from 'typescript';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const PAGE = readFileSync(join(ROOT, 'docs/guides/nestjs.md'), 'utf8');
+const FILES = [...PAGE.matchAll(/^```ts\n(\/\/ (\S+)\.ts\n[\s\S]*?)^```/gm)].map(([, text = '', name = '']) => ({
+  name,
+  text,
+}));
+const SPEC = 'stock.service.spec';
+
+/** What a service or a controller of the page can do. */
+type Verbs = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>;
+
+/** A file of the page as Nest's own compiler emits it, of this repository's sources and its generated client. */
+function emitted(text: string): string {
+  const compilerOptions = {
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+    module: ts.ModuleKind.ESNext,
+    target: ts.ScriptTarget.ES2022,
+  };
+  return ts
+    .transpileModule(text, { compilerOptions })
+    .outputText.replaceAll(/'prisma-extension-fenced-lock(\/[\w-]+)?'/g, "'../../../src$1/index.ts'")
+    .replaceAll("'./generated/prisma/client.js'", "'../prisma/client.ts'");
+}
+
+describeWithShop('the application of docs/guides/nestjs.md', () => {
+  const shop = new Shop();
+  let folder: string;
+  const load = (name: string) => import(/* @vite-ignore */ join(folder, `${name}.js`));
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(ROOT, 'test/generated/nest-'));
+    const { app } = inject('postgres');
+    const { url } = inject('redis');
+    vi.stubEnv('DATABASE_URL', app).stubEnv('REDIS_URL', url);
+    vi.stubEnv('REPORTS_DATABASE_URL', app).stubEnv('REPORTS_REDIS_URL', url);
+    for (const { name, text } of FILES) writeFileSync(join(folder, `${name}.js`), emitted(text));
+  });
+  afterAll(() => {
+    vi.unstubAllEnvs();
+    vi.unstubAllGlobals();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('sells no more than there is, whichever service sells', async () => {
+    const files = FILES.map(({ name }) => name).filter((name) => name !== 'main' && name !== SPEC);
+    const own = Object.assign({}, ...(await Promise.all(files.map(load))));
+    const nest = await Test.createTestingModule({
+      imports: [own.AppModule, own.ErrorsModule, own.HealthModule, own.ReportsModule, own.OrdersModule],
+      providers: [own.Sales],
+      controllers: [own.ReportsController],
+    }).compile();
+    await nest.init();
+    const [stock, sales, orders, controller, reports] = [
+      own.StockService,
+      own.Sales,
+      own.Orders,
+      own.ReportsController,
+      own.Reports,
+    ].map((type) => nest.get<Verbs>(type)) as [Verbs, Verbs, Verbs, Verbs, Verbs];
+
+    const ways = [
+      (id: number) => stock['sell']?.(id),
+      (id: number) => sales['sell']?.(id, 1),
+      (id: number) => orders['order']?.(id),
+    ];
+    for (const sell of ways) {
+      const { id } = await shop.product(1);
+      const both = await Promise.allSettled([sell(id), sell(id)]);
+      expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+      expect(both).toContainEqual({ status: 'rejected', reason: expect.objectContaining({ message: 'sold out' }) });
+      expect((await shop.row(id))?.quantity).toBe(0);
+    }
+
+    const { id } = await shop.product(3);
+    expect(await stock['empty']?.(id)).toMatchObject({ id, quantity: 0 });
+    expect(await controller['create']?.()).toEqual({ orders: expect.any(Number) });
+    expect(await reports['write']?.('monday')).toEqual({ day: 'monday', orders: expect.any(Number) });
+    expect(await reports['isHealthy']?.()).toEqual({ reports: { status: 'up' } });
+    await nest.close();
+  });
+
+  test('has a test that passes', async () => {
+    const { id } = await shop.product(9);
+    const text = FILES.find(({ name }) => name === SPEC)?.text ?? '';
+    const ofRow = text.replaceAll('{ id: 1 }', `{ id: ${id} }`).replaceAll('sell(1)', `sell(${id})`);
+    writeFileSync(join(folder, `${SPEC}.js`), emitted(ofRow));
+    const tests: (() => Promise<void>)[] = [];
+    vi.stubGlobal('test', (_: string, fn: () => Promise<void>) => tests.push(fn)).stubGlobal('expect', expect);
+    await load(SPEC);
+    expect(tests).toHaveLength(1);
+    await tests[0]?.();
+    expect((await shop.row(id))?.quantity).toBe(0);
+  });
+});
