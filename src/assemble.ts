@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { nearest } from './base/check-names.js';
 import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
@@ -148,7 +149,7 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
     fields.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
   for (const model of models ?? []) {
     if (!fields.has(model)) {
-      const meant = [...fields.keys()].find((name) => name.toLowerCase() === model.toLowerCase());
+      const meant = nearest(model, [...fields.keys()]);
       const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
       throw new InvalidOptionError('models', `names ${model}, which the schema does not have.${hint}`);
     }

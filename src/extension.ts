@@ -21,6 +21,7 @@ import {
   checkWork,
   resolveLockOptions,
   resolveSchedule,
+  type Verb,
 } from './options/validate-call.js';
 import { resolveOptions } from './options/validate-options.js';
 import { refuseInsideLock, refuseInsideTransaction, refuseTransactionClient } from './prisma/inside-transaction.js';
@@ -71,8 +72,8 @@ function extensionOf(resolved: ResolvedOptions) {
     const base = client as unknown as PrismaInternals;
     const { parts, store, observed, databaseOf, close } = assemble(base, resolved);
     let own: unknown;
-    const keysOf = (key: unknown): readonly string[] => {
-      const keys = checkKeys(key);
+    const keysOf = (key: unknown, verb?: Verb): readonly string[] => {
+      const keys = checkKeys(key, verb);
       if (resolved.unsetKeyParts === 'throw') checkParts(keys);
       return keys;
     };
@@ -114,8 +115,8 @@ function extensionOf(resolved: ResolvedOptions) {
           options: LockOptions = NONE,
         ): Promise<R> {
           return promised(() => {
-            const keys = keysOf(key);
-            checkWork(fn);
+            const keys = keysOf(key, '$withLock');
+            checkWork(fn, '$withLock');
             return withLock(parts, check(this, '$withLock', keys, options), fn as Work<object, R>);
           });
         },
@@ -131,8 +132,8 @@ function extensionOf(resolved: ResolvedOptions) {
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
           options: TryLockOptions = NONE,
         ): Promise<TryResult<R>> {
-          const keys = keysOf(key);
-          checkWork(fn);
+          const keys = keysOf(key, '$tryWithLock');
+          checkWork(fn, '$tryWithLock');
           const call = check(this, '$tryWithLock', keys, options);
           if ('waitTime' in options) {
             throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
@@ -158,7 +159,7 @@ function extensionOf(resolved: ResolvedOptions) {
           options: OnceOptions = NONE,
         ): Promise<OnceResult<R>> {
           const keys = keysOf(checkKey(key));
-          checkWork(fn);
+          checkWork(fn, '$oncePer');
           const { schedule, rest } = resolveSchedule(interval, options);
           const call = check(this, '$oncePer', keys, rest);
           return await oncePer(parts, call, schedule, fn as Work<object, R>);
@@ -175,7 +176,7 @@ function extensionOf(resolved: ResolvedOptions) {
           options: LockOptions = NONE,
         ): Promise<LockHandle<LockTx<T>>> {
           try {
-            const handle = await lock(parts, check(this, '$lock', keysOf(key), options));
+            const handle = await lock(parts, check(this, '$lock', keysOf(key, '$lock'), options));
             return handle as unknown as LockHandle<LockTx<T>>;
           } catch (error) {
             throw withCaller(error);

@@ -656,4 +656,33 @@ export const CALLS: readonly Mutant[] = [
     only: 'of a cause that is no error',
     why: 'The errors of drivers have the settings of a connection.',
   },
+  {
+    name: 'options: an option of a call in the place of one of the client is only unknown',
+    file: 'src/base/check-names.ts',
+    change: [
+      [
+        '  if (elsewhere?.names.includes(unknown)) throw new InvalidOptionError(unknown, elsewhere.belongs(unknown));\n',
+        '',
+      ],
+    ],
+    tests: ['test/options/options'],
+    only: 'with the place where it belongs',
+    why: 'A user would have to search the documentation for `defaults`.',
+  },
+  {
+    name: 'options: any name is meant',
+    file: 'src/base/check-names.ts',
+    change: [['given.length / 3', 'given.length']],
+    tests: ['test/options/options'],
+    only: 'is like no other one',
+    why: 'The message would ask whether something was meant that has nothing to do with it.',
+  },
+  {
+    name: 'calls: a function in the place of the key is not told the order of the arguments',
+    file: 'src/options/validate-call.ts',
+    change: [["(typeof keys === 'function' || (typeof keys === 'object' && keys !== null))", 'keys === verb']],
+    tests: ['test/options/client'],
+    only: 'arguments in another order',
+    why: 'It would only hear that a key is a string.',
+  },
 ];

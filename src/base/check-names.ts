@@ -1,7 +1,14 @@
 import { InvalidOptionError } from './errors.js';
 
+/** Options that belong somewhere else, and where. */
+export interface Elsewhere {
+  readonly names: readonly string[];
+  /** Follows the name in the message. */
+  readonly belongs: (name: string) => string;
+}
+
 /** Refuses what is no object of options, and an option that is not known. @throws InvalidOptionError */
-export function checkNames(what: string, options: unknown, known: readonly string[]): void {
+export function checkNames(what: string, options: unknown, known: readonly string[], elsewhere?: Elsewhere): void {
   if (typeof options === 'function') {
     throw new InvalidOptionError(what, 'must be an object, and is a function, which this call does not take.');
   }
@@ -9,7 +16,35 @@ export function checkNames(what: string, options: unknown, known: readonly strin
     throw new InvalidOptionError(what, 'must be an object.');
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new InvalidOptionError(unknown, `is not an option here; there are ${known.join(', ')}.`);
+  if (unknown === undefined) return;
+  if (elsewhere?.names.includes(unknown)) throw new InvalidOptionError(unknown, elsewhere.belongs(unknown));
+  const meant = nearest(unknown, [...known, ...(elsewhere?.names ?? [])]);
+  const belongs = meant !== undefined && !known.includes(meant) ? ` \`${meant}\` ${elsewhere?.belongs(meant)}` : '';
+  const hint = meant === undefined ? '' : ` Did you mean ${meant}?${belongs}`;
+  throw new InvalidOptionError(unknown, `is not an option here.${hint} There are ${known.join(', ')}.`);
+}
+
+/** The name that a mistake of typing was made in; `undefined` if none is as near as that. */
+export function nearest(given: string, names: readonly string[]): string | undefined {
+  const most = Math.floor(given.length / 3);
+  let best: { readonly name: string; readonly distance: number } | undefined;
+  for (const name of names) {
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
+    if (distance <= most && distance < (best?.distance ?? Number.POSITIVE_INFINITY)) best = { name, distance };
   }
+  return best?.name;
+}
+
+/** How many letters have to be added, taken away or replaced (Levenshtein). */
+function editDistance(one: string, other: string): number {
+  let above = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (const [row, letter] of [...one].entries()) {
+    const line = [row + 1];
+    for (const [column, otherLetter] of [...other].entries()) {
+      const replaced = (above[column] as number) + (letter === otherLetter ? 0 : 1);
+      line.push(Math.min(replaced, (above[column + 1] as number) + 1, (line[column] as number) + 1));
+    }
+    above = line;
+  }
+  return above[other.length] as number;
 }

@@ -175,7 +175,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
-    checkWork(fn);
+    checkWork(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#defaults);
     findJoinable(this.keys, options.nested, () => false);
     if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);

@@ -198,6 +198,38 @@ export interface ResolvedOptions {
   readonly onEvent: ((event: FencedLockEvent) => void) | undefined;
 }
 
+export const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
+  'redis',
+  'wake',
+  'pollInterval',
+  'rescue',
+  'name',
+  'keyPrefix',
+  'fenceField',
+  'models',
+  'commandTimeout',
+  'fairness',
+  'maxLocalHandovers',
+  'onRedisUnavailable',
+  'unsetKeyParts',
+  'defaults',
+  'onEvent',
+];
+
+export const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
+  'waitTime',
+  'leaseTime',
+  'renew',
+  'timeout',
+  'signal',
+  'reentry',
+  'nested',
+  'retries',
+  'hookErrors',
+  'isolationLevel',
+  'maxWait',
+];
+
 const CALL_DEFAULTS = {
   waitTime: 10_000,
   leaseTime: 5_000,

@@ -1,13 +1,15 @@
-import { checkNames } from '../base/check-names.js';
+import { checkNames, type Elsewhere } from '../base/check-names.js';
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError, quoted } from '../base/errors.js';
-import type {
-  HandleState,
-  LockOptions,
-  OnceOptions,
-  ResolvedLockOptions,
-  Schedule,
-  TransactionOptions,
+import {
+  type HandleState,
+  LOCK_OPTION_NAMES,
+  type LockOptions,
+  type OnceOptions,
+  OPTION_NAMES,
+  type ResolvedLockOptions,
+  type Schedule,
+  type TransactionOptions,
 } from './options.js';
 
 const LONGEST_KEY = 512;
@@ -18,20 +20,6 @@ const SHORTEST_LEASE = 100;
 const SHORTEST_INTERVAL = 100;
 const MOST_RETRIES = 100;
 const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
-
-const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
-  'waitTime',
-  'leaseTime',
-  'renew',
-  'timeout',
-  'signal',
-  'reentry',
-  'nested',
-  'retries',
-  'hookErrors',
-  'isolationLevel',
-  'maxWait',
-];
 
 const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
   'waitTime',
@@ -50,20 +38,52 @@ const ONCE_OPTION_NAMES: readonly (keyof OnceOptions)[] = [
   ...LOCK_OPTION_NAMES.filter((name) => name !== 'waitTime' && name !== 'reentry'),
 ];
 
+/** What each call takes, in which order. */
+const ARGUMENTS = {
+  $withLock: '$withLock(key, fn, options)',
+  $tryWithLock: '$tryWithLock(key, fn, options)',
+  $oncePer: '$oncePer(key, interval, fn, options)',
+  $lock: '$lock(key, options)',
+  $transaction: '$transaction(fn, options)',
+} as const;
+export type Verb = keyof typeof ARGUMENTS;
+
+/** Of an argument whose type is that of another one. */
+const inOrder = (verb: Verb) => `The arguments are \`${ARGUMENTS[verb]}\`, in this order.`;
+
+/** What somebody gives to a call, or to `defaults`, that holds for the client. */
+const OF_THE_CLIENT: Elsewhere = {
+  names: OPTION_NAMES,
+  belongs: (name) => `is an option of the client, and not of a call: write \`fencedLock({ ${name}: … })\`.`,
+};
+
+/** What somebody gives to the client that holds for a call. */
+export const OF_A_CALL: Elsewhere = {
+  names: LOCK_OPTION_NAMES,
+  belongs: (name) =>
+    `is an option of a call: give it to the call, or write \`defaults: { ${name}: … }\` here, which holds for all calls.`,
+};
+
 /**
  * One or several keys, sorted by their UTF-8 bytes and without duplicates: all callers take the same keys in the same
  * order, which rules out deadlocks.
  *
+ * @param verb the call that they were given to, if that takes more than keys.
  * @throws InvalidOptionError
  */
-export function checkKeys(keys: unknown): readonly string[] {
-  if (!Array.isArray(keys)) return Object.freeze([checkKey(keys)]);
-  if (keys.length === 0 || keys.length > MOST_KEYS) {
-    throw new InvalidOptionError('key', `must be one key, or 1 to ${MOST_KEYS} of them.`);
+export function checkKeys(keys: unknown, verb?: Verb): readonly string[] {
+  if (Array.isArray(keys)) {
+    if (keys.length === 0 || keys.length > MOST_KEYS) {
+      throw new InvalidOptionError('key', `must be one key, or 1 to ${MOST_KEYS} of them.`);
+    }
+    // Array.from and not map, which skips holes.
+    const unique = new Set(Array.from(keys, (key, at) => checkKey(key, at)));
+    return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
   }
-  // Array.from and not map, which skips holes.
-  const unique = new Set(Array.from(keys, checkKey));
-  return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
+  if (verb !== undefined && (typeof keys === 'function' || (typeof keys === 'object' && keys !== null))) {
+    throw new InvalidOptionError('key', `${problemOf(keys)} ${inOrder(verb)}`);
+  }
+  return Object.freeze([checkKey(keys)]);
 }
 
 /** How nearly every key looks, so that nothing else of it need be checked: characters of one byte that are printed. */
@@ -84,10 +104,17 @@ export function checkKey(key: unknown, at?: number): string {
   return key as string;
 }
 
+/** What was given, without its value: that may be anything. */
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === 'number') return `the number ${value}`;
+  if (Array.isArray(value)) return 'a list';
+  return `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`;
+}
+
 function problemOf(key: unknown): string | undefined {
   if (typeof key !== 'string') {
-    const given = key === null ? 'null' : typeof key === 'number' ? `the number ${key}` : typeof key;
-    return `must be a string that names what is locked, such as "stock:1", not ${given}.`;
+    return `must be a string that names what is locked, such as "stock:1", not ${kindOf(key)}.`;
   }
   if (key === '') return 'must not be empty: name what is locked, such as "stock:1".';
   // Check the length first, so that the bytes of a very long string are not counted.
@@ -139,9 +166,12 @@ export function checkParts(keys: readonly string[]): void {
 }
 
 /** @throws InvalidOptionError */
-export function checkWork(work: unknown): void {
+export function checkWork(work: unknown, verb: Verb): void {
   if (typeof work !== 'function') {
-    throw new InvalidOptionError('fn', 'must be a function that is given the client of the transaction.');
+    throw new InvalidOptionError(
+      'fn',
+      `must be a function that is given the client of the transaction, not ${kindOf(work)}. ${inOrder(verb)}`,
+    );
   }
   refuseGenerator(work);
 }
@@ -204,7 +234,7 @@ export function resolveSchedule(given: unknown, options: OnceOptions): { schedul
 
 /** Checks the options of a call. @throws InvalidOptionError */
 export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockOptions): ResolvedLockOptions {
-  checkNames('options', options, LOCK_OPTION_NAMES);
+  checkNames('options', options, LOCK_OPTION_NAMES, OF_THE_CLIENT);
   if (Object.keys(options).length === 0) return defaults;
   const waitTime = time('waitTime', options.waitTime ?? defaults.waitTime, 0);
   const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);

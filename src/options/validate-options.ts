@@ -1,32 +1,22 @@
 import { checkNames } from '../base/check-names.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { MemoryStore } from '../lease/stores/memory.js';
-import { BUILT_IN, DEFAULTS, type FencedLockOptions, type RedisLike, type ResolvedOptions } from './options.js';
+import {
+  BUILT_IN,
+  DEFAULTS,
+  type FencedLockOptions,
+  OPTION_NAMES,
+  type RedisLike,
+  type ResolvedOptions,
+} from './options.js';
 import { processName } from './process-name.js';
-import { choice, count, resolveLockOptions, time } from './validate-call.js';
+import { choice, count, OF_A_CALL, resolveLockOptions, time } from './validate-call.js';
 
 const MOST_HANDOVERS = 1_000_000;
 /** A process that is first in the queue and looks less often than this would delay all others; milliseconds. */
 const LONGEST_POLL = 2_000;
 const SHORTEST_POLL = 10;
 
-const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
-  'redis',
-  'wake',
-  'pollInterval',
-  'rescue',
-  'name',
-  'keyPrefix',
-  'fenceField',
-  'models',
-  'commandTimeout',
-  'fairness',
-  'maxLocalHandovers',
-  'onRedisUnavailable',
-  'unsetKeyParts',
-  'defaults',
-  'onEvent',
-];
 /** Checks the options of the extension. @throws InvalidOptionError */
 export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   if (typeof (options as { $extends?: unknown } | undefined)?.$extends === 'function') {
@@ -35,7 +25,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   if (typeof (options as { evalsha?: unknown } | undefined)?.evalsha === 'function') {
     throw new InvalidOptionError('options', 'is a Redis client: write `fencedLock({ redis })`.');
   }
-  checkNames('options', options, OPTION_NAMES);
+  checkNames('options', options, OPTION_NAMES, OF_A_CALL);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
   const memory = memoryOf(redis);

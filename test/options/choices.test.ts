@@ -20,9 +20,9 @@ const NO_CHOICE = ['', 'JOIN', 'constructor', 0, true, {}, ['throw'], null, () =
 describe('the function', () => {
   test('cannot be a generator, which would run nothing', () => {
     for (const generator of [function* () {}, async function* () {}]) {
-      expect(() => checkWork(generator)).toThrow('`fn` must be a plain or an async function');
+      expect(() => checkWork(generator, '$withLock')).toThrow('`fn` must be a plain or an async function');
     }
-    for (const good of [() => {}, async () => {}, function named() {}]) checkWork(good);
+    for (const good of [() => {}, async () => {}, function named() {}]) checkWork(good, '$withLock');
   });
 });
 

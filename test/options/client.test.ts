@@ -6,6 +6,7 @@ import { InvalidOptionError } from '../../src/base/errors.js';
 import { type FencedLockOptions, fencedLock } from '../../src/index.js';
 import { checkClient } from '../../src/prisma/client.js';
 import type { AdapterFactory, PrismaInternals } from '../../src/prisma/internals.js';
+import { fakeLocks } from '../../src/testing/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -115,6 +116,40 @@ describe('where the extension is applied', () => {
   test('a pool with a query_timeout is refused', () => {
     const adapter = new PrismaPg({ connectionString: SECRET, query_timeout: 1 });
     expect(refusal(() => new PrismaClient({ adapter }).$extends(fencedLock({ redis }))).option).toBe('query_timeout');
+  });
+
+  const fn = () => 1;
+  test.each<[string, (prisma: Record<string, (...given: unknown[]) => Promise<unknown>>) => unknown, string, string]>([
+    ['fn, key', (prisma) => prisma['$withLock']?.(fn, 'stock:1'), 'not a function', '$withLock(key, fn, options)'],
+    [
+      'key, options, fn',
+      (prisma) => prisma['$withLock']?.('stock:1', { waitTime: 1 }, fn),
+      'not an object',
+      '$withLock(key, fn, options)',
+    ],
+    ['options, key', (prisma) => prisma['$withLock']?.({}, 'stock:1'), 'not an object', '$withLock(key, fn, options)'],
+    ['no fn', (prisma) => prisma['$withLock']?.('stock:1'), 'not undefined', '$withLock(key, fn, options)'],
+    [
+      'fn, key of try',
+      (prisma) => prisma['$tryWithLock']?.(fn, ['a']),
+      'not a function',
+      '$tryWithLock(key, fn, options)',
+    ],
+    ['two keys', (prisma) => prisma['$tryWithLock']?.('a', ['b'], fn), 'not a list', '$tryWithLock(key, fn, options)'],
+    [
+      'key, fn, interval',
+      (prisma) => prisma['$oncePer']?.('report', fn, 60_000),
+      'not the number 60000',
+      '$oncePer(key, interval, fn, options)',
+    ],
+    ['options, key of a handle', (prisma) => prisma['$lock']?.({}, 'stock:1'), 'not an object', '$lock(key, options)'],
+  ])('arguments in another order are told the order: %s', async (_, call, given, order) => {
+    const clients = [apply({}), fakeLocks().prisma] as unknown as Parameters<typeof call>[0][];
+    for (const prisma of clients) {
+      const error = await Promise.resolve(call(prisma)).catch((error: unknown) => error);
+      expect(error).toMatchObject({ code: 'INVALID_OPTION' });
+      expect((error as Error).message).toContain(`${given}. The arguments are \`${order}\`, in this order.`);
+    }
   });
 
   test('models of the schema are accepted, by name or by field', () => {

@@ -1,7 +1,14 @@
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
-import { DEFAULTS, type FencedLockOptions, type LockOptions, type RedisLike } from '../../src/options/options.js';
+import {
+  DEFAULTS,
+  type FencedLockOptions,
+  LOCK_OPTION_NAMES,
+  type LockOptions,
+  OPTION_NAMES,
+  type RedisLike,
+} from '../../src/options/options.js';
 import { checkKey, checkWork, resolveLockOptions } from '../../src/options/validate-call.js';
 import { resolveOptions } from '../../src/options/validate-options.js';
 import { startRedis } from '../support/servers/index.js';
@@ -55,8 +62,8 @@ describe('a key', () => {
     ['undefined', undefined, 'not undefined'],
     ['null', null, 'must be a string'],
     ['a number', 1, 'not the number 1'],
-    ['a String object', new String('stock:1'), 'not object'],
-    ['a symbol', Symbol('stock:1'), 'not symbol'],
+    ['a String object', new String('stock:1'), 'not an object'],
+    ['a symbol', Symbol('stock:1'), 'not a symbol'],
     ['a list', ['stock:1'], 'must be a string'],
   ])('cannot be %s', (_, key, says) => {
     const { option, message } = refusal(() => checkKey(key));
@@ -135,6 +142,56 @@ describe('an option', () => {
     expect(refusal(() => extension(wrong({ leaseTime: 5_000 }))).option).toBe('leaseTime');
   });
 
+  test.each(LOCK_OPTION_NAMES)(
+    '%s of a call is refused as one of the client, with the place where it belongs',
+    (name) => {
+      const { option, message } = refusal(() => extension(wrong({ [name]: 1 })));
+      expect(option).toBe(name);
+      const place = `\`${name}\` is an option of a call: give it to the call, or write \`defaults: { ${name}: … }\` here`;
+      expect(message.slice(0, place.length)).toBe(place);
+    },
+  );
+
+  test.each(OPTION_NAMES)('%s of the client is refused as one of a call, and in `defaults`', (name) => {
+    for (const attempt of [() => call(wrong({ [name]: 1 })), () => extension({ defaults: wrong({ [name]: 1 }) })]) {
+      const { option, message } = refusal(attempt);
+      expect(option).toBe(name);
+      expect(message).toContain(`is an option of the client, and not of a call: write \`fencedLock({ ${name}: … })\`.`);
+    }
+  });
+
+  test.each([
+    ['waittime', 'waitTime'],
+    ['waitTiem', 'waitTime'],
+    ['waitTimeout', 'waitTime'],
+    ['leastime', 'leaseTime'],
+    ['time_out', 'timeout'],
+    ['signals', 'signal'],
+    ['retires', 'retries'],
+  ])('%s of a call is told from %s', (name, meant) => {
+    expect(refusal(() => call(wrong({ [name]: 1 }))).message).toContain(
+      `not an option here. Did you mean ${meant}? There are`,
+    );
+    const ofTheClient = refusal(() => extension(wrong({ [name]: 1 }))).message;
+    expect(ofTheClient).toContain(`Did you mean ${meant}? \`${meant}\` is an option of a call`);
+  });
+
+  test.each([
+    ['reddis', 'redis'],
+    ['keyprefix', 'keyPrefix'],
+    ['commandTimout', 'commandTimeout'],
+    ['onevents', 'onEvent'],
+    ['default', 'defaults'],
+  ])('%s of the client is told from %s', (name, meant) => {
+    expect(refusal(() => extension(wrong({ [name]: 1 }))).message).toContain(`Did you mean ${meant}? There are`);
+  });
+
+  test.each(['ttl', 'x', 'retryCount', 'expiry', 'driftFactor'])('%s is like no other one', (name) => {
+    for (const attempt of [() => call(wrong({ [name]: 1 })), () => extension(wrong({ [name]: 1 }))]) {
+      expect(refusal(attempt).message).not.toContain('Did you mean');
+    }
+  });
+
   test('is looked for in an object', () => {
     for (const value of [null, [], 'redis://user:s3cret@host', 5, true]) {
       expect(refusal(() => call(wrong(value))).option).toBe('options');
@@ -203,12 +260,12 @@ describe('an option', () => {
 
   test('fn must be a function', () => {
     for (const work of [undefined, null, 'stock', {}, Promise.resolve()]) {
-      const { option, message } = refusal(() => checkWork(work));
+      const { option, message } = refusal(() => checkWork(work, '$withLock'));
       expect(option).toBe('fn');
       expect(message).toContain('must be a function');
     }
-    checkWork(() => {});
-    checkWork(async () => {});
+    checkWork(() => {}, '$withLock');
+    checkWork(async () => {}, '$withLock');
   });
 });
 

@@ -90,7 +90,7 @@ describe(`random options and keys (FC_SEED=${seed})`, () => {
     let worked = 0;
     fc.assert(
       fc.property(lockOptions, anything, (given, work) => {
-        resolved(() => checkWork(work));
+        resolved(() => checkWork(work, '$withLock'));
         const result = resolved(() => resolveLockOptions(given as never, builtIn));
         if (result === undefined) return;
         worked++;

@@ -7,7 +7,7 @@ import type { OnceResult } from '../../call/once-per.js';
 import type { TryResult } from '../../call/with-lock.js';
 import { memoryStore } from '../../lease/stores/memory.js';
 import type { LockOptions, OnceOptions } from '../../options/options.js';
-import { checkKey, checkKeys } from '../../options/validate-call.js';
+import { checkKey, checkKeys, OF_A_CALL } from '../../options/validate-call.js';
 import { resolveOptions } from '../../options/validate-options.js';
 import type { FakeCall } from './calls.js';
 import { fakeClient } from './client.js';
@@ -92,7 +92,7 @@ export function fakeLocks<Client extends object = AnyClient>(
   if (prisma === null || (typeof prisma !== 'object' && typeof prisma !== 'function')) {
     throw new InvalidOptionError('prisma', 'must be an object: what stands for your client in this test.');
   }
-  checkNames('options', options, ['defaults', 'unsetKeyParts']);
+  checkNames('options', options, ['defaults', 'unsetKeyParts'], OF_A_CALL);
   return new Fake(prisma, resolveOptions({ redis: memoryStore(), ...options })) as unknown as FakeLocks<Client>;
 }
 

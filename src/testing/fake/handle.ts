@@ -100,7 +100,7 @@ class FakeHandle implements LockHandle<object> {
   }
 
   async $transaction<R>(fn: Work<object, R>, given: TransactionOptions = {}): Promise<R> {
-    checkWork(fn);
+    checkWork(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#options);
     findJoinable(this.keys, options.nested, () => false);
     if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);

@@ -10,6 +10,7 @@ import {
   checkWork,
   resolveLockOptions,
   resolveSchedule,
+  type Verb,
 } from '../../options/validate-call.js';
 import { refuseInsideLock, refuseInsideTransaction } from '../../prisma/inside-transaction.js';
 import type { FakeCall } from './calls.js';
@@ -27,8 +28,8 @@ interface MethodsOptions {
 
 /** The methods that a fake adds to the client. They check their arguments in the order in which the real ones do. */
 export function methodsOf(parts: FakeParts, { defaults, unsetKeyParts }: MethodsOptions): object {
-  const keysOf = (key: unknown): readonly string[] => {
-    const keys = checkKeys(key);
+  const keysOf = (key: unknown, verb?: Verb): readonly string[] => {
+    const keys = checkKeys(key, verb);
     if (unsetKeyParts === 'throw') checkParts(keys);
     return keys;
   };
@@ -51,13 +52,13 @@ export function methodsOf(parts: FakeParts, { defaults, unsetKeyParts }: Methods
   const look = (key: string) => inspect(parts, key, defaults.leaseTime);
   return {
     async $withLock(this: unknown, key: unknown, fn: Work<object, unknown>, options: LockOptions = {}) {
-      const keys = keysOf(key);
-      checkWork(fn);
+      const keys = keysOf(key, '$withLock');
+      checkWork(fn, '$withLock');
       return await withLock(parts, check(this, '$withLock', keys, options), fn);
     },
     async $tryWithLock(this: unknown, key: unknown, fn: Work<object, unknown>, options: LockOptions = {}) {
-      const keys = keysOf(key);
-      checkWork(fn);
+      const keys = keysOf(key, '$tryWithLock');
+      checkWork(fn, '$tryWithLock');
       const call = check(this, '$tryWithLock', keys, options);
       if ('waitTime' in options) {
         throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
@@ -72,12 +73,12 @@ export function methodsOf(parts: FakeParts, { defaults, unsetKeyParts }: Methods
       options: OnceOptions = {},
     ) {
       const keys = keysOf(checkKey(key));
-      checkWork(fn);
+      checkWork(fn, '$oncePer');
       const { schedule, rest } = resolveSchedule(interval, options);
       return await oncePer(parts, check(this, '$oncePer', keys, rest), schedule, fn);
     },
     async $lock(this: unknown, key: unknown, options: LockOptions = {}) {
-      return await lock(parts, check(this, '$lock', keysOf(key), options));
+      return await lock(parts, check(this, '$lock', keysOf(key, '$lock'), options));
     },
     async $resumeLock(this: unknown, state: unknown, options: LockOptions = {}) {
       const checked = checkState(state);

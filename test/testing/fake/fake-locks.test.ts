@@ -121,6 +121,7 @@ describe('calls', () => {
     expect(await codeOf(prisma.$withLock('stock:undefined', () => {}))).toBe('INVALID_OPTION');
     expect(await codeOf(prisma.$withLock('k', () => {}, { waitTime: -1 }))).toBe('INVALID_OPTION');
     expect(() => fakeLocks({}, { defaults: { waitTime: -1 } })).toThrow(errors.InvalidOptionError);
+    expect(() => fakeLocks({}, { waitTime: 1 } as never)).toThrow('write `defaults: { waitTime: … }` here');
   });
 
   test('run again after a conflict, as often as `retries` says, each time with a new token', async () => {
