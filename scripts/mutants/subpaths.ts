@@ -136,7 +136,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'decorators: the method is not called on its object',
     file: 'src/decorators/with-lock.ts',
-    change: [['Reflect.apply(method, this, args), lock)', 'Reflect.apply(method, undefined, args), lock)']],
+    change: [['return Reflect.apply(method, this, args);', 'return Reflect.apply(method, undefined, args);']],
     tests: ['test/decorators/with-lock'],
     why: '`this` would be lost.',
   },
@@ -177,6 +177,22 @@ export const SUBPATHS: readonly Mutant[] = [
     tests: ['test/decorators/with-lock'],
     only: 'are refused when the class is defined',
     why: 'Calls for different rows would wait for each other, and not for `$withLock` of those rows.',
+  },
+  {
+    name: 'decorators: the refusal inside a transaction names no decorator',
+    file: 'src/decorators/with-lock.ts',
+    change: [['!hasBegun && error instanceof InsideTransactionError ?', 'error === undefined ?']],
+    tests: ['test/nest-cls/adapter'],
+    only: 'refuse a lock inside a transaction',
+    why: 'Its reader has written `@Transactional()` and no `$withLock`.',
+  },
+  {
+    name: 'decorators: the refusal of a call in the method is taken for that of the method',
+    file: 'src/decorators/with-lock.ts',
+    change: [['throw !hasBegun && error', 'throw error']],
+    tests: ['test/nest-cls/adapter'],
+    only: 'leave the refusal of a call',
+    why: 'Its reader would look for a mistake at the wrong place.',
   },
   {
     name: 'nest: waiters are not turned away before the server is closed',

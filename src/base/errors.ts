@@ -433,8 +433,8 @@ export class ClosedError extends FencedLockError {
 export function lateOperation(key: string, operation?: string): ClosedError {
   const what = operation === undefined ? 'this statement' : `\`${operation}\``;
   return new ClosedError(
-    `The transaction of the lock ${quoted(key)} has ended, and ${what} was not sent. ${AWAIT_ALL} What ` +
-      'runs later, as a hook of the lock does, uses your client (`prisma`).',
+    `The transaction of the lock ${quoted(key)} has ended, and ${what} was not sent. Most likely an \`await\` is missing in its ` +
+      `function. ${AWAIT_ALL} What runs later, as a hook of the lock does, uses your client (\`prisma\`).`,
     {
       key,
       page: HOW_TO_AWAIT,

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '../base/errors.js';
+import { InsideTransactionError, InvalidOptionError } from '../base/errors.js';
 import { type KeyOf, type LockKey, type MethodFits, toKeys } from './key-of.js';
 import { checkClient, type TryWithLockOptions, toChoices, type WithLockOptions } from './options.js';
 
@@ -55,7 +55,15 @@ export function WithLock(key: KeyOf, options: WithLockOptions | TryWithLockOptio
     const { [name]: locked } = {
       async [name](this: unknown, ...args: unknown[]): Promise<unknown> {
         const locking = checkClient(client(this), name) as unknown as Record<typeof verb, LockVerb>;
-        const result = await locking[verb](keysOf(this, args), () => Reflect.apply(method, this, args), lock);
+        let hasBegun = false;
+        const work = () => {
+          hasBegun = true;
+          return Reflect.apply(method, this, args);
+        };
+        const result = await locking[verb](keysOf(this, args), work, lock).catch((error: unknown) => {
+          // Behind that, it is the error of a call that the method has made.
+          throw !hasBegun && error instanceof InsideTransactionError ? insideTransaction(error, name) : error;
+        });
         if (mode === 'wait') return result;
         // The method says `acquired: true` itself: its type cannot be changed from here.
         const tried = result as { readonly acquired: boolean; readonly value?: unknown };
@@ -64,6 +72,16 @@ export function WithLock(key: KeyOf, options: WithLockOptions | TryWithLockOptio
     };
     return locked as Method;
   });
+}
+
+/** The refusal of a call inside a transaction, for somebody who has written decorators and no call. */
+function insideTransaction({ key }: InsideTransactionError, method: string): InsideTransactionError {
+  return new InsideTransactionError(
+    `\`${method}\`, which has \`@WithLock\`, was called inside a transaction, such as that of \`@Transactional()\` above ` +
+      '`@WithLock`, or its client is that of a transaction. It would wait for the lock while the transaction holds a connection ' +
+      'and rows. Write `@WithLock(…)` above `@Transactional()`, and call the method outside of any transaction.',
+    { key, page: 'locks.md#a-lock-inside-a-plain-transaction' },
+  );
 }
 
 type LockVerb = (key: LockKey, fn: () => Promise<unknown>, options: object) => Promise<unknown>;

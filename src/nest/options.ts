@@ -46,7 +46,12 @@ function refuseAnother(application: ModulesContainer, client: LockClient): void 
   const known = unnamed.get(application);
   unnamed.set(application, client);
   if (known === undefined || known === client) return;
-  throw new InvalidOptionError('name', 'is missing: of several clients in an application, all but one need a name.');
+  throw new InvalidOptionError(
+    'name',
+    'is missing: FencedLockModule is imported twice without one, with two clients. If the application needs one client, import ' +
+      'the module once, in the root module: its providers are there in all modules. If it needs two, give one of them a name, ' +
+      "such as `FencedLockModule.forRootAsync({ name: 'reports', … })`.",
+  );
 }
 
 /** The client, its locks and its health, by their tokens. */

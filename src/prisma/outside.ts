@@ -1,5 +1,5 @@
 import { withCaller } from '../base/caller.js';
-import { InsideTransactionError } from '../base/errors.js';
+import { InsideTransactionError, quoted } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
 import { isOfLock } from '../base/lock-transactions.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
@@ -49,11 +49,14 @@ export const OPERATIONS: readonly string[] = [...WRITE_NAMES, ...(READS as Reado
 
 /** The refusal of a write that was called inside the function of the lock on `key`, but not on its `tx`. */
 export function outsideWrite(key: string, operation: string, model: string | undefined): InsideTransactionError {
+  // As it stands in the code: the property of a model begins with a small letter.
+  const called = model === undefined ? operation : `${model.charAt(0).toLowerCase()}${model.slice(1)}.${operation}`;
   return new InsideTransactionError(
-    `${model === undefined ? operation : `${model}.${operation}`} was called inside the function of a lock, on a client ` +
-      "(such as `prisma`) and not on the `tx` of that lock, or an extension took it out of the lock's transaction. It does not " +
-      'belong to it: a write would stay if that is rolled back, and wait for its row locks. Use the `tx` of the function; for ' +
-      'writes that must stay in any case, use a client without this extension.',
+    `\`${called}\` was called on a client (such as \`prisma\`) inside the ` +
+      `function of the lock ${quoted(key)}, and was not sent. It would not be part of the lock's transaction: a write would stay ` +
+      'when that is rolled back, and could wait for rows that it has locked. Call it on the `tx` of the function. If you ' +
+      'did, an extension has taken it out of the transaction. For a write that must stay in any case, use a client without ' +
+      'this extension.',
     { key },
   );
 }

@@ -89,6 +89,10 @@ class Sales {
   }
 
   @Transactional<Adapter>()
+  @WithLock('{0}')
+  async transactionalLocked(_key: string): Promise<void> {}
+
+  @Transactional<Adapter>()
   async transaction<R>(work: () => Promise<R>): Promise<R> {
     return await work();
   }
@@ -256,7 +260,28 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     const { key } = await shop.product(10);
     const { sales } = await made();
     const inside = sales.transaction(() => sales.locked(key, async () => {}));
-    await expect(inside).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
+    const refused = {
+      code: 'INSIDE_TRANSACTION',
+      key,
+      message: expect.stringMatching(
+        /^`locked`, which has `@WithLock`, was called .* Write `@WithLock\(…\)` above `@Transactional\(\)`/,
+      ),
+    };
+    await expect(inside).rejects.toMatchObject(refused);
+    await expect(sales.transactionalLocked(key)).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringMatching(/^`transactionalLocked`, which has `@WithLock`/),
+    });
+  });
+
+  test('leave the refusal of a call that a locked method makes by itself as it is', async () => {
+    const { key } = await shop.product(10);
+    const { sales } = await made();
+    const { id } = await shop.product(10);
+    const call = sales.locked(key, () => prisma.stock.update({ where: { id }, data: { quantity: 0 } }));
+    await expect(call).rejects.toThrow('`stock.update` was called on a client');
+    const plain = prisma.$transaction(() => prisma.$withLock(key, async () => {}));
+    await expect(plain).rejects.toThrow('`$withLock` was called inside the function of a `$transaction`');
   });
 
   test('say so where the client is none that locks', async () => {

@@ -196,7 +196,12 @@ describeWithShop('a service of Nest', () => {
   test('is one of several without a name: refused, because Nest would inject the one in place of the other', async () => {
     const other = shop.client().prisma;
     const unnamed = [prisma, other].map((client) => FencedLockModule.forRoot({ client, disconnect: false }));
-    await expect(Test.createTestingModule({ imports: unnamed }).compile()).rejects.toMatchObject({ option: 'name' });
+    await expect(Test.createTestingModule({ imports: unnamed }).compile()).rejects.toMatchObject({
+      option: 'name',
+      message: expect.stringMatching(
+        /FencedLockModule is imported twice .* import the module once, in the root module/,
+      ),
+    });
     const twice = [true, true].map((disconnect) =>
       FencedLockModule.forRoot({ client: prisma, disconnect: !disconnect }),
     );

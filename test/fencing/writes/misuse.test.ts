@@ -42,7 +42,9 @@ describeWithShop('misuse is noticed', () => {
       const error = await prisma.$withLock(key, () => write(id)).catch((error: unknown) => error);
       expect(error).toBeInstanceOf(InsideTransactionError);
       expect(error).toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-      expect((error as Error).message).toContain('on a client (such as `prisma`) and not on the `tx` of that lock');
+      expect((error as Error).message).toContain(
+        `was called on a client (such as \`prisma\`) inside the function of the lock ${JSON.stringify(key)}, and was not sent.`,
+      );
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );
