@@ -289,6 +289,35 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'A write would stand under the wrong token.',
   },
   {
+    name: 'fake locks: a model that the mock does not have',
+    file: 'src/testing/fake/mock.ts',
+    change: [
+      [
+        '  if (!mayBeOperation(name) || !MODEL.test(name)) return undefined;\n',
+        '  if (name !== MODEL) return undefined;\n',
+      ],
+    ],
+    tests: ['test/testing/fake/fake-locks'],
+    only: 'says so when an operation of it is called',
+    why: 'The error would be that something of undefined cannot be read.',
+  },
+  {
+    name: 'fake locks: next() without what happens next is forgotten',
+    file: 'src/testing/fake/plan.ts',
+    change: [['    this.#plans.push(unsaid);\n', '']],
+    tests: ['test/testing/fake/fake-locks'],
+    only: 'that says nothing',
+    why: 'A test that forgot to say it would pass without its error.',
+  },
+  {
+    name: 'fake locks: next() has said nothing although it has',
+    file: 'src/testing/fake/plan.ts',
+    change: [['if (Object.hasOwn(said, method)) this.#plans', 'if (said === undefined) this.#plans']],
+    tests: ['test/testing/fake/fake-locks'],
+    only: 'that says something is complete',
+    why: 'The next call but one would be refused.',
+  },
+  {
     name: 'fake locks: an error of several keys names the first one',
     file: 'src/testing/fake/parts.ts',
     change: [['plan.instead(plan.key ?? (record.keys[0] as string))', 'plan.instead(record.keys[0] as string)']],

@@ -74,7 +74,8 @@ export class FencedTx extends Facade {
   }
 }
 
-function mayBeOperation(property: string | symbol): property is string {
+/** Whether a property may be a model or an operation, and is none that JavaScript reads by itself. */
+export function mayBeOperation(property: string | symbol): property is string {
   return typeof property === 'string' && !OF_LANGUAGE.has(property);
 }
 

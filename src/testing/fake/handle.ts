@@ -146,6 +146,10 @@ class FakeHandle implements LockHandle<object> {
     });
     try {
       const plan = script.take(keys, 'work');
+      if (plan?.unsaid) {
+        record.end('not acquired', plan.unsaid);
+        throw plan.unsaid;
+      }
       const admit = () => admissions.again({ keys, tokens, holders: turn.holders });
       const of = { owner: this.#client, joins: false, client: base };
       return await fakeTransaction({ ...of, turn, plan, options, record, hooks, admit }, work);

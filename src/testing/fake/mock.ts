@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../../base/errors.js';
 import { isWrite, OPERATIONS } from '../../prisma/outside.js';
+import { mayBeOperation } from '../../prisma/tx.js';
 
 /** One call of a function of a mock. */
 export interface MockCall {
@@ -118,6 +119,18 @@ export function standIn(
 /** A model as Prisma names it, by its property of the client. */
 export function modelOf(delegate: string): string {
   return delegate.charAt(0).toUpperCase() + delegate.slice(1);
+}
+
+/** Names that a model may have on a client. Test runners look for others, such as `$$typeof` and `@@__IMMUTABLE_MAP__@@`. */
+const MODEL = /^[A-Za-z]\w*$/;
+
+/** In place of a model that the test did not give: each operation of Prisma on it says so when it is called. */
+export function absentModel(name: string | symbol): object | undefined {
+  if (!mayBeOperation(name) || !MODEL.test(name)) return undefined;
+  return new Proxy(Object.freeze({}), {
+    get: (target, operation) =>
+      OPERATIONS.includes(operation as string) ? absent(operation as string, name) : Reflect.get(target, operation),
+  });
 }
 
 /** In place of a method of Prisma that the test did not give: says so when it is called. */

@@ -80,6 +80,7 @@ export class FakeParts {
       if (from === this.turns) record.waitedFor.push(key);
     };
     try {
+      if (plan?.unsaid) throw plan.unsaid;
       if (plan?.instead) throw plan.instead(plan.key ?? (record.keys[0] as string));
       const turn = await from.take(record.keys, { ...wait, onWait });
       try {

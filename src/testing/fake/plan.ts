@@ -5,6 +5,7 @@ import {
   LockTimeoutError,
   LockUnavailableError,
   type LossReason,
+  quoted,
   type StaleReason,
   StaleTokenError,
   TransactionAbortedError,
@@ -27,6 +28,8 @@ export interface Plan {
   };
   /** The function runs, and is rolled back by this; `retries` counts. `times`: how many runs of the call. */
   readonly conflict?: { readonly error: Promise<Error>; readonly times: number };
+  /** The test has called `next()` and no method of its result. The stack of this leads there. */
+  readonly unsaid?: InvalidOptionError;
   /** In place of COMMIT's answer. */
   readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
 }
@@ -73,8 +76,10 @@ export class Script {
 
   /** Of the next call of this key, or of whichever comes next. */
   next(key: string | undefined): Next {
+    const unsaid: Plan = { key, unsaid: nothingSaid(key) };
+    this.#plans.push(unsaid);
     const add = (plan: Omit<Plan, 'key'>) => void this.#plans.push({ key, ...plan });
-    return {
+    const said: Next = {
       timesOut: () => add({ instead: (of) => new LockTimeoutError(of, 'its wait time') }),
       isUnavailable: (cause = SCRIPTED) => add({ instead: (of) => new LockUnavailableError(of, cause) }),
       rejects: (error) => add({ instead: () => error }),
@@ -110,13 +115,20 @@ export class Script {
           atCommit: { outcome: 'rolled back', error: (of) => new TransactionAbortedError(of, 'connection', why) },
         }),
     };
+    // Also if the method refuses what it is given: then the test hears of that.
+    const get = (_: Next, method: string | symbol) => {
+      if (Object.hasOwn(said, method)) this.#plans = this.#plans.filter((plan) => plan !== unsaid);
+      return Reflect.get(said, method) as unknown;
+    };
+    return new Proxy(said, { get });
   }
 
   /** The first that fits, which is taken by that. `step`: a handle is had at one time, and works at another. */
   take(keys: readonly string[], step: 'lock' | 'work' | 'both'): Plan | undefined {
     const at = this.#plans.findIndex(
-      ({ key, instead }) =>
-        (key === undefined || keys.includes(key)) && (step === 'both' || (step === 'lock') === (instead !== undefined)),
+      ({ key, instead, unsaid }) =>
+        (key === undefined || keys.includes(key)) &&
+        (step === 'both' || unsaid !== undefined || (step === 'lock') === (instead !== undefined)),
     );
     return at === -1 ? undefined : this.#plans.splice(at, 1)[0];
   }
@@ -129,6 +141,14 @@ export class Script {
   clear(): void {
     this.#plans = [];
   }
+}
+
+function nothingSaid(key: string | undefined): InvalidOptionError {
+  const next = key === undefined ? 'next()' : `next(${quoted(key)})`;
+  return new InvalidOptionError(
+    'next',
+    `of fakeLocks was called and not told what becomes of the call: write, for example, \`locks.${next}.timesOut()\`.`,
+  );
 }
 
 /** Checks a number of operations, or of runs. @throws InvalidOptionError */

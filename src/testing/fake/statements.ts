@@ -5,6 +5,7 @@ import { FencedTx, Operations, RAW, READS } from '../../prisma/tx.js';
 import { lazily, microtasks, OF_OPERATION } from './lazy.js';
 import {
   absent,
+  absentModel,
   isModel,
   type MockCall,
   missing,
@@ -68,7 +69,7 @@ export class Statements extends Operations {
     if (typeof value === 'function' && RAW.has(name)) {
       return watchedMethod(value, name, this.#client, (call) => this.#whenAwaited(name, undefined, call, true));
     }
-    if (value === undefined && RAW.has(name)) return absent(name);
+    if (value === undefined) return RAW.has(name) ? absent(name) : absentModel(name);
     if (!this.names.isModel(name) || !isModel(value)) return value;
     const known = this.#models.get(name);
     if (known !== undefined && known.mock === value) return known.model;

@@ -228,6 +228,53 @@ describe('the script', () => {
     expect(locks.unused).toBe(0);
   });
 
+  const UNSAID = {
+    constructor: errors.InvalidOptionError,
+    option: 'next',
+    message: expect.stringContaining('write, for example, `locks.next("k").timesOut()`'),
+    // Where it was forgotten.
+    stack: expect.stringContaining('fake-locks.test.ts'),
+  };
+
+  test.each<[string, (prisma: AnyClient) => Promise<unknown>]>([
+    ['$withLock', (prisma) => prisma.$withLock('k', () => {})],
+    ['$tryWithLock', (prisma) => prisma.$tryWithLock(['j', 'k'], () => {})],
+    ['$oncePer', (prisma) => prisma.$oncePer('k', 1_000, () => {})],
+    ['$lock', (prisma) => prisma.$lock('k')],
+  ])('that says nothing of a call is told by that call: %s', async (_, call) => {
+    const locks = fakeLocks();
+    locks.next('k');
+    expect(locks.unused).toBe(1);
+    await expect(call(locks.prisma)).rejects.toMatchObject(UNSAID);
+    expect(locks.calls.at(-1)).toMatchObject({ outcome: 'not acquired', error: UNSAID });
+    expect(locks.unused).toBe(0);
+    expect(await locks.prisma.$withLock('k', () => 'had')).toBe('had');
+  });
+
+  test('that says nothing of the transaction of a handle is told by that', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    locks.next('k');
+    await expect(handle.$transaction(() => {})).rejects.toMatchObject(UNSAID);
+    expect(locks.calls.at(-1)).toMatchObject({ method: '$transaction', outcome: 'not acquired', error: UNSAID });
+    expect(await handle.$transaction(() => 'had')).toBe('had');
+  });
+
+  test('that says something is complete, also where what it says is refused, and for another key', async () => {
+    const locks = fakeLocks();
+    locks.next('another');
+    const next = locks.next('k');
+    next.timesOut();
+    next.isUnavailable();
+    expect(() => locks.next('k').conflicts({ times: 0 })).toThrow(errors.InvalidOptionError);
+    expect(locks.unused).toBe(3);
+    expect(await codeOf(locks.prisma.$withLock('k', () => {}))).toBe('LOCK_TIMEOUT');
+    expect(await codeOf(locks.prisma.$withLock('k', () => {}))).toBe('LOCK_UNAVAILABLE');
+    await locks.prisma.$withLock('k', () => {});
+    locks.reset();
+    await locks.prisma.$withLock('another', () => {});
+  });
+
   test.each([
     ['timesOut', 'LOCK_TIMEOUT'],
     ['isUnavailable', 'LOCK_UNAVAILABLE'],
@@ -896,6 +943,34 @@ test('a method of Prisma that the mock does not have says so when it is called',
   expect(prisma['$extends']).toBeUndefined();
   const call = prisma.$withLock('stock:1', (tx) => tx['$queryRaw']`SELECT 1`);
   await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'prisma' });
+});
+
+test('a model that the mock does not have says so when an operation of it is called, and how to give it', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  const says = 'has no order.create: give fakeLocks({ order: { create: … } }) what the function works on.';
+  expect(() => prisma['order'].create({})).toThrow(says);
+  const call = prisma.$withLock('k', (tx) => tx['order'].create({}));
+  await expect(call).rejects.toMatchObject({
+    code: 'INVALID_OPTION',
+    option: 'prisma',
+    message: expect.stringContaining(says),
+  });
+});
+
+test('a model that the mock does not have looks to others as if it were not there', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  await prisma.$withLock('k', async (tx) => {
+    for (const client of [prisma, tx]) {
+      expect('order' in client).toBe(false);
+      expect(Object.keys(client)).not.toContain('order');
+      for (const name of ['then', 'toJSON', '$extends', '$$typeof', '@@__IMMUTABLE_MAP__@@', '_isMockFunction']) {
+        expect(client[name]).toBeUndefined();
+      }
+      expect(client['order']?.sellAll).toBeUndefined();
+      expect(JSON.stringify(client['order'])).toBe('{}');
+      expect(await client['order']).toEqual({});
+    }
+  });
 });
 
 test('an operation of Prisma that the mock of a model does not have says so when it is called', async () => {
