@@ -106,4 +106,12 @@ export const COMMAND: readonly Mutant[] = [
     only: 'recorded without its tables',
     why: 'An empty first migration would show only where the next empty database fails.',
   },
+  {
+    name: 'doctor: a missing table that no migration creates is to be deployed',
+    file: 'src/cli/doctor/uncreated.ts',
+    change: [['if (fence.isCreated) continue;', 'if (fence.isCreated !== undefined) continue;']],
+    tests: ['test/cli/doctor.test'],
+    only: 'names the step that was forgotten',
+    why: 'Nothing is left to deploy, so its user would go in a circle.',
+  },
 ];

@@ -63,6 +63,33 @@ describe('doctor', () => {
     );
   });
 
+  test('names the step that was forgotten where no migration creates a table, and not the one that changes nothing', async () => {
+    await using database = await createDatabase();
+    const forgotten = project({
+      'prisma/schema.prisma': 'model Stock {\n  id Int @id\n  fence BigInt @default(0)\n}\n',
+    });
+    await forgotten.run('init');
+    await applyMigrations(database.url, { dir: forgotten.path('prisma/migrations') });
+    const ran = await forgotten.run('doctor', '--json', '--database-url', database.url);
+    const remedy =
+      'npx prisma migrate dev --name tables, then npx fenced-lock add-fence Stock, then npx prisma migrate deploy. If prisma ' +
+      'db push makes your tables: npx prisma db push, then npx fenced-lock sql | npx prisma db execute --stdin';
+    expect(notOk(ran)).toEqual([
+      {
+        server: 'postgres',
+        check: 'fences',
+        status: 'fault',
+        message: 'Stock: the table "public"."Stock" is missing, and no migration creates it.',
+        remedy,
+      },
+    ]);
+    // One that a migration creates is only to be deployed.
+    await using dropped = await patient.ill('DROP TABLE orders');
+    expect(notOk(await patient.doctor(dropped.url))).toContainEqual(
+      expect.objectContaining({ check: 'fences', remedy: 'npx prisma migrate deploy' }),
+    );
+  });
+
   test('finds fenced_lock among the schemas that Prisma treats as its own', async () => {
     const listing = project({
       'prisma/schema.prisma': 'datasource db {\n  provider = "postgresql"\n  schemas  = ["public", "fenced_lock"]\n}\n',

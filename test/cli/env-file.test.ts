@@ -86,6 +86,21 @@ describeWithShop('the URLs in the .env that the Prisma config loads', () => {
     );
   }, 60_000);
 
+  test('a variable that the config needs and does not have is told with where it is set', async () => {
+    const config = `import { defineConfig, env } from 'prisma/config';
+export default defineConfig({ schema: 'schema.prisma', datasource: { url: env('DATABASE_URL') } });
+`;
+    expect(await run({ DATABASE_URL: database() }, { REDIS_URL: redis() }, ['ls'], config)).toMatchObject({
+      ok: false,
+      error: expect.stringMatching(
+        /prisma\.config\.ts cannot be loaded: Cannot resolve environment variable: DATABASE_URL\. Set it .* import 'dotenv\/config'/,
+      ),
+    });
+    expect(
+      await run({ DATABASE_URL: database() }, { REDIS_URL: redis() }, ['ls'], `import 'dotenv/config';\n${config}`),
+    ).toMatchObject({ ok: true });
+  }, 60_000);
+
   test('a config that cannot be loaded is named where the URL of Redis is missing', async () => {
     const config = `throw new Error('not today');`;
     const said = await run({ REDIS_URL: redis() }, { DATABASE_URL: database() }, ['ls'], config);

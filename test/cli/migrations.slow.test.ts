@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase, type OwnDatabase } from './database.js';
+import { notOk } from './patient.js';
 import { Project } from './project.js';
 import { readMigrations, readSchema, schemaEngine } from './schema-engine.js';
 
@@ -166,5 +168,72 @@ describe('ADD COLUMN on a table of a million rows', () => {
     const { rows } = await database.pool.query('SELECT count(*)::int AS rows FROM "Big" WHERE fence = 0');
     expect(rows).toEqual([{ rows: 1_000_000 }]);
     console.log(`a million rows: fence and guard in ${took.toFixed(1)} ms`);
+  });
+});
+
+describe('a project whose `prisma migrate dev` was forgotten', () => {
+  const MODELS = `datasource db {
+  provider = "postgresql"
+}
+
+model Stock {
+  id Int @id
+}
+
+model Order {
+  id Int @id
+}
+`;
+
+  test('is led by doctor to tables with fences, and not in a circle', async () => {
+    await using database = await createDatabase();
+    const here = new Project({ 'prisma/schema.prisma': MODELS });
+    const engine = async () => schemaEngine(database.url, readSchema(here.path('prisma')));
+    const migrations = () => readMigrations(here.path('prisma/migrations'));
+    const doctor = async () => await here.run('doctor', '--json', '--database-url', database.url);
+    const remedies = async () => notOk(await doctor()).map(({ check, remedy }) => [check, remedy]);
+    try {
+      expect((await here.run('init')).out).toContain(
+        'make them before add-fence: npx prisma migrate dev --name tables',
+      );
+      await here.run('add-fence', 'Stock', 'Order');
+      const tooEarly = here.migration().name;
+      const first = await engine();
+      await expect(first.deploy(migrations())).rejects.toThrow('external connector error');
+
+      const steps = [
+        `delete the folder of the migration ${tooEarly}`,
+        'npx prisma migrate dev --name tables',
+        'npx fenced-lock add-fence Stock Order',
+        'npx prisma migrate deploy. If prisma db push makes your tables: npx prisma db push, then ',
+      ];
+      const advice = [`npx prisma migrate resolve --rolled-back ${tooEarly}`, ...steps].join(', then ');
+      const told = await remedies();
+      expect(told).toEqual([
+        ['migrations', expect.stringContaining(advice)],
+        ['fences', expect.stringContaining(advice)],
+        ['fences', expect.stringContaining(advice)],
+      ]);
+
+      await first.resolveRolledBack(tooEarly);
+      await first.close();
+      const [rest] = await remedies();
+      expect(rest).toEqual(['fences', expect.stringMatching(/^delete the folder/)]);
+      expect(rest?.[1]).toContain(steps.join(', then '));
+      rmSync(here.path('prisma/migrations', tooEarly), { recursive: true });
+      const second = await engine();
+      expect(await second.dev(migrations())).toEqual({ action: { tag: 'createMigration' } });
+      const tables = await second.next(migrations());
+      here.write('prisma/migrations/20991231000000_tables/migration.sql', tables);
+      expect(await here.run('add-fence', 'Stock', 'Order')).toMatchObject({
+        code: 0,
+        out: expect.not.stringContaining('Careful'),
+      });
+      expect(await second.deploy(migrations())).toHaveLength(2);
+      await second.close();
+      expect(notOk(await doctor())).toEqual([]);
+    } finally {
+      here.remove();
+    }
   });
 });

@@ -42,6 +42,20 @@ describeWithShop('a Redis URL', () => {
     expect(err + out).not.toMatch(/cret|:\/\//);
   });
 
+  test.each(['secret.host:6379', 'secret.host', ':secret@host:6379', 'http://secret.host:6379'])(
+    'without the scheme is told what a URL looks like, and nothing of it is shown: %s',
+    async (url) => {
+      for (const command of ['ls', 'doctor']) {
+        const { code, err, out } = await new Operator(shop).runWith({ REDIS_URL: url }, command);
+        expect(code).toBe(1);
+        expect(err + out).toMatch(
+          /The Redis URL must begin with redis:\/\/.*\s+(→ )?Write it as redis:\/\/<host>:<port>/,
+        );
+        expect(err + out).not.toMatch(/secret/);
+      }
+    },
+  );
+
   test('of the database that is malformed is named as such, and nothing of it is shown', async () => {
     const urls = [
       '"postgresql://user:secret@h:5432/shop"REDIS_URL=redis://:secret@h',
@@ -71,16 +85,16 @@ describeWithShop('a Redis URL', () => {
     const foreign = { DATABASE_URL: 'mysql://h/d', REDIS_URL: 'http://h' };
     const ran = findings(await project({}, foreign).run('doctor', '--json'));
     expect(ran.map(({ server, remedy }) => [server, remedy])).toEqual([
-      ['postgres', undefined],
-      ['redis', undefined],
+      ['postgres', 'Write it as postgresql://<user>:<password>@<host>:<port>/<database>.'],
+      ['redis', expect.stringMatching(/^Write it as redis:\/\/<host>:<port>, or with a login redis:\/\/<user>:/)],
     ]);
   });
 
   test('of the database with another protocol is refused; Accelerate is named where it is asked for', async () => {
     const refusal = async (DATABASE_URL: string) => (await project({}, { DATABASE_URL }).run('gc')).err;
-    expect(await refusal('mysql://h/d')).toMatch(/must begin with postgresql:\/\/.* itself\.\n$/);
+    expect(await refusal('mysql://h/d')).toMatch(/must begin with postgresql:\/\/.* itself\. Write it as postgresql:/);
     expect(await refusal('prisma://accelerate.prisma-data.net')).toMatch(
-      /What Prisma Accelerate serves cannot be used\.\n$/,
+      /What Prisma Accelerate serves cannot be used\. Write it as/,
     );
   });
 

@@ -125,6 +125,8 @@ export async function schemaEngine(url: string, schema: SchemasContainer, option
     /** `prisma migrate resolve --applied`. */
     resolve: async (migrationsList: MigrationList, migrationName: string) =>
       void (await engine.markMigrationApplied({ migrationsList, migrationName })),
+    /** `prisma migrate resolve --rolled-back`. */
+    resolveRolledBack: async (migrationName: string) => void (await engine.markMigrationRolledBack({ migrationName })),
     /** `prisma migrate reset`, before it deploys: drops the schemas that Prisma knows, and no other. */
     reset: () => engine.reset({ filter: NO_FILTER }),
     /** `prisma db push`. Returns how many steps that took. */

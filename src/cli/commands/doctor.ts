@@ -210,6 +210,7 @@ function expectedFences(
       column: field.map ?? field.name,
       guard,
       isCreated: history.creates(table),
+      addedBy: history.addsFence(table),
     };
   });
 }

@@ -16,6 +16,7 @@ const maybePushed = (folder: string) => [
   'Careful: this is the first migration of the project. If prisma db push made its tables, migrate deploy refuses the',
   `  database (P3005): delete ${folder} again, and run ${PUSHED}.`,
   `  To go over to migrations instead: ${FROM_PUSH}`,
+  '  If the tables are not made yet, make them before add-fence: npx prisma migrate dev --name tables.',
 ];
 
 /** Adds the database objects to the project, as one migration. */

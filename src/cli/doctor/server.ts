@@ -1,8 +1,8 @@
-import { Problem } from '../problem.js';
 import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { failedMigrations, resolve } from '../servers/failed-migrations.js';
 import { type Check, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
+import { createTables, findUncreated } from './uncreated.js';
 
 const OLDEST = 14;
 
@@ -75,7 +75,8 @@ const writable: Check<PostgresSubject> = {
 
 const migrations: Check<PostgresSubject> = {
   name: 'migrations',
-  async look({ database, migrates, ask, fences }) {
+  async look(subject) {
+    const { database, migrates, ask } = subject;
     const failed = await failedMigrations(database);
     if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
     if (failed === undefined) {
@@ -86,11 +87,16 @@ const migrations: Check<PostgresSubject> = {
         `Without migrations: ${PUSHED}. To go over to them: ${FROM_PUSH}`,
       );
     }
-    if (failed.length > 0) return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
-    const unmade = migrates && !(fences instanceof Problem) ? fences.filter(({ isCreated }) => !isCreated) : [];
-    if (unmade.length === 0) return ok('No migration has failed.');
+    const { there, missing } = await findUncreated(subject);
+    if (failed.length > 0) {
+      // Applied again, it would fail again.
+      const isTooEarly = missing.some(({ addedBy }) => addedBy !== undefined && failed.includes(addedBy));
+      const remedy = isTooEarly ? await createTables(subject, missing) : resolve(failed);
+      return fault(`Failed and not resolved: ${failed.join(', ')}.`, remedy);
+    }
+    if (there.length === 0) return ok('No migration has failed.');
     return warning(
-      `No migration creates the table of ${unmade.map(({ model }) => model).join(', ')}: on an empty database migrate deploy fails.`,
+      `No migration creates the table of ${there.map(({ model }) => model).join(', ')}: on an empty database migrate deploy fails.`,
       `If Prisma Migrate makes your tables, its first migration has to create them: ${FROM_PUSH}`,
     );
   },

@@ -12,6 +12,8 @@ export interface ExpectedFence {
   readonly guard: Guarded | undefined;
   /** Whether a migration creates the table. */
   readonly isCreated: boolean;
+  /** The newest migration that only adds fences, and this one among them. */
+  readonly addedBy: string | undefined;
 }
 
 /** What the checks of the database need. */

@@ -37,6 +37,10 @@ const CONFIG_NAMES = [
   ]),
 ];
 
+/** For `env('DATABASE_URL')` of `prisma/config`, which throws where that is missing. */
+const UNSET =
+  "Set it in the environment, or in a .env that the config loads: it has to begin with import 'dotenv/config'.";
+
 /** What was read for a run, by the paths that were given. A config is a program, which must run once. */
 const readFor = new WeakMap<Context, Map<string | undefined, Promise<PrismaConfig | undefined>>>();
 
@@ -62,7 +66,9 @@ async function load(context: Context, given: string | undefined): Promise<Prisma
   if (loaded.error !== undefined) {
     const { error, _tag } = loaded.error;
     const name = found === undefined ? 'The Prisma config' : context.shown(found);
-    throw new Problem(`${name} cannot be loaded: ${error === undefined ? _tag : messageOf(error)}.`);
+    const why = error === undefined ? _tag : messageOf(error);
+    const isUnset = /environment variable/i.test(why);
+    throw new Problem(`${name} cannot be loaded: ${why}.`, isUnset ? { remedy: UNSET } : {});
   }
   return loaded.resolvedPath === null ? undefined : { ...loaded.config, file: loaded.resolvedPath };
 }

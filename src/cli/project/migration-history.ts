@@ -112,8 +112,14 @@ export class History {
    * the objects of this package have words of their own.
    */
   creates({ name }: { readonly name: string }): boolean {
-    const word = new RegExp(`(?<!\\w)${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
+    const word = wordOf(name);
     return this.#migrations.some(({ sql }) => !makesObjects(sql) && !onlyAddsFences(sql) && word.test(sql));
+  }
+
+  /** The newest migration that only adds fences, and one to this table. */
+  addsFence({ name }: { readonly name: string }): string | undefined {
+    const word = wordOf(name);
+    return this.#migrations.findLast(({ sql }) => onlyAddsFences(sql) && word.test(sql))?.name;
   }
 
   /** A new migration after all others, and the lock file if there is none yet. */
@@ -135,6 +141,11 @@ export class History {
     const after = new Date(Date.UTC(year ?? 0, (month ?? 1) - 1, day, hour, minute, (second ?? 0) + 1));
     return digits(after);
   }
+}
+
+/** A name that stands by itself. */
+function wordOf(name: string): RegExp {
+  return new RegExp(`(?<!\\w)${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
 }
 
 function onlyAddsFences(sql: string): boolean {

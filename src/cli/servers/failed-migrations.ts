@@ -17,8 +17,11 @@ export async function failedMigrations(database: PostgresServer): Promise<string
 
 /** What to do about migrations that have failed. */
 export function resolve(failed: readonly string[]): string {
-  const commands = failed.map((name) => `npx prisma migrate resolve --rolled-back ${name}`);
-  return `${commands.join(', ')}, then npx prisma migrate deploy`;
+  return `${failed.map(rolledBack).join(', ')}, then npx prisma migrate deploy`;
+}
+
+export function rolledBack(name: string): string {
+  return `npx prisma migrate resolve --rolled-back ${name}`;
 }
 
 /** Refuses to add a migration after a failed one, because it could not be applied. @throws Problem */

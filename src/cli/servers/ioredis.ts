@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { Problem } from '../problem.js';
-import { isLoginRefused, remedyFor, saidByRedis } from './remedy.js';
+import { FORMS, isLoginRefused, remedyFor, saidByRedis } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
 /** How long a server may take to answer; milliseconds. */
@@ -28,7 +28,11 @@ export async function loadClient(): Promise<Pick<typeof import('ioredis'), 'Clus
 /** @throws Problem if the URL is invalid. */
 export function clientFor(Client: typeof Redis, url: string): Redis {
   refuseMalformed(url, 'Redis');
-  if (!/^rediss?:\/\//.test(url)) throw new Problem('The Redis URL must begin with redis:// or rediss://.');
+  if (!/^rediss?:\/\//.test(url)) {
+    throw new Problem('The Redis URL must begin with redis:// or rediss://.', {
+      remedy: `Write it as ${FORMS.redis}.`,
+    });
+  }
   let redis: Redis | undefined;
   try {
     redis = new Client(url, { ...ONCE, retryStrategy: () => null });

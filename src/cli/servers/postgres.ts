@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
-import { isLoginRefused, remedyFor } from './remedy.js';
+import { FORMS, isLoginRefused, remedyFor } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
 /** What the commands need of a database. */
@@ -47,7 +47,9 @@ async function clientFor(context: Context, url: string): Promise<pg.Client> {
   refuseMalformed(url, 'database');
   if (!/^postgres(ql)?:\/\//.test(url)) {
     const served = /^prisma(\+postgres)?:/.test(url) ? ' What Prisma Accelerate serves cannot be used.' : '';
-    throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`);
+    throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`, {
+      remedy: `Write it as ${FORMS.database}.`,
+    });
   }
   const { Client } = await driver();
   try {

@@ -3,6 +3,12 @@ import { codeOf, messageOf } from '../problem.js';
 
 const REDIS_LOGIN = 'redis://<user>:<password>@<host>:<port> (without a user: redis://:<password>@<host>:<port>)';
 
+/** What a URL looks like. Nothing of a given one is shown. */
+export const FORMS = {
+  redis: `redis://<host>:<port>, or with a login ${REDIS_LOGIN}`,
+  database: 'postgresql://<user>:<password>@<host>:<port>/<database>',
+} as const;
+
 /** What a server said, or the code of an error, and what to do about it. */
 const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
   [/\bWRONGPASS\b/, `Correct the user and the password in the URL of Redis: ${REDIS_LOGIN}.`],

@@ -1,6 +1,7 @@
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
 import { configuredUrl, configuredVariable, type ProjectOptions } from '../project/locate.js';
+import { FORMS } from './remedy.js';
 
 export interface DatabaseOptions extends ProjectOptions {
   readonly databaseUrl?: string;
@@ -8,6 +9,11 @@ export interface DatabaseOptions extends ProjectOptions {
 
 // Each URL is the first of: its option, its variable as the command was started with, what the Prisma config gives. The
 // config is run for the sake of either URL, and neither depends on whether the other one was given.
+
+/** Whoever has no URL yet has either not looked for it, or not had it loaded. */
+const FROM_WHERE =
+  `It is ${FORMS.database}: your provider of PostgreSQL shows it as the connection string. A .env is read only if the Prisma ` +
+  "config begins with import 'dotenv/config'.";
 
 /** Where a URL was found. */
 export type Place = 'option' | 'environment' | 'config';
@@ -54,6 +60,7 @@ export async function foundDatabaseUrl(
   if (url) return { url, place };
   throw new Problem(
     'Which database? Set DATABASE_URL, as in the .env that the Prisma config loads, or give --database-url.',
+    { remedy: FROM_WHERE },
   );
 }
 
@@ -88,7 +95,8 @@ export async function givenRedisUrls(
   context: Context,
   options: RedisOptions,
 ): Promise<{ urls: readonly string[]; reason: string }> {
-  const remedy = 'Set REDIS_URL, as in the .env that the Prisma config loads, or give --redis-url.';
+  const remedy =
+    'Set REDIS_URL (redis://<host>:<port>), as in the .env that the Prisma config loads, or give --redis-url.';
   try {
     const urls = options.redisUrl ?? [
       context.givenEnv['REDIS_URL'] ?? (await configuredVariable(context, 'REDIS_URL', options)) ?? '',
