@@ -110,7 +110,7 @@ export const COMMAND: readonly Mutant[] = [
     name: 'doctor: a missing table that no migration creates is to be deployed',
     file: 'src/cli/doctor/uncreated.ts',
     change: [['if (fence.isCreated) continue;', 'if (fence.isCreated !== undefined) continue;']],
-    tests: ['test/cli/doctor.test'],
+    tests: ['test/cli/doctor'],
     only: 'names the step that was forgotten',
     why: 'Nothing is left to deploy, so its user would go in a circle.',
   },
