@@ -36,6 +36,15 @@ describeWithShop('a write that is not awaited', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
+  test('and was called on the client, is not sent, and nobody is told: Prisma sends what is awaited', async () => {
+    const { id, key } = await shop.product(10);
+    await prisma.$withLock(key, async (tx) => {
+      void prisma.stock.update(set(id, 1));
+      await tx.stock.update(set(id, 5));
+    });
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
   test("is not told in the place of the function's own error", async () => {
     const { id, key } = await shop.product(10);
     const work = (tx: Tx) => {
