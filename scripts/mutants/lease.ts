@@ -176,8 +176,8 @@ export const LEASE: readonly Mutant[] = [
     file: 'lua/acquire.lua',
     change: [
       [
-        "    if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end\n    return { 0, redis.call('LLEN', KEYS[2]) }",
-        "    if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end\n    return { 0, 0 }",
+        "put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])\n  return { 0, redis.call('LLEN', KEYS[2]) }",
+        'put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])\n  return { 0, 0 }',
       ],
       [
         "extend(KEYS[1], ARGV[1], ARGV[2], ARGV[8], time, name)\n  return { 0, redis.call('LLEN', KEYS[2]) }",

@@ -75,6 +75,22 @@ export const LUA: readonly Mutant[] = [
     why: 'Whoever is not next would keep the row from who is.',
   },
   {
+    name: 'acquire from whoever has it',
+    file: 'lua/acquire.lua',
+    change: [["ARGV[9] ~= '' and holder == ARGV[9]", "ARGV[9] ~= ''"]],
+    tests,
+    only: 'not taken from a holder that came after',
+    why: 'A late one would take it from somebody else.',
+  },
+  {
+    name: 'acquire from a former holder keeps its place',
+    file: 'lua/acquire.lua',
+    change: [["if holder or ARGV[6] == '0' then redis", "if ARGV[6] == '0' then redis"]],
+    tests,
+    only: 'from a former holder',
+    why: 'The key would be offered to nobody who waits.',
+  },
+  {
     name: 'acquire of what somebody has',
     file: 'lua/acquire.lua',
     change: [['if holder == ARGV[1] then\n  extend(', 'if true then\n  extend(']],
@@ -84,7 +100,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'acquire past the queue',
     file: 'lua/acquire.lua',
-    change: [['  if (first == nil or first == own) and not behind then', '  if not behind then']],
+    change: [['is_free = (first == nil or first == own) and not behind', 'is_free = not behind']],
     tests,
     why: 'Who comes last would be first.',
   },

@@ -36,6 +36,22 @@ export const MEMORY: readonly Mutant[] = [
     why: 'Those behind it would wait for an offer that nobody takes.',
   },
   {
+    name: 'memory store: a key is taken from whoever has it',
+    file,
+    change: [['former !== undefined && leases.holderOf(key) === former', 'former !== undefined']],
+    tests,
+    only: 'not taken from a holder that came after',
+    why: 'A late one would take it from somebody else.',
+  },
+  {
+    name: 'memory store: who takes the key from a former holder keeps its place',
+    file,
+    change: [['    if (isBehind) leases.leave(key, holder);\n', '']],
+    tests,
+    only: 'from a former holder',
+    why: 'The key would be offered to nobody who waits.',
+  },
+  {
     name: 'memory store: a look at a free key passes over those who wait',
     file,
     change: [['[undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }))', 'true']],

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
-import { after, Deadline, now, type Timer } from '../base/clock.js';
+import { after, Deadline, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Connection, Database } from '../database/database.js';
 import { type Lease, LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { TurnUser } from '../lease/queue/waiter.js';
+import type { Former } from '../lease/store.js';
 import { type AskedFor, askFor, Entry, type EntryOptions, requestOf } from '../transaction/admission.js';
 import type { Successor } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
@@ -115,8 +116,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
   #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
   #timer: Timer | undefined;
-  /** When a transaction was begun beside another process's COMMIT. */
-  #hintedAt: number | undefined;
+  /** The holder in another process beside whose COMMIT the transaction was begun. */
+  #former: Former | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>) {
     this.#parts = parts;
@@ -165,34 +166,36 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   open(beside: PreopenMoment): void {
     if (this.#entry) return;
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
-    if (beside === 'commit' && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
+    const former = beside === 'look' ? undefined : beside;
+    if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
     const holders = this.#call.keys.map(() => randomUUID());
-    const { entryTime, rowTime, evenIfWanted } = PREOPEN[beside];
+    const { entryTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
     try {
       this.#entry = Entry.open(this.#call.database, this.#beginning(holders, { waitTime: rowTime, evenIfWanted }));
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
-    this.#hintedAt = beside === 'commit' ? now() : undefined;
+    this.#former = former;
     this.#timer = after(entryTime, () => this.discard());
   }
 
-  get hintedAt(): number | undefined {
-    return this.#entry?.admission.value === undefined ? undefined : this.#hintedAt;
+  get former(): string | undefined {
+    const [admission, former] = [this.#entry?.admission.value, this.#former];
+    // An admission of several keys tells the turn of one of them.
+    if (admission === undefined || former === undefined || this.#call.keys.length > 1) return undefined;
+    return admission.turn === former.turn + 1n ? former.holder : undefined;
   }
 
   get admitting(): Promise<unknown> | undefined {
-    // Of several keys, another one may be held for long, and the admission waits for all.
-    const entry = this.#hintedAt === undefined || this.#call.keys.length > 1 ? undefined : this.#entry;
-    // Without a connection nothing was sent yet, and an answer may never come.
-    return entry?.connection === undefined || entry.admission.isSettled ? undefined : entry.admission.promise;
+    return this.#former && this.#entry?.admission.promise;
   }
 
   discard(): void {
     this.#timer?.stop();
     this.#entry?.discard();
     this.#entry = undefined;
+    this.#former = undefined;
   }
 
   /** Prepares this call to begin in one flight with the COMMIT of the previous turn, if it can. */
@@ -237,7 +240,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
         handover: {
           successor: () =>
             leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
-          hint: () => leases.hint(),
+          hint: (turn) => leases.hint(turn),
           release: () => leases.release(),
         },
         notCommitted: (outcome) => hooks.settle(outcome),

@@ -25,8 +25,6 @@ export class Lease implements Claim {
   readonly shared: boolean;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
-  /** Whether it was taken by the message of an offer, which the store has not confirmed yet. */
-  isUnconfirmed = false;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;
   readonly #since: number;
@@ -35,17 +33,15 @@ export class Lease implements Claim {
   #users: readonly LeaseUser[] = [];
 
   /**
-   * @param sentAt when the command that took the lease was sent or, for an offer, when its hint was handled. The lease time
-   * counts from then, not from the reply.
-   * @param time how long the store keeps it from then, if it is not extended; milliseconds.
+   * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
    */
-  constructor(claim: Claim, sentAt: number, shared = false, time = claim.leaseTime) {
+  constructor(claim: Claim, sentAt: number, shared = false) {
     this.key = claim.key;
     this.holder = claim.holder;
     this.leaseTime = claim.leaseTime;
     this.shared = shared;
     this.#since = sentAt;
-    this.#expiresAt = sentAt + time;
+    this.#expiresAt = sentAt + claim.leaseTime;
   }
 
   get expiresAt(): number {
@@ -104,8 +100,11 @@ export interface Turn {
    * the next turn begins with.
    */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
-  /** Called when COMMIT has been sent: tells the next process that the key is about to be released. */
-  hint(): void;
+  /**
+   * Called when COMMIT has been sent: tells the next process. `turn`: the number of the admission that has its COMMIT
+   * sent.
+   */
+  hint(turn: bigint): void;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
   /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
@@ -200,8 +199,8 @@ export class LeaseSet {
    * Called when COMMIT has been sent. With several keys there is no hint: the next process may wait for another key
    * first.
    */
-  hint(): void {
-    if (this.#turns.length === 1) this.#turns[0]?.hint();
+  hint(turn: bigint): void {
+    if (this.#turns.length === 1) this.#turns[0]?.hint(turn);
   }
 
   /** Releases all leases. Idempotent; never throws. */

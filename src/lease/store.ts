@@ -43,11 +43,20 @@ export interface Claim {
 /** `gone`: the key is free or has another holder. An error: unknown. */
 export type Extension = 'extended' | 'gone' | Error;
 
+/** A holder whose COMMIT has been sent. `turn`: the number of its admission in the key's row in Postgres. */
+export interface Former {
+  readonly holder: string;
+  readonly turn: bigint;
+}
+
 /**
  * A hint, never proof. `look`: look at the key. `turn`: the key is offered to that holder for `expiresIn` milliseconds.
- * `next`: that holder gets the key when the COMMIT in flight is done.
+ * `next`: that holder gets the key when the COMMIT of `former` is done.
  */
-export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number } | { readonly next: string };
+export type WakeUp =
+  | 'look'
+  | { readonly turn: string; readonly expiresIn: number }
+  | { readonly next: string; readonly former: Former };
 
 export interface Watch {
   /** Ends the subscription. Idempotent. */
@@ -59,6 +68,11 @@ export interface Watch {
 export interface Look {
   /** How long to keep a place in the queue if the key is not free; milliseconds. Default: no place. */
   readonly enter?: number;
+  /**
+   * A holder whose transaction has committed: Postgres has admitted this one right behind it. Its lease counts as
+   * released. Default: none.
+   */
+  readonly former?: string | undefined;
   /** How long the answer may take; milliseconds. Default: the store's own limit. */
   readonly atMost?: number;
 }
@@ -122,7 +136,7 @@ export interface LeaseStore {
   readonly goesOnWithout?: boolean;
   /**
    * Takes the lease if the key is free and no other process is first in the queue, **or if this holder already has
-   * it**. Rejects if the result is unknown; with `NotAsked` if the command was not sent.
+   * it**, or if `former` has it. Rejects if the result is unknown; with `NotAsked` if the command was not sent.
    */
   acquire(claim: Claim, look?: Look): Promise<AcquireResult>;
   /** One answer for each claim, in the same order. Never rejects. */
@@ -143,10 +157,10 @@ export interface LeaseStore {
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /**
-   * Tells the first process of the queue that this holder is about to release the key. A store without a queue does not
-   * implement it.
+   * Tells the first process of the queue that the COMMIT of this holder has been sent. `turn`: the number of its admission
+   * in the key's row. A store without a queue does not implement it.
    */
-  hint?(claim: Claim): Promise<void>;
+  hint?(claim: Claim, turn: bigint): Promise<void>;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   /** @param names how many of the waiting processes are named, at most `MOST_WAITERS`. Default: none. */

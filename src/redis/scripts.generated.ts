@@ -1,10 +1,10 @@
 // DO NOT EDIT: made from lua/*.lua by `npm run generate`.
 import type { Script } from './script.js';
 
-export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string], unknown[]> = {
+export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string, former: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '2e5a5ed196b40b106461d67c94da58964d79f453',
+  sha1: '8ffef16ee0413bc3f6ba20fc08ad0ed277ba67de',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -61,14 +61,16 @@ end
 local own = place_of(ARGV[1], ARGV[3], ARGV[8])
 local enter = tonumber(ARGV[4])
 local holder, time, name = holder_of(KEYS[1])
+local is_free = ARGV[9] ~= '' and holder == ARGV[9]
 if holder == false then
   local first = pass_on(KEYS[1], KEYS[2], ARGV[5], ARGV[6], ARGV[7], own)
   local behind = ARGV[6] == '0' and enter == 0 and redis.call('LLEN', KEYS[2]) > 0
-  if (first == nil or first == own) and not behind then
-    put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])
-    if ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
-    return { 0, redis.call('LLEN', KEYS[2]) }
-  end
+  is_free = (first == nil or first == own) and not behind
+end
+if is_free then
+  if holder or ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
+  put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])
+  return { 0, redis.call('LLEN', KEYS[2]) }
 end
 if holder == ARGV[1] then
   extend(KEYS[1], ARGV[1], ARGV[2], ARGV[8], time, name)
@@ -225,10 +227,10 @@ if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4]
 return 1`,
 };
 
-export const hint: Script<[lease: string, queue: string], [holder: string, wake: string, pubsub: string], number> = {
+export const hint: Script<[lease: string, queue: string], [holder: string, turn: string, wake: string, pubsub: string], number> = {
   name: 'hint',
   keys: 2,
-  sha1: '11bc2ff95ccead8835cacdc375531983cd2704a1',
+  sha1: 'c3d626a5cc010fafc95e7d089b2090410b32cf0d',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -272,7 +274,7 @@ if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 local first = redis.call('LINDEX', KEYS[2], 0)
 local next = first and parts_of(first)
 if not next then return 0 end
-wake_up(ARGV[3], ARGV[2], 'next ' .. next)
+wake_up(ARGV[4], ARGV[3], 'next ' .. next .. ' ' .. ARGV[1] .. ' ' .. ARGV[2])
 return 1`,
 };
 

@@ -110,7 +110,10 @@ export class RedisStore implements LeaseStore {
     return this.#sender.reach;
   }
 
-  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
+  async acquire(
+    { key, holder, leaseTime }: Claim,
+    { enter = 0, former = '', atMost }: Look = {},
+  ): Promise<AcquireResult> {
     // Keep these references: the answer may come after `close`, and must not open the store again.
     const { sender, nodes, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
@@ -118,7 +121,7 @@ export class RedisStore implements LeaseStore {
     const time = (connection ? await sender.connected(connection, atMost) : atMost) ?? this.#options.commandTimeout;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
     const look = (atMost: number) =>
-      sender.runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name], atMost);
+      sender.runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name, former], atMost);
     const since = now();
     const releasing = this.#releasing.size > 0 ? new Map(this.#releasing) : undefined;
     let answer: unknown[];
@@ -195,9 +198,10 @@ export class RedisStore implements LeaseStore {
     return await this.#opened.subscriber.listen(this.#names(key).wake, wake);
   }
 
-  async hint({ key, holder }: Claim): Promise<void> {
+  async hint({ key, holder }: Claim, turn: bigint): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
-    if (wake !== '') await this.#sender.runScript(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
+    if (wake === '') return;
+    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, String(turn), wake, this.#pubsub]);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { MovingAverage } from '../../src/base/moving-average.js';
 import { fencedLock } from '../../src/index.js';
+import { namesOf } from '../../src/redis/keys.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
@@ -31,13 +32,14 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       return rows[0];
     };
     /** Resolves to the time at which its transaction began. */
-    const enter = async (key: string) => {
+    const enter = async (key: string | string[]) => {
       const held = prisma.$withLock(
         key,
         async (tx) => (await tx.$queryRaw<[{ began: Date }]>`SELECT transaction_timestamp() AS began`)[0].began,
         isolationLevel ? { isolationLevel } : {},
       );
-      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      const [first = ''] = [key].flat();
+      await eventually('it waits', async () => (await prisma.$locks.inspect(first)).waiting === 1);
       return { held };
     };
     /** Asks without a pause for half a second: it waits for a tenth of a second at most. */
@@ -64,14 +66,16 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   }
 
   /** A holder whose COMMIT lasts until it is told to go on. Its turn is long enough for a hint to whoever it may be. */
-  async function committing(prisma: ShopClient, key: string) {
+  async function committing(prisma: ShopClient, key: string, refused = false) {
     const slow = await slowCommit(shop);
     const [begun, ends] = [gate(), gate()];
-    const held = prisma.$withLock(key, async (tx) => {
+    const work = async (tx: Pick<ShopClient, '$executeRawUnsafe'>) => {
       begun.open();
       await Promise.all([ends.opened, sleep(SHORT_TURN)]);
-      await tx.$executeRawUnsafe(slow.insert());
-    });
+      await tx.$executeRawUnsafe(slow.insert(refused));
+    };
+    // So long that nobody gets the key because a lease has ended.
+    const held = prisma.$withLock(key, work, { leaseTime: 60_000 });
     await begun.opened;
     const end = async () => {
       ends.open();
@@ -84,18 +88,18 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
    * A holder of this client whose COMMIT lasts, and a contender that waits for its row. On a busy machine, the contender's
    * transaction may be rolled back before anybody has seen it wait: then with another key.
    */
-  async function hinted(client = () => shop.client().prisma, goesOn = () => {}) {
+  async function hinted(client = () => shop.client().prisma, goesOn = () => {}, refused = false) {
     for (let tries = 0; tries < 20; tries++) {
       const { key } = await shop.product(10);
       const prisma = client();
-      const holder = await committing(prisma, key);
+      const holder = await committing(prisma, key, refused);
       const contender = contending();
       const { held } = await contender.enter(key);
       await holder.end();
       if (await contender.isSeenWaiting()) return { key, prisma, holder, contender, held };
       await holder.goOn();
       goesOn();
-      await Promise.all([holder.held, held]);
+      await Promise.allSettled([holder.held, held]);
     }
     throw new Error('no contender was seen to wait for the row');
   }
@@ -121,61 +125,82 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.held;
   });
 
-  test('does not begin its work before it has the lease', async () => {
-    let released = gate();
-    /** Its releases wait for the gate. */
-    const client = () => {
-      const redis = shop.redis();
-      const mayGo = gate();
-      released = mayGo;
-      const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-      Object.defineProperty(redis, 'evalsha', {
-        value: async (...args: unknown[]) => {
-          if (args[0] === scripts.release.sha1) await mayGo.opened;
-          return await evalsha(...args);
-        },
-      });
-      return shop.client({ redis }).prisma;
-    };
-    const { holder, contender, held } = await hinted(client, () => released.open());
-    let worked = false;
-    void held.then(() => {
-      worked = true;
-    });
-    await holder.goOn();
-    await holder.held;
-    await eventually('it is admitted', async () => (await contender.doing())?.state === 'idle in transaction');
-    expect(worked).toBe(false);
-    released.open();
-    await held;
-  });
-
-  test('begins its work with the message of the offer, without another look', async () => {
-    const redis = shop.redis();
-    let looks = 0;
+  /** A client whose releases wait until they may go. */
+  function releasingLate() {
+    const [redis, mayGo] = [shop.redis(), gate()];
     const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
     Object.defineProperty(redis, 'evalsha', {
-      value: (...args: unknown[]) => {
-        if (args[0] === scripts.acquire.sha1) looks++;
-        return evalsha(...args);
+      value: async (...args: unknown[]) => {
+        if (args[0] === scripts.release.sha1) await mayGo.opened;
+        return await evalsha(...args);
       },
     });
-    const { prisma } = shop.client({ redis });
-    // On a busy machine, its transaction may be rolled back before the offer comes. It looks then.
-    for (let tries = 0; ; tries++) {
-      const { key } = await shop.product(10);
-      const holder = await committing(shop.client().prisma, key);
-      const held = prisma.$withLock(key, () => 'in');
-      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
-      looks = 0;
-      await holder.end();
-      await shop.blocked('fenced_lock.admit(');
-      await holder.goOn();
-      expect(await held).toBe('in');
-      await holder.held;
-      if (looks === 0) break;
-      expect(tries).toBeLessThan(20);
-    }
+    return { prisma: shop.client({ redis }).prisma, release: mayGo.open };
+  }
+
+  test('begins its work when that COMMIT is done, before the holder has released the key, which then is its own', async () => {
+    let late = releasingLate();
+    const client = () => {
+      late = releasingLate();
+      return late.prisma;
+    };
+    const { key, prisma, holder, held } = await hinted(client, () => late.release());
+    const before = (await prisma.$locks.inspect(key)).holder;
+    await holder.goOn();
+    await Promise.all([holder.held, held]);
+    late.release();
+    // What it had is released by itself: nobody waits for the end of a lease.
+    await eventually('the key is free', async () => (await prisma.$locks.inspect(key)).holder === undefined);
+    expect(before).toBeDefined();
+  });
+
+  test('does not begin its work where that COMMIT is refused, until it has the lease', async () => {
+    let late = releasingLate();
+    const client = () => {
+      late = releasingLate();
+      return late.prisma;
+    };
+    const { holder, contender, held } = await hinted(client, () => late.release(), true);
+    let worked = false;
+    const working = held.then(() => {
+      worked = true;
+    });
+    const refused = expect(holder.held).rejects.toThrow('refused');
+    await holder.goOn();
+    await refused;
+    // Its transaction was admitted, and ends without the lease.
+    await eventually('it is rolled back', async () => (await contender.doing()) === undefined);
+    expect(worked).toBe(false);
+    late.release();
+    await working;
+  });
+
+  test.each<[string, (key: string) => string[]]>([
+    ['a hint that comes late', (key) => [key]],
+    ['one whose turn is, by chance, that of another of its keys', (key) => [key, `${key}:other`]],
+  ])('does not begin its work by %s, while a handle has the key', async (_, keysOf) => {
+    const { key, id } = await shop.product(10);
+    const { prisma } = shop.client();
+    const keys = keysOf(key);
+    for (const each of keys) await prisma.$withLock(each, () => {});
+    const { rows } = await shop.admin.query('SELECT turns FROM fenced_lock.admission WHERE key = $1', [keys.at(-1)]);
+    const handle = await prisma.$lock(key);
+    const contender = contending();
+    const { held } = await contender.enter(keys);
+    let worked = false;
+    const working = held.then(() => {
+      worked = true;
+    });
+    const { queue, wake } = namesOf('fenced-lock:', key);
+    const redis = shop.redis();
+    const [place = ''] = await redis.lrange(queue, 0, 0);
+    await redis.publish(wake, `next ${place.split(' ')[0]} ${randomUUID()} ${rows[0].turns}`);
+    await eventually('its transaction has begun', async () => (await contender.doing()) !== undefined);
+    await eventually('it is rolled back', async () => (await contender.doing()) === undefined);
+    expect(worked).toBe(false);
+    await handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 8 } }));
+    await handle.release();
+    await working;
   });
 
   test('is told nothing by a process whose COMMITs are short', async () => {
@@ -230,13 +255,17 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   });
 
   test('gets the key before a caller of the holder that has come since', async () => {
-    const { key, prisma, holder, held } = await hinted();
+    const { redis, sent } = observed();
+    const { key, prisma, holder, held } = await hinted(() => shop.client({ redis }).prisma);
     const order: string[] = [];
     const first = held.then(() => order.push('contender'));
-    const second = prisma.$withLock(key, () => order.push('caller of the holder'));
+    const second = prisma.$withLock(key, () => order.push('caller of the holder'), { leaseTime: 60_000 });
+    sent.length = 0;
     await holder.goOn();
     await Promise.all([first, second, holder.held]);
     expect(order).toEqual(['contender', 'caller of the holder']);
+    // Not under the lease that the contender takes over.
+    expect(sent).toContain(scripts.yield_.sha1);
   });
 
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {

@@ -37,10 +37,14 @@ export class World {
   readonly #url: string;
   readonly #leaseTime: number;
   readonly #processes: Process[];
+  /** Those of crashed processes, too. */
+  readonly #actors: Actor[] = [];
   /** Those of crashed processes stay until their lease has ended. */
   readonly #turns = new Set<Turn>();
   /** Redis knows nothing of what it was asked before. */
   #flushedAt = 0;
+  /** How many turns Postgres has committed. */
+  #committed = 0n;
   #calls: Array<{ process: Process; ended: Promise<void> }> = [];
   /** Whose turns end at once. */
   #calm: (process: Process) => boolean = () => false;
@@ -63,6 +67,7 @@ export class World {
 
   #start(proxy: FaultProxy): Process {
     const actor = new Actor({ ...this.#options, url: proxy.url(this.#url) });
+    this.#actors.push(actor);
     return { actor, waiting: new Set(), turns: new Set() };
   }
 
@@ -155,7 +160,7 @@ export class World {
       renew,
       waitTime: waitTime === 0 ? FOR_EVER : waitTime,
       signal: caller.signal,
-      preopen: new Admitted(),
+      preopen: new Admitted((turn) => this.#committed === turn),
     });
     const ended = wanted.then(
       (turn) => this.#begin(process, turn),
@@ -186,13 +191,18 @@ export class World {
     if (turn === undefined) return;
     process.turns.delete(turn);
     this.#turns.delete(turn);
-    turn.hint();
+    turn.hint(this.#committed + 1n);
+    this.#committed++;
     turn.end();
   }
 
-  /** Whether it was asked for after the last FLUSHALL. */
+  /**
+   * Whether the store has given it, and was asked after the last FLUSHALL. Whom Postgres has admitted before the store
+   * knows of it keeps the others waiting there.
+   */
   #isKnown(lease: Lease): boolean {
-    return now() - lease.age > this.#flushedAt;
+    const isGiven = this.#actors.some(({ store }) => store.hasGivenTo(lease.holder));
+    return isGiven && now() - lease.age > this.#flushedAt;
   }
 
   async #crash(slot: number): Promise<void> {
@@ -216,33 +226,26 @@ export class World {
 
 /** A transaction that begins at a hint and is admitted a little later, as by a Postgres that is always there. */
 class Admitted implements Preopen {
-  #since: number | undefined;
-  #isAdmitted = false;
-  #admitting: Promise<void> | undefined;
+  readonly #isLast: (turn: bigint) => boolean;
+  former: string | undefined;
+  admitting: Promise<void> | undefined;
+
+  /** @param isLast whether nothing has committed behind that turn, which itself has. */
+  constructor(isLast: (turn: bigint) => boolean) {
+    this.#isLast = isLast;
+  }
 
   open(beside: PreopenMoment): void {
-    if (beside !== 'commit' || this.#since !== undefined) return;
-    this.#since = now();
+    if (beside === 'look' || this.admitting !== undefined) return;
     const admitting = pause(1).then(() => {
-      if (this.#admitting !== admitting) return;
-      this.#admitting = undefined;
-      this.#isAdmitted = true;
+      if (this.admitting === admitting && this.#isLast(beside.turn)) this.former = beside.holder;
     });
-    this.#admitting = admitting;
+    this.admitting = admitting;
   }
 
   discard(): void {
-    this.#since = undefined;
-    this.#isAdmitted = false;
-    this.#admitting = undefined;
-  }
-
-  get admitting(): Promise<void> | undefined {
-    return this.#admitting;
-  }
-
-  get hintedAt(): number | undefined {
-    return this.#isAdmitted ? this.#since : undefined;
+    this.former = undefined;
+    this.admitting = undefined;
   }
 }
 

@@ -55,20 +55,50 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await second.look()).toBe(false);
     });
 
-    test('a hint tells who is next, and gives the key to nobody', async () => {
+    test('a hint tells who is next behind whose turn, and gives the key to nobody', async () => {
       const { holder, first, second } = await queued(2);
       const told = [first.next(), second.next()];
-      await holder.store.hint?.(holder.claim);
-      expect(await Promise.all(told)).toEqual([{ next: first.claim.holder }, { next: first.claim.holder }]);
+      await holder.store.hint?.(holder.claim, 12n);
+      const hint = { next: first.claim.holder, former: { holder: holder.claim.holder, turn: 12n } };
+      expect(await Promise.all(told)).toEqual([hint, hint]);
       expect(await first.look()).toBe(false);
       expect(await second.look()).toBe(false);
     });
 
     test('a hint of somebody who has not the key is told to nobody', async () => {
       const { holder, first, second } = await queued(2);
-      await holder.store.hint?.(second.claim);
+      await holder.store.hint?.(second.claim, 12n);
       await holder.release();
       expect(await first.next()).toEqual(first.turn());
+    });
+
+    test('the next one takes the key from a former holder, whose release gives it to nobody else', async () => {
+      const { holder, first, second } = await queued(2);
+      expect(await first.look({ former: holder.claim.holder })).toBe(true);
+      expect(await holder.store.inspect(first.claim.key)).toMatchObject({ holder: first.claim.holder, waiting: 1 });
+      await holder.release();
+      const stranger = await make();
+      expectLeft(await stranger.acquire(claimOf(first.claim.key)), OFFER, LONG);
+      expect(second.heard).toEqual([]);
+      const told = second.next();
+      await first.release();
+      expect(await told).toEqual(second.turn());
+      expect(await second.look()).toBe(true);
+    });
+
+    test('the next one takes an offer of the former holder as if there had been none', async () => {
+      const { holder, first, second } = await queued(2);
+      await holder.release();
+      expect(await first.look({ former: holder.claim.holder })).toBe(true);
+      await first.release();
+      expect(await second.look()).toBe(true);
+    });
+
+    test('the key is not taken from a holder that came after the former one', async () => {
+      const { holder, first, second } = await queued(2);
+      await holder.release();
+      expect(await first.look()).toBe(true);
+      expect(await second.look({ former: holder.claim.holder })).toBe(false);
     });
 
     test('one that was killed is skipped at once', async () => {

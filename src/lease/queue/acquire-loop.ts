@@ -4,10 +4,18 @@ import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
 import type { Releases } from '../releases.js';
-import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp } from '../store.js';
+import {
+  type AcquireResult,
+  type Claim,
+  type Former,
+  isDenial,
+  type LeaseStore,
+  NotAsked,
+  type WakeUp,
+} from '../store.js';
 import type { PollDelay } from './poll-delay.js';
 import { PresentHolder } from './present-holder.js';
-import type { LeaseRequest } from './request.js';
+import type { LeaseRequest, Preopen } from './request.js';
 import type { Waiter } from './waiter.js';
 import { type WaitingProcess, WakeUps } from './wake-ups.js';
 
@@ -26,12 +34,6 @@ const SILENT = 250;
  * extend it; milliseconds.
  */
 const SPARE_TIME = 60_000;
-/**
- * How long after a hint the message of an offer is believed without a look; milliseconds. An offer follows its hint. If
- * the hint was handled less than this ago, most of the offer is left. If both came late, the extension finds that out,
- * and the caller gets `LOCK_LOST`.
- */
-const FRESH = 150;
 
 type Taken = Extract<AcquireResult, { readonly taken: true }>;
 type Denial = Extract<AcquireResult, { readonly taken: false }>;
@@ -134,6 +136,9 @@ export class AcquireLoop implements WaitingProcess {
    * Looks, subscribes and waits for the confirmation, looks again and enters the store's queue, then sleeps. The second
    * look sees every earlier release, and every later release sends a message. A lost message costs time only.
    *
+   * A hint makes it shorter: once Postgres has admitted the caller behind the COMMIT of the holder before it, the key is
+   * its own, and the store learns that from a look beside the caller's work.
+   *
    * Resolves to `undefined` when all callers have given up.
    */
   async acquire(): Promise<Lease | undefined> {
@@ -155,21 +160,19 @@ export class AcquireLoop implements WaitingProcess {
         await this.#waiting().listen();
       }
       const claim = { key: this.#key, holder: this.holder, leaseTime };
-      const offered = this.#wakeUps?.beginLook() ?? 0;
-      if (offered > 0) {
-        const lease = this.#leaseOf(offered, claim, first);
-        if (lease) return lease;
-        // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin
-        // beside it.
-        first.preopen('look');
-      }
+      const isOffered = this.#wakeUps?.beginLook() ?? false;
+      // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside
+      // it.
+      if (isOffered) first.preopen('look');
+      const { preopen } = first.request;
       const sentAt = now();
       this.#inFlightSince = sentAt;
       let nextLook: number;
       try {
-        const looking = this.#look(claim, looks === 0 ? deadline : undefined);
-        const lease = offered > 0 ? await this.#admittedBefore(looking, offered, claim, first) : undefined;
-        if (lease) return lease;
+        const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: preopen?.former });
+        if (preopen?.former !== undefined || (await isAdmittedBefore(looking, preopen))) {
+          return this.#leaseBehind(preopen?.former as string, claim, looking, sentAt);
+        }
         const answer = await looking;
         this.#lookError = undefined;
         this.#failedLooks = 0;
@@ -259,54 +262,42 @@ export class AcquireLoop implements WaitingProcess {
   }
 
   /**
-   * Takes the offer as a lease without a look, if Postgres has admitted the caller in a transaction that was begun beside
-   * the COMMIT after which the offer was made. The store keeps the key in this holder's name for the time of the offer,
-   * and the lease is extended at once. If the process was stopped in between, that transaction is older, or not admitted.
+   * The lease of a caller that Postgres has admitted right behind `former`, whose COMMIT is done. Its work need not wait
+   * for the store: nobody else is admitted before it ends. The answer to the look confirms the lease.
    */
-  #leaseOf(offered: number, claim: Claim, { request: { preopen, renew } }: Waiter): Lease | undefined {
-    const since = preopen?.hintedAt;
-    if (since === undefined || !renew || now() - since > Math.min(FRESH, claim.leaseTime / 3)) return undefined;
-    const lease = new Lease(claim, since, false, Math.min(offered, claim.leaseTime));
+  #leaseBehind(former: string, claim: Claim, looking: Promise<AcquireResult>, sentAt: number): Lease {
+    const lease = new Lease(claim, sentAt);
     lease.wasElsewhere = true;
-    lease.isUnconfirmed = true;
-    return lease.loss === undefined ? lease : undefined;
-  }
-
-  /**
-   * The same where the admission is answered while the look is under way: the work need not wait for both. Whichever
-   * answer comes first decides. If it is the admission, the answer to the look confirms the lease.
-   */
-  async #admittedBefore(
-    looking: Promise<AcquireResult>,
-    offered: number,
-    claim: Claim,
-    first: Waiter,
-  ): Promise<Lease | undefined> {
-    const admitting = first.request.preopen?.admitting;
-    if (admitting === undefined) return undefined;
-    const no = () => false;
-    const isAdmittedFirst = await Promise.race([admitting.then(() => true, no), looking.then(no, no)]);
-    const lease = isAdmittedFirst ? this.#leaseOf(offered, claim, first) : undefined;
-    if (lease === undefined) return undefined;
-    lease.isUnconfirmed = false;
-    // If the look fails, the extension tells, which is due at once.
-    void looking.then(
-      (answer) => {
-        if (!answer.taken) lease.lose('gone');
-        // Where it was sent again, it may have been executed after the release.
-        else this.#dependencies.releases.sendAgain(claim.holder);
-      },
-      () => {},
+    void this.#confirm(lease, former, looking).catch(
+      // The renewal finds out whether the lease stands.
+      (error: unknown) => this.#dependencies.emit({ type: 'look-failed', key: this.#key, error }),
     );
     return lease;
   }
 
-  #look(claim: Claim, deadline: Deadline | undefined): Promise<AcquireResult> {
-    const atMost = deadline === undefined ? {} : { atMost: Math.max(LEAST_LOOK, deadline.remaining) };
+  async #confirm(lease: Lease, former: string, looking: Promise<AcquireResult>): Promise<void> {
+    const answer = await looking;
+    if (answer.taken) {
+      lease.contended = answer.contended !== false;
+      // Where the look was sent again, it may have been executed after the release.
+      this.#dependencies.releases.sendAgain(lease.holder);
+    } else if (answer.holder === former && lease.loss === undefined) {
+      // The look was sent before the admission was known.
+      await this.#confirm(lease, former, this.#look(lease, { former }));
+    } else {
+      lease.lose('gone');
+    }
+  }
+
+  #look(claim: Claim, { deadline, former }: { deadline?: Deadline | undefined; former?: string | undefined }) {
+    const look = {
+      ...(deadline && { atMost: Math.max(LEAST_LOOK, deadline.remaining) }),
+      ...(former !== undefined && { former }),
+    };
     // Enter the store's queue only when subscribed: a release skips processes without a subscriber.
-    if (!this.listens) return this.#dependencies.store.acquire(claim, atMost);
+    if (!this.listens) return this.#dependencies.store.acquire(claim, look);
     this.#placeDeadline = new Deadline(this.#longestWait.remaining + SPARE_TIME);
-    return this.#dependencies.store.acquire(claim, { ...atMost, enter: this.#placeDeadline.remaining });
+    return this.#dependencies.store.acquire(claim, { ...look, enter: this.#placeDeadline.remaining });
   }
 
   #waiting(): WakeUps {
@@ -320,8 +311,23 @@ export class AcquireLoop implements WaitingProcess {
     this.#present.heard(wakeUp);
   }
 
-  /** Called when the COMMIT of the process before this one is under way. */
-  hinted(): void {
-    this.#first()?.preopen('commit');
+  /** Called when the COMMIT of the holder before this process is under way. */
+  hinted(former: Former): void {
+    const first = this.#first();
+    first?.preopen(former);
+    const { preopen } = first?.request ?? {};
+    preopen?.admitting?.then(
+      () => {
+        if (preopen.former !== undefined) this.#wakeUps?.wake();
+      },
+      () => {},
+    );
   }
+}
+
+/** Whether Postgres answers first, and has admitted the caller right behind the holder before it. */
+async function isAdmittedBefore(looking: Promise<unknown>, preopen: Preopen | undefined): Promise<boolean> {
+  if (preopen?.admitting === undefined) return false;
+  const no = () => false;
+  return await Promise.race([preopen.admitting.then(() => preopen.former !== undefined, no), looking.then(no, no)]);
 }

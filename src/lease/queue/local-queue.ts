@@ -202,7 +202,6 @@ export class LocalQueue implements WaiterQueue {
     const first = this.#firstOf(lease.shared);
     this.#renewed = first?.request.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
-    if (lease.isUnconfirmed) void this.#dependencies.renewal.look(lease);
     lease.attach({
       lost: (error) => this.#dependencies.emit({ type: 'lease-lost', key: this.key, error }),
       beat: () => {},
@@ -245,8 +244,8 @@ export class LocalQueue implements WaiterQueue {
         this.#startTurn(next, lease, 'commit');
         return taken;
       },
-      hint: () => {
-        if (!passed && !left) this.#hint(lease, beganAt);
+      hint: (turn) => {
+        if (!passed && !left) this.#hint(lease, beganAt, turn);
       },
       alone: () => this.#turns === 1,
       look: () => this.#dependencies.renewal.look(lease),
@@ -261,7 +260,7 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
-  #hint(lease: Lease, beganAt: number): void {
+  #hint(lease: Lease, beganAt: number, turn: bigint): void {
     const { maxLocalHandovers, store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     // The process that this one has waited for is likely to want the key again.
@@ -269,7 +268,7 @@ export class LocalQueue implements WaiterQueue {
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
     this.#hinted = lease;
-    store.hint?.(lease).catch(() => {});
+    store.hint?.(lease, turn).catch(() => {});
   }
 
   /** If no other process waits, the handovers are counted from zero again, so the lease stays here without a pause. */

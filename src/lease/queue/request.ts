@@ -1,7 +1,8 @@
 import type { Deadline } from '../../base/clock.js';
+import type { Former } from '../store.js';
 
-/** When a transaction may begin ahead: beside the caller's own look, or beside the COMMIT of another process. */
-export type PreopenMoment = 'look' | 'commit';
+/** What a transaction may begin beside: the caller's own look, or the COMMIT of a holder in another process. */
+export type PreopenMoment = 'look' | Former;
 
 /** Begins a caller's transaction before the caller has the lease. Neither method throws; both are idempotent. */
 export interface Preopen {
@@ -9,14 +10,11 @@ export interface Preopen {
   /** Called when the caller has to wait: a waiting caller must not hold a connection. */
   discard(): void;
   /**
-   * When the hint came by which the transaction was begun beside another process's COMMIT; `undefined` if there was none,
-   * or until Postgres has admitted it.
+   * The holder beside whose COMMIT the transaction was begun, once Postgres has admitted it right behind that holder: the
+   * COMMIT is done, and nobody had the key in between. `undefined` until then.
    */
-  readonly hintedAt?: number | undefined;
-  /**
-   * Settles with the answer to the admission of that transaction. `undefined` if it is not known to come soon: nothing was
-   * sent, it was answered already, or there are several keys.
-   */
+  readonly former?: string | undefined;
+  /** Settles with the answer to the admission of a transaction that was begun beside a COMMIT; `undefined` if none was. */
   readonly admitting?: Promise<unknown> | undefined;
 }
 

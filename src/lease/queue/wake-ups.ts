@@ -1,5 +1,5 @@
 import { now } from '../../base/clock.js';
-import type { LeaseStore, WakeUp, Watch } from '../store.js';
+import type { Former, LeaseStore, WakeUp, Watch } from '../store.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
 /** How long offers to other processes may delay the next look; milliseconds. */
@@ -11,8 +11,8 @@ export interface WaitingProcess {
   readonly holder: string;
   /** Called for each message, before anybody is woken by it. */
   heard(wakeUp: WakeUp): void;
-  /** Called when the COMMIT of the process before it is under way. */
-  hinted(): void;
+  /** Called when the COMMIT of the holder before it is under way. */
+  hinted(former: Former): void;
 }
 
 /** The wake-ups of one key: wakes the process that waits when a message says that it is worth looking at the key. */
@@ -22,8 +22,8 @@ export class WakeUps {
   readonly #process: WaitingProcess;
   readonly #sleep = new WakeableSleep();
   #watch: Watch | undefined;
-  /** For how long the key is offered to this process, by the last message; 0 if it is not; milliseconds. */
-  #offered = 0;
+  /** Whether the key is offered to this process, by the last message. */
+  #isOffered = false;
   /** When the last look was sent. */
   #lookedAt = now();
 
@@ -59,13 +59,13 @@ export class WakeUps {
     this.#watch = undefined;
   }
 
-  /** Forgets the messages that came before this look. Returns for how long the key was offered to this process. */
-  beginLook(): number {
+  /** Forgets the messages that came before this look. Returns whether the key was offered to this process. */
+  beginLook(): boolean {
     this.#sleep.reset();
     this.#lookedAt = now();
-    const offered = this.#offered;
-    this.#offered = 0;
-    return offered;
+    const isOffered = this.#isOffered;
+    this.#isOffered = false;
+    return isOffered;
   }
 
   /** Resolves after `ms`, or when the process is woken. */
@@ -80,12 +80,12 @@ export class WakeUps {
   #onWakeUp(wakeUp: WakeUp): void {
     const { holder } = this.#process;
     if (wakeUp !== 'look' && 'next' in wakeUp) {
-      if (wakeUp.next === holder) this.#process.hinted();
+      if (wakeUp.next === holder) this.#process.hinted(wakeUp.former);
       return;
     }
     this.#process.heard(wakeUp);
-    if (wakeUp !== 'look') this.#offered = wakeUp.turn === holder ? wakeUp.expiresIn : 0;
-    if (wakeUp === 'look' || this.#offered > 0) this.#sleep.wake();
+    if (wakeUp !== 'look') this.#isOffered = wakeUp.turn === holder;
+    if (wakeUp === 'look' || this.#isOffered) this.#sleep.wake();
     // The key is offered to another process. If that process does not take it, the key becomes free without a message.
     // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
     // store's queue would otherwise never be taken again.

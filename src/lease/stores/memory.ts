@@ -70,12 +70,14 @@ class MemoryClient implements LeaseStore, Receiver {
     this.#name = name;
   }
 
-  async acquire({ key, holder, leaseTime }: Claim, { enter = 0 }: Look = {}): Promise<AcquireResult> {
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, former }: Look = {}): Promise<AcquireResult> {
     const leases = this.#leases;
+    const isBehind = former !== undefined && leases.holderOf(key) === former;
+    if (isBehind) leases.leave(key, holder);
     // A key that lost its holder told nobody, so whoever looks makes the offer.
     const isFree = leases.holderOf(key) === undefined;
     const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }));
-    if (isOwn || leases.holderOf(key) === holder) {
+    if (isBehind || isOwn || leases.holderOf(key) === holder) {
       leases.put(key, holder, leaseTime, this.#name);
       return { taken: true, contended: leases.waiting(key) > 0 };
     }
@@ -122,9 +124,10 @@ class MemoryClient implements LeaseStore, Receiver {
     };
   }
 
-  async hint({ key, holder }: Claim): Promise<void> {
+  async hint({ key, holder }: Claim, turn: bigint): Promise<void> {
     const next = this.#leases.firstOf(key);
-    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { next });
+    if (next === undefined || this.#leases.holderOf(key) !== holder) return;
+    this.#leases.tell(key, { next, former: { holder, turn } });
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

@@ -235,14 +235,15 @@ export class Subscriber {
   }
 
   #wake(name: string, message = 'look'): void {
-    const [turn = '', expiresIn] = message.split(' ');
-    const wakeUp = wakeUpOf(turn, expiresIn);
+    const wakeUp = wakeUpOf(message.split(' '));
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
   }
 }
 
-/** A message is `look`, `next <holder>`, or `<holder> <milliseconds>`. */
-function wakeUpOf(first: string, second: string | undefined): WakeUp {
+/** A message is `look`, `next <holder> <former holder> <its turn>`, or `<holder> <milliseconds>`. */
+function wakeUpOf([first = '', second, holder = '', turn = '']: readonly string[]): WakeUp {
   if (second === undefined) return 'look';
-  return first === 'next' ? { next: second } : { turn: first, expiresIn: Number(second) };
+  if (first !== 'next') return { turn: first, expiresIn: Number(second) };
+  // Older versions do not tell the turn. None is behind turn -1.
+  return { next: second, former: { holder, turn: /^\d+$/.test(turn) ? BigInt(turn) : -1n } };
 }

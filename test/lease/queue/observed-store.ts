@@ -32,6 +32,7 @@ export class ObservedStore implements LeaseStore {
   beforeAnswer: (look: number) => Promise<unknown> = async () => {};
   /** Runs between a yield and its answer. */
   beforeYieldAnswer: () => Promise<unknown> = async () => {};
+  readonly #taken = new Set<string>();
   readonly #store: LeaseStore;
 
   constructor(store: LeaseStore) {
@@ -44,11 +45,17 @@ export class ObservedStore implements LeaseStore {
       const number = this.looks.count;
       const answer = await this.#store.acquire(claim, look);
       if (!answer.taken && answer.split) this.splits.add();
+      if (answer.taken) this.#taken.add(claim.holder);
       await this.beforeAnswer(number);
       return answer;
     } finally {
       this.answers.add();
     }
+  }
+
+  /** Whether the store has told that this holder has the key. */
+  hasGivenTo(holder: string): boolean {
+    return this.#taken.has(holder);
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
@@ -83,6 +90,10 @@ export class ObservedStore implements LeaseStore {
     });
     this.watches.add();
     return await watching;
+  }
+
+  async hint(claim: Claim, turn: bigint): Promise<void> {
+    await this.#store.hint?.(claim, turn);
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

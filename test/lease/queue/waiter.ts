@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Claim, LeaseStore, WakeUp } from '../../../src/lease/store.js';
+import type { Claim, LeaseStore, Look, WakeUp } from '../../../src/lease/store.js';
 import { someKey } from '../actors.js';
 import { claimOf, LONG, type MakeActor, type StoreActor } from '../claims.js';
 import { Tally } from './tally.js';
@@ -28,8 +28,8 @@ export class Waiter {
   }
 
   /** Whether it has the key now; otherwise it has a place. */
-  async look(enter = LONG): Promise<boolean> {
-    return (await this.#store.acquire(this.claim, { enter })).taken;
+  async look(look: Look = {}): Promise<boolean> {
+    return (await this.#store.acquire(this.claim, { enter: LONG, ...look })).taken;
   }
 
   release(): Promise<void> {

@@ -1,0 +1,263 @@
+import { expect, test, vi } from 'vitest';
+import { LockLostError } from '../../../src/base/errors.js';
+import type { Turn } from '../../../src/lease/lease.js';
+import type { Preopen, PreopenMoment } from '../../../src/lease/queue/request.js';
+import { namesOf } from '../../../src/redis/keys.js';
+import { untilHolds } from '../../support/eventually.js';
+import { describeWithShop, gate } from '../../support/shop.js';
+import { type Actor, holderOf, leaseName, PREFIX, queueName, someKey, turnOfLoop } from '../actors.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
+
+vi.mock('../../../src/base/clock.js', async (original) => {
+  const { counted } = await import('../counted-clock.js');
+  return counted(await original());
+});
+
+/** A transaction that begins when it is told to, and what Postgres answers to its admission. */
+class Beginning implements Preopen {
+  readonly noted: string[] = [];
+  former: string | undefined;
+  admitting: Promise<void> | undefined;
+  readonly #answer = gate();
+  #holder = '';
+  #refused: unknown;
+
+  open(beside: PreopenMoment): void {
+    this.noted.push(beside === 'look' ? 'look' : `behind turn ${beside.turn}`);
+    if (beside === 'look') return;
+    this.#holder = beside.holder;
+    this.admitting = this.#answer.opened.then(() => {
+      if (this.#refused !== undefined) throw this.#refused;
+    });
+    this.admitting.catch(() => {});
+  }
+
+  discard(): void {
+    this.noted.push('discarded');
+    this.former = undefined;
+    this.admitting = undefined;
+  }
+
+  /** @param next whether nobody had the key in between. */
+  admit(next = true): void {
+    if (next && this.admitting !== undefined) this.former = this.#holder;
+    this.#answer.open();
+  }
+
+  refuse(): void {
+    this.#refused = new Error('refused');
+    this.#answer.open();
+  }
+}
+
+describeWithShop('a hint', () => {
+  const stage = setStage();
+
+  /** A holder whose COMMIT has been sent, and a contender that has heard of it. */
+  async function hinted(asked: { renew?: boolean; signal?: AbortSignal } = {}) {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const preopen = new Beginning();
+    const { turn } = await asleep(contender, key, { preopen, ...asked });
+    const { heard } = contender.store;
+    const [told, looks] = [heard.count, contender.store.looks.count];
+    preopen.noted.length = 0;
+    await holder.store.hint(first.lease, 7n);
+    await heard.reach(told + 1);
+    return { holder, contender, key, first, preopen, turn, looks };
+  }
+
+  /** Holds back the answer to the contender's next look. Resolves when the store has given it. */
+  function lookHeldBack(contender: Actor) {
+    const answered = gate();
+    const given = new Promise<void>((resolve) => {
+      contender.store.beforeAnswer = () => {
+        contender.store.beforeAnswer = async () => {};
+        resolve();
+        return answered.opened;
+      };
+    });
+    return { given, letGo: answered.open };
+  }
+
+  const isHad = async (turn: Promise<Turn>) => {
+    await turnOfLoop();
+    return (await Promise.race([turn, turnOfLoop()])) !== undefined;
+  };
+
+  test('begins a transaction, and its admission the turn: the store learns of it beside the work', async () => {
+    const { holder, contender, key, first, preopen, turn, looks } = await hinted();
+    expect([preopen.noted, await isHad(turn)]).toEqual([['behind turn 7'], false]);
+    const { given, letGo } = lookHeldBack(contender);
+    preopen.admit();
+    const mine = await turn;
+    await given;
+    letGo();
+    expect(await holderOf(stage().admin, key)).toBe(mine.lease.holder);
+    expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000);
+    // The former holder's release comes late, and finds another one.
+    await holder.release(first);
+    expect(await holderOf(stage().admin, key)).toBe(mine.lease.holder);
+    expect(mine.lease.remaining).toBeGreaterThan(1_000);
+    expect([preopen.noted, contender.store.looks.count]).toEqual([['behind turn 7'], looks + 1]);
+    await contender.release(mine);
+    await expectNothingLeft(stage(), contender, key);
+    await expectFree(stage(), key);
+    expect((await sentAbout(stage(), key)).filter((name) => name === 'extend')).toEqual([]);
+  });
+
+  test('of an older version, which does not tell the turn, begins a transaction and no turn', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const preopen = new Beginning();
+    const { turn } = await asleep(contender, key, { preopen });
+    preopen.noted.length = 0;
+    const [place = ''] = await stage().admin.lrange(queueName(key), 0, 0);
+    const told = contender.store.heard.count;
+    await stage().admin.publish(namesOf(PREFIX, key).wake, `next ${place.split(' ')[0]}`);
+    await contender.store.heard.reach(told + 1);
+    // No turn has this number.
+    expect(preopen.noted).toEqual(['behind turn -1']);
+    await holder.release(first);
+    await contender.release(await turn);
+  });
+
+  test('is all that a turn needs whose holder dies behind its COMMIT', async () => {
+    const { holder, contender, key, preopen, turn } = await hinted();
+    await holder.close();
+    preopen.admit();
+    const mine = await turn;
+    await untilHolds(async () => expect(await holderOf(stage().admin, key)).toBe(mine.lease.holder));
+    await contender.release(mine);
+    await expectFree(stage(), key);
+  });
+
+  test('gives a lease that is not renewed its full time, too', async () => {
+    const { holder, contender, key, first, preopen, turn } = await hinted({ renew: false });
+    preopen.admit();
+    const mine = await turn;
+    await untilHolds(async () => expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(59_000));
+    await holder.release(first);
+    await contender.release(mine);
+  });
+
+  test('gives nobody the key whose admission came behind another one', async () => {
+    const { holder, contender, first, preopen, turn, looks } = await hinted();
+    preopen.admit(false);
+    expect([await isHad(turn), contender.store.looks.count]).toEqual([false, looks]);
+    await holder.release(first);
+    await contender.release(await turn);
+  });
+
+  test.each<[string, (preopen: Beginning) => void]>([
+    ['does not come', () => {}],
+    ['is refused', (preopen) => preopen.refuse()],
+    ['came behind another one', (preopen) => preopen.admit(false)],
+  ])('leaves it to the look where the admission %s before its answer', async (_, happens) => {
+    const { holder, contender, first, preopen, turn } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    first.end();
+    await given;
+    happens(preopen);
+    expect(await isHad(turn)).toBe(false);
+    letGo();
+    const mine = await turn;
+    await contender.release(mine);
+    await holder.store.released.settled();
+  });
+
+  test('begins the turn with the admission where a look is under way, whose answer confirms the lease', async () => {
+    const { contender, key, first, preopen, turn, looks } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    first.end();
+    await given;
+    preopen.admit();
+    const mine = await turn;
+    letGo();
+    await contender.store.answers.reach(looks + 1);
+    expect([mine.lease.loss, contender.store.looks.count]).toEqual([undefined, looks + 1]);
+    expect(await stage().admin.pttl(leaseName(key))).toBeGreaterThan(1_000);
+    await contender.release(mine);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('that comes while a look is under way is not forgotten with its answer, and the store is asked again', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const preopen = new Beginning();
+    const { turn } = await asleep(contender, key, { preopen });
+    const { heard, answers, looks } = contender.store;
+    const { given, letGo } = lookHeldBack(contender);
+    const [told, before] = [heard.count, answers.count];
+    // Nobody has released it.
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await given;
+    await holder.store.hint(first.lease, 7n);
+    await heard.reach(told + 2);
+    letGo();
+    await answers.reach(before + 1);
+    expect(await isHad(turn)).toBe(false);
+    preopen.admit();
+    const mine = await turn;
+    await looks.reach(before + 2);
+    await untilHolds(async () => expect(await holderOf(stage().admin, key)).toBe(mine.lease.holder));
+    await contender.release(mine);
+    await holder.release(first);
+  });
+
+  test('asks the store again where its look was answered before the admission that the former holder has the key', async () => {
+    const { holder, contender, key, first, preopen, turn, looks } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await given;
+    preopen.admit();
+    const mine = await turn;
+    expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
+    letGo();
+    await contender.store.answers.reach(looks + 2);
+    expect([await holderOf(stage().admin, key), mine.lease.loss]).toEqual([mine.lease.holder, undefined]);
+    await contender.release(mine);
+    await holder.release(first);
+    await expectFree(stage(), key);
+  });
+
+  test('whose look is answered behind the release of the turn is released once more', async () => {
+    const { contender, key, first, preopen, turn } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    first.end();
+    await given;
+    preopen.admit();
+    await contender.release(await turn);
+    const { released } = contender.store;
+    const before = released.count;
+    letGo();
+    await released.reach(before + 1);
+    await released.settled();
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('begins a turn whose lease is lost with the answer that another process has the key', async () => {
+    const { holder, contender, key, first, preopen, turn } = await hinted();
+    await stage().admin.set(leaseName(key), 'stranger 60000', 'PX', 60_000);
+    preopen.admit();
+    const mine = await turn;
+    await untilHolds(() => expect(mine.lease.loss).toBeInstanceOf(LockLostError));
+    await contender.release(mine);
+    await holder.release(first);
+    expect(await holderOf(stage().admin, key)).toBe('stranger');
+    await stage().admin.del(leaseName(key));
+  });
+
+  test('to a caller that gives up goes to nobody, and the next caller of its process waits for the release', async () => {
+    const impatient = new AbortController();
+    const { holder, contender, key, first, preopen, turn } = await hinted({ signal: impatient.signal });
+    const next = contender.acquire(key);
+    impatient.abort(new Error('impatient'));
+    await expect(turn).rejects.toThrow('impatient');
+    preopen.admit();
+    expect(await isHad(next)).toBe(false);
+    await holder.release(first);
+    await contender.release(await next);
+    await expectNothingLeft(stage(), contender, key);
+  });
+});
