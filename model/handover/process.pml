@@ -3,6 +3,7 @@
 
 inline next_turn(p) {
   leave(p);
+  retire(p, NOBODY);
   excused[p] = false;
   turns++;
   state[p] = (turns < TURNS -> IDLE : DONE)
@@ -14,7 +15,7 @@ proctype process(byte me) {
   do
   :: d_step { well(me) && state[me] == IDLE -> state[me] = FIRST_LOOK }
 
-  :: d_step { well(me) && state[me] == FIRST_LOOK ->
+  :: d_step { well(me) && state[me] == FIRST_LOOK && !asks_late(me) ->
       acquire(me, false);
       if
       :: state[me] != HOLDING ->
@@ -43,6 +44,7 @@ proctype process(byte me) {
       fi;
       d_step {
         acquire(me, true);
+        look_ends(me);
         if :: state[me] != HOLDING -> state[me] = TOLD :: else fi } }
 
   :: d_step { well(me) && state[me] == TOLD ->
@@ -52,7 +54,10 @@ proctype process(byte me) {
 #ifdef SUBSCRIBE_AFTER_LOOK
       state[me] = (subscribed[me] -> ASLEEP : SUBSCRIBING)
 #else
-      state[me] = ASLEEP
+      state[me] = ASLEEP;
+#endif
+#ifdef HINT
+      seen[me] = NOBODY;
 #endif
     }
 
@@ -81,26 +86,30 @@ proctype process(byte me) {
 #endif
 
   /* One renewal that finds the lease is as good as many; one that does not may come at any time. */
-  :: d_step { well(me) && state[me] == HOLDING && (!renewed || lease != me) ->
+  :: d_step { well(me) && state[me] == HOLDING && !at_end(me) && (!renewed || lease != me) ->
       if :: lease == me -> renewed = true :: else -> state[me] = WINDING_UP fi;
       extend(me) }
   /* Nobody of its callers waits, so it listens no more. */
   :: d_step { well(me) && state[me] == HOLDING && subscribed[me] -> subscribed[me] = false; heard[me] = 0 }
 #ifdef YIELD
-  :: d_step { well(me) && state[me] == HOLDING && !yielded ->
+  :: d_step { well(me) && state[me] == HOLDING && !yielded && may_yield(me) ->
       yielded = true;
+#ifdef HINTED_LEASE_KEPT
+      if :: lease == me -> skip :: else -> yield(me) fi;
+#else
       yield(me);
+#endif
       /* Its other callers still want the key: it contends anew. */
       if
-      :: lease == me
-      :: lease != me && !excused[me] -> leave(me); renewed = false; state[me] = FIRST_LOOK
+      :: lease == me -> goes_on(me)
+      :: lease != me && !excused[me] -> leave(me); retire(me, NOBODY); renewed = false; state[me] = FIRST_LOOK
       :: else -> state[me] = WINDING_UP
       fi }
 #endif
-  :: d_step { well(me) && (state[me] == HOLDING || state[me] == WINDING_UP) ->
+  :: d_step { well(me) && ((state[me] == HOLDING && may_end(me)) || state[me] == WINDING_UP) ->
       release(me); next_turn(me); renewed = false; yielded = false }
 
-  :: state[me] == DONE || health[me] >= STUCK -> break
+  :: (state[me] == DONE && !asks_late(me)) || health[me] >= STUCK -> break
 
 #ifdef FREEZE
   :: d_step { well(me) && faults < FAULTS -> faults++; health[me] = FROZEN }
@@ -118,18 +127,22 @@ proctype process(byte me) {
 #endif
 #ifdef LOST
   /* The reply of a look is lost: the client sends it again. */
-  :: d_step { well(me) && state[me] == HOLDING && faults < FAULTS && !renewed && !yielded ->
+  :: d_step { well(me) && state[me] == HOLDING && faults < FAULTS && never_asked(me) && !renewed && !yielded ->
       faults++; timer[me] = UNARMED;
       state[me] = (subscribed[me] -> LOOK : FIRST_LOOK) }
   /* The last command is lost: what it should have removed stays, for a holder who is not there any more. */
-  :: d_step { well(me) && faults < FAULTS && (state[me] == HOLDING || (state[me] == ASLEEP && turns + 1 < TURNS)) ->
+  :: d_step { well(me) && faults < FAULTS && ((state[me] == HOLDING && may_end(me)) || (state[me] == ASLEEP && turns + 1 < TURNS)) ->
       faults++;
       if :: lease == me -> lease = LEFT :: else fi;
       for (i : 0 .. PROCESSES) {
         if :: i < waiting && queue[i] == me -> queue[i] = LEFT :: else fi
       }
       i = 0;
+      retire(me, LEFT);
       next_turn(me); renewed = false; yielded = false }
+#endif
+#ifdef HINT
+#include "ahead.pml"
 #endif
   od
 }

@@ -18,6 +18,7 @@ byte waiting;                     /* entries in the queue */
 #define HOLDING 6
 #define WINDING_UP 7              /* the lease is lost, and the work is being ended */
 #define DONE 8
+#define AHEAD 9                   /* admitted by Postgres behind a hint: it works, and asks Redis for the lease meanwhile */
 byte state[PROCESSES];
 
 /* What a sleeper's timer was armed by. */

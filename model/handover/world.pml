@@ -10,6 +10,10 @@ end:
   :: d_step { lease != NOBODY && !lease_is_kept ->
       if :: named(lease) -> excused[lease] = true :: else fi;
       lease = NOBODY; offered = false; lease_ended() }
+#ifdef HINT
+  /* Postgres ends the transaction of a process that is silent. */
+  :: d_step { row != NOBODY && !well(row) -> row = NOBODY }
+#endif
 #ifdef EXPIRE
   :: d_step { faults < FAULTS && lease_is_kept ->
       faults++; excused[lease] = true;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,8 @@ export interface Verdict {
   readonly violated: string | undefined;
   readonly states: number;
   readonly seconds: number;
+  /** Where the model has statements with these macros, `file:line`. */
+  readonly places: ReadonlySet<string>;
   /** Statements that no execution came to, `file:line statement`. */
   readonly unreached: readonly string[];
   /** How the violation comes about; empty where there is none. */
@@ -58,7 +60,8 @@ export async function check({ model, defines, asks, expected, large }: Run): Pro
       violated === undefined
         ? ''
         : (await run('spin', ['-k', `${model}.pml.trail`, '-p', ...macros, file], here)).stdout;
-    return { violated, states: count(stdout), seconds, unreached: unreachedIn(stdout), trace };
+    const places = placesIn(await readFile(join(directory, 'pan.m'), 'utf8'));
+    return { violated, states: count(stdout), seconds, places, unreached: unreachedIn(stdout), trace };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
@@ -79,6 +82,10 @@ function count(output: string): number {
   const states = /^\s*([\d.e+]+) states, stored/m.exec(output)?.[1];
   if (states === undefined) throw new Error(`spin does not say how many states it saw:\n${output}`);
   return Number(states);
+}
+
+function placesIn(transitions: string): Set<string> {
+  return new Set([...transitions.matchAll(/\/\/ STATE \d+ - \S*\/(\w+\.pml:\d+) - /g)].map(([, place = '']) => place));
 }
 
 function unreachedIn(output: string): string[] {

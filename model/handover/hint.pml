@@ -1,0 +1,232 @@
+/*
+ * The hint with a COMMIT, and Postgres as far as it matters for that.
+ *
+ * The key's row serializes the transactions. A holder of the lease is admitted and commits in one step. Only a
+ * transaction that was begun by a hint keeps the row for a while, so no two processes are in a transaction at once. A
+ * handle is admitted without keeping the row: `beside_a_handle` says that somebody works beside it. `ahead_in_vain`: where
+ * nothing fails, one who works ahead of its lease does not get it. `offered_to_nobody`: where nothing fails, the lease is
+ * offered to a holder id that waits no more, which costs the time of an offer.
+ *
+ * A transaction is named by its place among those that commit. A hint is handled at any time after that COMMIT, or never. So
+ * a hint that is not sent, and one that is handled while COMMIT is under way, need no steps of their own.
+ *
+ * Where `yield` finds nobody in the queue, the holder goes on under the id that a hint has named, and its lease may be
+ * taken over. Both then believe to have it in Redis. `two_holders` excuses the one that goes on: Postgres admits only
+ * one of the two at a time, and that one finds out by its next renewal. It loses its lease though it is well; with
+ * KEPT_LEASE_COUNTS it is not excused. Two more things that the intact runs leave out:
+ *
+ *   OLD_ANSWER_COUNTS     an answer that is older than the former holder's lease names a third holder: the work is
+ *                         aborted though nobody else has the key
+ *   LEASE_TIMES_DIFFER    a takeover tells nobody, so the others sleep to the end of the former holder's lease time
+ *
+ * Broken on purpose:
+ *
+ *   HINT_OF_ANY_TURN      the work begins whoever was admitted before
+ *   HINT_BY_NUMBER        the hint tells a number, which a refused COMMIT gives back: the next one that commits has it
+ *   TAKEN_FROM_ANYBODY    the lease is taken over from whoever has it
+ *   PLACE_KEPT            whoever takes it over keeps the place in the queue
+ *   HINTED_LEASE_KEPT     behind a hint, the lease passes to a caller of the same process
+ *   NOT_ASKED_AGAIN       a look that was sent before the admission is not made again
+ *   ASKS_BEHIND_RELEASE   it is made again even if the turn is over. Then it takes the lease from a former holder that goes
+ *                         on, or leaves a place in the queue that nobody removes
+ *   UNSUBSCRIBED_AHEAD    the subscription is closed before that look is executed: the release passes over the process
+ */
+#ifndef HINT
+#define at_end(p) false
+#define may_end(p) true
+#define may_yield(p) true
+#define never_asked(p) true
+#define asks_late(p) false
+#define forget_hint(p) skip
+#define look_ends(p) skip
+#define goes_on(p) skip
+#define offer_is_for_somebody(e) skip
+#define retire(p, as) skip
+#else
+
+byte turn;                        /* the last transaction that has committed */
+byte row = NOBODY;                /* whose transaction, begun by a hint, has the key's row */
+
+#define NEVER 255                 /* of a transaction that is rolled back */
+byte hinted[PROCESSES];           /* the transaction that the hint to this process tells; 0: it has heard none */
+byte former[PROCESSES] = NOBODY;  /* the holder that the hint names */
+
+#define NO_WORK 0
+#define AT_WORK 1                 /* in a transaction that was begun by a hint */
+#define AT_END 2                  /* the work has committed, or failed: the lease is released next */
+#define HANDLE 3                  /* has an admitted handle, and with it no transaction */
+byte work[PROCESSES];
+byte untold[PROCESSES];           /* its transaction, if that committed ahead of its lease: the hint is sent behind the look */
+
+/* How a process that is AHEAD asks for the lease. */
+#define WITH_FORMER 1             /* a look that names the former holder */
+#define WITHOUT 2                 /* a look that was sent before the admission */
+#define ANSWERED 3                /* such a look was answered with `seen`, and the answer is on its way */
+byte asks[PROCESSES];
+byte seen[PROCESSES] = NOBODY;    /* who had the lease, by the look whose answer is on its way */
+#define NONE 253
+byte late[PROCESSES] = NONE;      /* such an answer comes behind the release: the former holder that the next look names */
+
+bool beside_a_handle, ahead_in_vain, offered_to_nobody;
+
+#define at_end(p) (work[p] == AT_END)
+#define may_end(p) (work[p] == AT_END || work[p] == HANDLE)
+#define may_yield(p) (work[p] == AT_END)
+#define never_asked(p) (work[p] == NO_WORK)
+#ifdef HANDLES
+#define is_of_handle(p) (p == PROCESSES - 1)
+#else
+#define is_of_handle(p) false
+#endif
+#define asks_late(p) (late[p] != NONE)
+
+inline forget_hint(p) {
+  hinted[p] = 0; former[p] = NOBODY; seen[p] = NOBODY; asks[p] = 0; work[p] = NO_WORK; untold[p] = 0;
+  if :: row == p -> row = NOBODY :: else fi
+}
+
+/* The process goes on under a new holder id. What it may have left in Redis stays under the old one. */
+inline retire(p, as) {
+  for (i : 0 .. PROCESSES - 1) {
+    if :: former[i] == p -> former[i] = as :: else fi;
+    if :: seen[i] == p -> seen[i] = as :: else fi;
+    if :: late[i] == p -> late[i] = as :: else fi
+  }
+  i = 0
+}
+
+/* hint.lua. Whether the message is handled at once, late or never is left to the one who hears it. */
+inline tell_next(p, transaction) {
+  if
+  :: lease == p && waiting > 0 && queue[0] < PROCESSES ->
+    entry = queue[0];
+    if :: entry != p && hears(entry) && state[entry] != AHEAD -> hinted[entry] = transaction; former[entry] = p :: else fi;
+    entry = 0
+  :: else
+  fi
+}
+
+inline count_turn() {
+  turn++;
+#ifndef HINT_OF_ANY_TURN
+  for (i : 0 .. PROCESSES - 1) {
+    /* Nobody is admitted right behind that one any more. */
+    if :: hinted[i] != 0 && hinted[i] < turn -> hinted[i] = 0; former[i] = NOBODY :: else fi
+  }
+  i = 0
+#endif
+}
+
+inline commits(p) {
+  if :: row == p -> row = NOBODY :: else fi;
+  work[p] = AT_END;
+  count_turn();
+  /* One connection: the look that was sent before is executed first. */
+  if
+  :: state[p] == AHEAD && asks[p] != ANSWERED -> untold[p] = turn
+  :: else -> tell_next(p, turn)
+  fi
+}
+
+#ifdef HINT_OF_ANY_TURN
+#define admitted_next(p) (hinted[p] != 0 && row == NOBODY)
+#else
+/* Its admission waits for the row, and tells which one has committed before it. */
+#define admitted_next(p) (hinted[p] != 0 && hinted[p] == turn && row == NOBODY)
+#endif
+
+inline go_ahead(p) {
+  row = p; work[p] = AT_WORK; hinted[p] = 0;
+  for (i : 0 .. PROCESSES - 1) {
+    if :: i != p && work[i] == HANDLE && !excused[i] -> violated(beside_a_handle) :: else fi
+  }
+  i = 0;
+  served_in_order(p);
+  timer[p] = UNARMED;
+  state[p] = AHEAD
+}
+
+#ifdef TAKEN_FROM_ANYBODY
+#define is_former(p) (lease != NOBODY && lease != p)
+#else
+#define is_former(p) (lease != NOBODY && lease == former[p])
+#endif
+
+/* acquire.lua with `former`. */
+inline take_over(p) {
+#ifndef PLACE_KEPT
+  remove_entry_of(p);
+#endif
+  pass_without_message();
+  lease = p;
+  take(p)
+}
+
+/* Nobody is told. The sleepers' timers are armed by the former lease, which ends before one that is as long. */
+inline pass_without_message() {
+#ifdef LEASE_TIMES_DIFFER
+  lease_changed()
+#else
+  lease_renewed()
+#endif
+}
+
+/* The answer to the look that confirms the lease of one who is ahead. */
+inline confirmed(p) {
+  asks[p] = 0; former[p] = NOBODY; seen[p] = NOBODY;
+  if :: untold[p] != 0 && untold[p] == turn -> tell_next(p, turn) :: else fi;
+  untold[p] = 0
+}
+
+inline lose_the_lease(p) {
+  asks[p] = 0; former[p] = NOBODY; seen[p] = NOBODY; untold[p] = 0;
+  state[p] = WINDING_UP
+}
+
+/* A look that was made for one whose turn is over: the answer before it came behind the release. */
+inline look_late(p) {
+  if
+  :: lease != NOBODY && lease == late[p] ->
+    if
+    :: named(lease) && state[lease] == HOLDING && !at_end(lease) && !excused[lease] -> violated(two_holders)
+    :: else
+    fi;
+    /* It is released once more. */
+    pass_without_message();
+    lease = LEFT; offered = false
+  :: lease == NOBODY -> release(LEFT)
+  :: else ->
+    /* Where other callers of its process wait, it enters the queue, and nothing removes that place. */
+    if :: waiting <= PROCESSES -> queue[waiting] = LEFT; waiting++ :: else fi
+  fi;
+  late[p] = NONE
+}
+
+/* Where nothing fails, a place in the queue is of somebody who waits, or has gone ahead. */
+inline offer_is_for_somebody(e) {
+#if FAULTS == 0
+  if :: e == LEFT || state[e] == HOLDING -> violated(offered_to_nobody) :: else fi
+#else
+  skip
+#endif
+}
+
+/* A look of one who waits. */
+inline look_ends(p) {
+  if
+  :: state[p] == HOLDING -> hinted[p] = 0; former[p] = NOBODY
+  :: else -> seen[p] = lease
+  fi
+}
+
+/* Behind a yield that has found nobody in the queue, the holder goes on under the id that the hint has named. */
+inline goes_on(p) {
+  work[p] = NO_WORK;
+#if !defined(KEPT_LEASE_COUNTS) && !defined(HINTED_LEASE_KEPT)
+  for (i : 0 .. PROCESSES - 1) {
+    if :: former[i] == p || late[i] == p -> excused[p] = true :: else fi
+  }
+  i = 0
+#endif
+}
+#endif
