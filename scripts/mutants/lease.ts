@@ -153,7 +153,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lost lease handed over',
     file: queue,
-    change: [['maxLocalHandovers && lease.loss === undefined;', 'maxLocalHandovers;']],
+    change: [['maxLocalHandovers && !lease.loss;\n    return isAsGood', 'maxLocalHandovers;\n    return isAsGood']],
     tests: ['test/lease/queue/hand-over'],
     why: 'The next caller would work under nothing.',
   },

@@ -43,6 +43,8 @@ interface BeginningOptions {
   readonly shared?: boolean;
   /** Whether to begin even if other callers wait for a connection of the pool. Default: true. */
   readonly evenIfWanted?: boolean;
+  /** Whether to ask which attempt was admitted right before it. Default: false. */
+  readonly asksPrevious?: boolean;
 }
 
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
@@ -170,8 +172,10 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { entryTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
+    const asksPrevious = former !== undefined;
+    const begun = this.#beginning(holders, { waitTime: rowTime, evenIfWanted, asksPrevious });
     try {
-      this.#entry = Entry.open(this.#call.database, this.#beginning(holders, { waitTime: rowTime, evenIfWanted }));
+      this.#entry = Entry.open(this.#call.database, begun);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
@@ -181,10 +185,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   get former(): string | undefined {
-    const [admission, former] = [this.#entry?.admission.value, this.#former];
-    // An admission of several keys tells the turn of one of them.
-    if (admission === undefined || former === undefined || this.#call.keys.length > 1) return undefined;
-    return admission.turn === former.turn + 1n ? former.holder : undefined;
+    const previous = this.#entry?.admission.value?.previous;
+    return previous !== undefined && previous === this.#former?.attempt ? this.#former.holder : undefined;
   }
 
   get admitting(): Promise<unknown> | undefined {
@@ -240,7 +242,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
         handover: {
           successor: () =>
             leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
-          hint: (turn) => leases.hint(turn),
+          hint: (attempt) => leases.hint(attempt),
           release: () => leases.release(),
         },
         notCommitted: (outcome) => hooks.settle(outcome),
@@ -255,7 +257,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   #beginning(
     holders: readonly string[],
-    { waitTime, shared = false, evenIfWanted = true }: BeginningOptions,
+    { waitTime, shared = false, evenIfWanted = true, asksPrevious = false }: BeginningOptions,
   ): EntryOptions {
     const { keys, options } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = options;
@@ -263,6 +265,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
     const request = () => requestOf({ leases, timeout, room }, waitTime);
-    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, request };
+    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, asksPrevious, request };
   }
 }

@@ -86,6 +86,10 @@ WHERE a.pid OPERATOR(pg_catalog.=) $1::integer
 export const EVIDENCE = `SELECT e.status, e.epoch::pg_catalog.text, e.born::pg_catalog.text, e.turns::pg_catalog.text, e.attempts
 FROM fenced_lock.evidence($1::pg_catalog.text, $2::pg_catalog.text) AS e`;
 
+/** Sent behind the admission of the key $1: the attempt that was admitted right before it. */
+export const PREVIOUS_ATTEMPT = `SELECT e.attempts[2]
+FROM fenced_lock.evidence($1::pg_catalog.text, '1'::pg_catalog.text) AS e`;
+
 export const START_EPOCH = 'SELECT 1 AS started FROM (SELECT fenced_lock.start_epoch()) AS s';
 
 /** The tables whose guard is active in this session. */

@@ -22,7 +22,9 @@ export class Lease implements Claim {
    * Whether another caller may hold the key, too: the store could not be asked, and only Postgres serializes the
    * transactions.
    */
-  readonly shared: boolean;
+  shared: boolean;
+  /** Resolves when the store has told whether it has the lease; `undefined` if that is known. */
+  confirming: Promise<void> | undefined;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
   /** Whether another process had the key when this one first asked for it. */
@@ -30,6 +32,7 @@ export class Lease implements Claim {
   readonly #since: number;
   #expiresAt: number;
   #loss: LockLostError | undefined;
+  #hasEnded = false;
   #users: readonly LeaseUser[] = [];
 
   /**
@@ -66,13 +69,23 @@ export class Lease implements Claim {
     return this.#loss;
   }
 
+  /** Whether it is of no use any more: lost, released or yielded. */
+  get isOver(): boolean {
+    return this.#hasEnded || this.loss !== undefined;
+  }
+
+  /** Called when no turn uses it any more. It cannot be lost then. */
+  end(): void {
+    this.#hasEnded = true;
+  }
+
   extended(sentAt: number): void {
     this.#expiresAt = sentAt + this.leaseTime;
   }
 
   /** A lost lease stays lost: it is never silently taken again. */
   lose(reason: LossReason, cause?: unknown): void {
-    if (this.#loss) return;
+    if (this.#loss || this.#hasEnded) return;
     this.#loss = new LockLostError(this.key, reason, cause);
     for (const user of this.#users) user.lost(this.#loss);
   }
@@ -100,11 +113,8 @@ export interface Turn {
    * the next turn begins with.
    */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
-  /**
-   * Called when COMMIT has been sent: tells the next process. `turn`: the number of the admission that has its COMMIT
-   * sent.
-   */
-  hint(turn: bigint): void;
+  /** Called when COMMIT has been sent: tells the next process. `attempt`: the id of that transaction. */
+  hint(attempt: string): void;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
   /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
@@ -199,8 +209,8 @@ export class LeaseSet {
    * Called when COMMIT has been sent. With several keys there is no hint: the next process may wait for another key
    * first.
    */
-  hint(turn: bigint): void {
-    if (this.#turns.length === 1) this.#turns[0]?.hint(turn);
+  hint(attempt: string): void {
+    if (this.#turns.length === 1) this.#turns[0]?.hint(attempt);
   }
 
   /** Releases all leases. Idempotent; never throws. */

@@ -43,10 +43,10 @@ export interface Claim {
 /** `gone`: the key is free or has another holder. An error: unknown. */
 export type Extension = 'extended' | 'gone' | Error;
 
-/** A holder whose COMMIT has been sent. `turn`: the number of its admission in the key's row in Postgres. */
+/** A holder whose COMMIT has been sent. `attempt`: the id of its transaction, as the key's row in Postgres has it. */
 export interface Former {
   readonly holder: string;
-  readonly turn: bigint;
+  readonly attempt: string;
 }
 
 /**
@@ -157,10 +157,10 @@ export interface LeaseStore {
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /**
-   * Tells the first process of the queue that the COMMIT of this holder has been sent. `turn`: the number of its admission
-   * in the key's row. A store without a queue does not implement it.
+   * Tells the first process of the queue that the COMMIT of this holder has been sent. `attempt`: the id of its transaction.
+   * A store without a queue does not implement it.
    */
-  hint?(claim: Claim, turn: bigint): Promise<void>;
+  hint?(claim: Claim, attempt: string): Promise<void>;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   /** @param names how many of the waiting processes are named, at most `MOST_WAITERS`. Default: none. */

@@ -227,7 +227,7 @@ if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4]
 return 1`,
 };
 
-export const hint: Script<[lease: string, queue: string], [holder: string, turn: string, wake: string, pubsub: string], number> = {
+export const hint: Script<[lease: string, queue: string], [holder: string, attempt: string, wake: string, pubsub: string], number> = {
   name: 'hint',
   keys: 2,
   sha1: 'c3d626a5cc010fafc95e7d089b2090410b32cf0d',

@@ -198,10 +198,10 @@ export class RedisStore implements LeaseStore {
     return await this.#opened.subscriber.listen(this.#names(key).wake, wake);
   }
 
-  async hint({ key, holder }: Claim, turn: bigint): Promise<void> {
+  async hint({ key, holder }: Claim, attempt: string): Promise<void> {
     const { lease, queue, wake } = this.#names(key);
     if (wake === '') return;
-    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, String(turn), wake, this.#pubsub]);
+    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

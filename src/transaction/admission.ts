@@ -14,13 +14,14 @@ import {
   type StatementResult,
   type TextRow,
 } from '../database/database.js';
-import { ADMIT } from '../database/sql.js';
+import { ADMIT, PREVIOUS_ATTEMPT } from '../database/sql.js';
 
 /**
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
  * on the same server connection, under another text.
  */
-const ADMIT_NAME = `fenced_lock ${createHash('sha256').update(ADMIT).digest('hex').slice(0, 16)}`;
+const ADMIT_NAME = nameOf(ADMIT);
+const PREVIOUS_ATTEMPT_NAME = nameOf(PREVIOUS_ATTEMPT);
 /**
  * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
  * milliseconds.
@@ -41,6 +42,8 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch; `undefined` if no epoch was started since the last crash. */
   readonly epoch: string | undefined;
+  /** The attempt that was admitted right before this one, if that was asked for. */
+  readonly previous?: string | undefined;
 }
 
 export interface AdmissionRequest {
@@ -71,6 +74,8 @@ export interface EntryOptions extends OpeningOptions {
   readonly request: () => AdmissionRequest;
   /** Statements that run before the admission, in the same transaction. */
   readonly before?: readonly Statement[];
+  /** Whether to ask which attempt was admitted right before this one. Default: false. */
+  readonly asksPrevious?: boolean;
 }
 
 /**
@@ -104,11 +109,12 @@ export class Entry<Tx> {
       }
       const sent = asked ?? askFor(options);
       const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
-      this.before = answers.slice(0, -1);
-      answers.at(-1)?.listen(
+      const at = options.before?.length ?? 0;
+      this.before = answers.slice(0, at);
+      answers[at]?.listen(
         ({ rows }) => {
           try {
-            this.admission.resolve(readAdmission(sent, rows));
+            this.#onAdmission(readAdmission(sent, rows), answers[at + 1]);
           } catch (error) {
             this.admission.reject(error);
           }
@@ -136,6 +142,18 @@ export class Entry<Tx> {
    */
   static follow<Tx>(database: Database<Tx>, options: EntryOptions, over: Connection, asked: AskedFor): Entry<Tx> {
     return new Entry(database, options, over, asked);
+  }
+
+  #onAdmission(admission: Admission, previous: Reply<StatementResult> | undefined): void {
+    if (previous === undefined) {
+      this.admission.resolve(admission);
+      return;
+    }
+    previous.listen(
+      ({ rows: [row] }) => this.admission.resolve({ ...admission, previous: row?.[0] ?? undefined }),
+      // The role may lack the right to ask. The transaction begins again, and does not ask.
+      () => this.admission.reject(new NotRun('the attempt before it could not be asked for')),
+    );
   }
 
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
@@ -175,10 +193,12 @@ export interface AskedFor {
   readonly keys: readonly string[];
 }
 
-export function askFor({ request, isolationLevel, before = [] }: EntryOptions): AskedFor {
+export function askFor({ request, isolationLevel, before = [], asksPrevious = false }: EntryOptions): AskedFor {
   const asked = request();
   const { statement, attempt } = admissionOf(asked);
-  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
+  const previous = { text: PREVIOUS_ATTEMPT, name: PREVIOUS_ATTEMPT_NAME, values: [asked.keys[0] as string] };
+  const statements = [...before, statement, ...(asksPrevious ? [previous] : [])];
+  return { beginning: { isolationLevel, statements }, attempt, keys: asked.keys };
 }
 
 /** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */
@@ -245,6 +265,10 @@ function readAdmission(
     pid: Number(pid),
     epoch: epoch === '-' ? undefined : epoch,
   };
+}
+
+function nameOf(text: string): string {
+  return `fenced_lock ${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
 /** Sends an admission in a transaction that has already begun. */

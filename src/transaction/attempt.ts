@@ -371,7 +371,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   #onCommitSent(handover: Handover): void {
     this.#commitSentAt = now();
-    if (!this.#call.parts.commitTimes.isBelow(LONG_COMMIT)) handover.hint((this.#admission as Admission).turn);
+    if (!this.#call.parts.commitTimes.isBelow(LONG_COMMIT)) handover.hint((this.#admission as Admission).attempt);
   }
 
   #onAnswer({ tag }: StatementResult): TransactionAbortedError | undefined {

@@ -70,8 +70,8 @@ export type Outcome =
 export interface Handover {
   /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
   successor(): Successor | undefined;
-  /** Called when the COMMIT of this turn has been sent: tells the next process. */
-  hint(turn: bigint): void;
+  /** Called when the COMMIT of this attempt has been sent: tells the next process. */
+  hint(attempt: string): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
   release(): void;
 }

@@ -162,8 +162,9 @@ describe.each([
   });
 
   /** An entry of its own, as it is opened beside the look in Redis. */
-  function beside(key: string): Entry<PlainTx> {
+  function beside(key: string, more: Partial<EntryOptions> = {}): Entry<PlainTx> {
     return Entry.open(database, {
+      ...more,
       key,
       hooked: false,
       evenIfWanted: true,
@@ -172,6 +173,33 @@ describe.each([
       isolationLevel: undefined,
     });
   }
+
+  test('one that asks is told which attempt was admitted right before it', async () => {
+    const key = `stock:${randomUUID()}`;
+    let { attempt } = await fencedTransaction(callOf(key, async (_, admission) => admission));
+    // Sent under its name, and known by it.
+    for (let turns = 0; turns < 2; turns++) {
+      const entry = beside(key, { asksPrevious: true });
+      const admission = await entry.admission.promise;
+      expect(admission.previous).toBe(attempt);
+      expect(await fencedTransaction(callOf(key, async () => 'done', { entry }))).toBe('done');
+      attempt = admission.attempt;
+    }
+  });
+
+  test('one that asks without the right to begins again, and does not ask', async () => {
+    const right = 'EXECUTE ON FUNCTION fenced_lock.evidence(text, text)';
+    await world.admin.query(`REVOKE ${right} FROM PUBLIC`);
+    try {
+      const key = `stock:${randomUUID()}`;
+      const entry = beside(key, { asksPrevious: true });
+      await expect(entry.admission.promise).rejects.toBeInstanceOf(NotRun);
+      const call = callOf(key, async (_, { turn }) => turn, { entry });
+      expect(await fencedTransaction(call)).toBe(1n);
+    } finally {
+      await world.admin.query(`GRANT ${right} TO PUBLIC`);
+    }
+  });
 
   test('one that is discarded before it has a connection sends nothing on it', async () => {
     const name = await tag();

@@ -15,6 +15,7 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   END_BLOCKERS: [1, 5, '5', 7, 5, '{}', '{}'],
   END_BACKEND: [1, '5', ID],
   EVIDENCE: ['stock:1', '5'],
+  PREVIOUS_ATTEMPT: ['stock:1'],
   START_EPOCH: [],
   GUARDS: [],
   AWAIT_ROW: ['public', 'stock', '{"id": 1}'],

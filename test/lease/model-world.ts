@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { now } from '../../src/base/clock.js';
 import type { Lease, Turn } from '../../src/lease/lease.js';
@@ -43,8 +44,8 @@ export class World {
   readonly #turns = new Set<Turn>();
   /** Redis knows nothing of what it was asked before. */
   #flushedAt = 0;
-  /** How many turns Postgres has committed. */
-  #committed = 0n;
+  /** The transaction that Postgres has committed last. */
+  #committed = '';
   #calls: Array<{ process: Process; ended: Promise<void> }> = [];
   /** Whose turns end at once. */
   #calm: (process: Process) => boolean = () => false;
@@ -160,7 +161,7 @@ export class World {
       renew,
       waitTime: waitTime === 0 ? FOR_EVER : waitTime,
       signal: caller.signal,
-      preopen: new Admitted((turn) => this.#committed === turn),
+      preopen: new Admitted((attempt) => this.#committed === attempt),
     });
     const ended = wanted.then(
       (turn) => this.#begin(process, turn),
@@ -191,8 +192,9 @@ export class World {
     if (turn === undefined) return;
     process.turns.delete(turn);
     this.#turns.delete(turn);
-    turn.hint(this.#committed + 1n);
-    this.#committed++;
+    const attempt = randomUUID();
+    turn.hint(attempt);
+    this.#committed = attempt;
     turn.end();
   }
 
@@ -226,19 +228,19 @@ export class World {
 
 /** A transaction that begins at a hint and is admitted a little later, as by a Postgres that is always there. */
 class Admitted implements Preopen {
-  readonly #isLast: (turn: bigint) => boolean;
+  readonly #isLast: (attempt: string) => boolean;
   former: string | undefined;
   admitting: Promise<void> | undefined;
 
-  /** @param isLast whether nothing has committed behind that turn, which itself has. */
-  constructor(isLast: (turn: bigint) => boolean) {
+  /** @param isLast whether that transaction has committed, and none since. */
+  constructor(isLast: (attempt: string) => boolean) {
     this.#isLast = isLast;
   }
 
   open(beside: PreopenMoment): void {
     if (beside === 'look' || this.admitting !== undefined) return;
     const admitting = pause(1).then(() => {
-      if (this.admitting === admitting && this.#isLast(beside.turn)) this.former = beside.holder;
+      if (this.admitting === admitting && this.#isLast(beside.attempt)) this.former = beside.holder;
     });
     this.admitting = admitting;
   }

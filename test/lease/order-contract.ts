@@ -55,11 +55,11 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await second.look()).toBe(false);
     });
 
-    test('a hint tells who is next behind whose turn, and gives the key to nobody', async () => {
+    test('a hint tells who is next behind whose transaction, and gives the key to nobody', async () => {
       const { holder, first, second } = await queued(2);
       const told = [first.next(), second.next()];
-      await holder.store.hint?.(holder.claim, 12n);
-      const hint = { next: first.claim.holder, former: { holder: holder.claim.holder, turn: 12n } };
+      await holder.store.hint?.(holder.claim, 'attempt');
+      const hint = { next: first.claim.holder, former: { holder: holder.claim.holder, attempt: 'attempt' } };
       expect(await Promise.all(told)).toEqual([hint, hint]);
       expect(await first.look()).toBe(false);
       expect(await second.look()).toBe(false);
@@ -67,7 +67,7 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
 
     test('a hint of somebody who has not the key is told to nobody', async () => {
       const { holder, first, second } = await queued(2);
-      await holder.store.hint?.(second.claim, 12n);
+      await holder.store.hint?.(second.claim, 'attempt');
       await holder.release();
       expect(await first.next()).toEqual(first.turn());
     });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline, now } from '../../base/clock.js';
+import { Deadline, now, sleep } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
@@ -56,7 +56,7 @@ export class AcquireLoop implements WaitingProcess {
   /** Who has the key instead, and the messages about it: there is neither while the first look is under way. */
   #present: PresentHolder | undefined;
   #wakeUps: WakeUps | undefined;
-  /** The id under which the store knows this process at the moment. */
+  /** The id under which the store knows this process while it waits. */
   holder = '';
   /** The error of the last look, if it failed. */
   #lookError: unknown;
@@ -170,16 +170,15 @@ export class AcquireLoop implements WaitingProcess {
       let nextLook: number;
       try {
         const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: preopen?.former });
-        if (preopen?.former !== undefined || (await isAdmittedBefore(looking, preopen))) {
-          return this.#leaseBehind(preopen?.former as string, claim, looking, sentAt);
-        }
+        const former = preopen?.former ?? (preopen?.admitting && (await formerBefore(looking, preopen)));
+        if (former !== undefined) return this.#leaseBehind(former, claim, looking, sentAt);
         const answer = await looking;
         this.#lookError = undefined;
         this.#failedLooks = 0;
         this.#withoutStore = answer.taken ? answer.shared : undefined;
         if (answer.taken) {
           const lease = this.#onTaken(answer, claim, first, sentAt);
-          if (lease.loss === undefined) return lease;
+          if (lease.loss === undefined) return this.#acquired(lease);
           // The reply came after the lease had expired. The store may still show this holder.
           this.#lookError = lease.loss;
           nextLook = 0;
@@ -208,7 +207,14 @@ export class AcquireLoop implements WaitingProcess {
     // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost
     // reply.
     if (isKnownToStore) this.#dependencies.releases.send({ key: this.#key, holder: this.holder, leaseTime });
+    this.holder = '';
     return undefined;
+  }
+
+  /** Nobody waits any more: a hint or an offer that comes late is for nobody. */
+  #acquired(lease: Lease): Lease {
+    this.holder = '';
+    return lease;
   }
 
   /** The store has given the key to this process. @throws the store's error if no caller can go on without the store. */
@@ -266,27 +272,42 @@ export class AcquireLoop implements WaitingProcess {
    * for the store: nobody else is admitted before it ends. The answer to the look confirms the lease.
    */
   #leaseBehind(former: string, claim: Claim, looking: Promise<AcquireResult>, sentAt: number): Lease {
+    this.#present = undefined;
+    this.#lookError = undefined;
+    this.#failedLooks = 0;
+    this.#withoutStore = undefined;
     const lease = new Lease(claim, sentAt);
     lease.wasElsewhere = true;
-    void this.#confirm(lease, former, looking).catch(
-      // The renewal finds out whether the lease stands.
-      (error: unknown) => this.#dependencies.emit({ type: 'look-failed', key: this.#key, error }),
-    );
-    return lease;
+    lease.confirming = this.#confirm(lease, former, looking);
+    return this.#acquired(lease);
   }
 
+  /** Tells the store of the lease until it has answered, or the lease is over. Never rejects. */
   async #confirm(lease: Lease, former: string, looking: Promise<AcquireResult>): Promise<void> {
-    const answer = await looking;
-    if (answer.taken) {
-      lease.contended = answer.contended !== false;
-      // Where the look was sent again, it may have been executed after the release.
-      this.#dependencies.releases.sendAgain(lease.holder);
-    } else if (answer.holder === former && lease.loss === undefined) {
-      // The look was sent before the admission was known.
-      await this.#confirm(lease, former, this.#look(lease, { former }));
-    } else {
-      lease.lose('gone');
+    const { store, emit, releases } = this.#dependencies;
+    let pause = FIRST_PAUSE;
+    for (let look = looking; ; look = store.acquire(lease, { former })) {
+      try {
+        const answer = await look;
+        if (answer.taken) {
+          lease.contended = answer.contended !== false;
+          lease.shared = answer.shared !== undefined;
+          break;
+        }
+        // The first look may have been sent before the admission was known.
+        const isOfFormer = look === looking && answer.holder === former;
+        if (!isOfFormer) lease.lose('gone');
+      } catch (error) {
+        if (lease.isOver) break;
+        emit({ type: 'look-failed', key: this.#key, error });
+        await sleep(pause);
+        pause = Math.min(pause * 2, LONGEST_PAUSE);
+      }
+      if (lease.isOver) break;
     }
+    lease.confirming = undefined;
+    // Where the look was sent again, it may have been executed after the release.
+    releases.sendAgain(lease.holder);
   }
 
   #look(claim: Claim, { deadline, former }: { deadline?: Deadline | undefined; former?: string | undefined }) {
@@ -320,14 +341,16 @@ export class AcquireLoop implements WaitingProcess {
       () => {
         if (preopen.former !== undefined) this.#wakeUps?.wake();
       },
-      () => {},
+      () => {
+        // What Postgres has refused is of no use at the offer.
+        if (this.#first() === first) preopen.discard();
+      },
     );
   }
 }
 
-/** Whether Postgres answers first, and has admitted the caller right behind the holder before it. */
-async function isAdmittedBefore(looking: Promise<unknown>, preopen: Preopen | undefined): Promise<boolean> {
-  if (preopen?.admitting === undefined) return false;
-  const no = () => false;
-  return await Promise.race([preopen.admitting.then(() => preopen.former !== undefined, no), looking.then(no, no)]);
+/** The holder right behind whom Postgres has admitted the caller, if it tells so before the look is answered. */
+async function formerBefore(looking: Promise<unknown>, preopen: Preopen): Promise<string | undefined> {
+  const none = () => undefined;
+  return await Promise.race([preopen.admitting?.then(() => preopen.former, none), looking.then(none, none)]);
 }

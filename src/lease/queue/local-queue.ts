@@ -203,16 +203,30 @@ export class LocalQueue implements WaiterQueue {
     this.#renewed = first?.request.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
     lease.attach({
-      lost: (error) => this.#dependencies.emit({ type: 'lease-lost', key: this.key, error }),
+      lost: (error) => {
+        // The next process takes over the lease of which it was told, because the COMMIT is done.
+        if (this.#hinted !== lease) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
+      },
       beat: () => {},
     });
     this.#state = 'holding';
     this.#unsubscribeTimer?.stop();
-    if (this.#acquireLoop.listens) this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
+    if (this.#acquireLoop.listens) this.#unsubscribeLater(lease);
     if (first && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
     // One that was to go on without the store, which is back.
     this.#firstOf(true)?.ensureWaiting();
+  }
+
+  /** Not before the store has told of the lease: until then, it may offer the key to this process, if that listens. */
+  #unsubscribeLater(lease: Lease): void {
+    if (lease.confirming) {
+      void lease.confirming.then(() => {
+        if (this.#lease === lease) this.#unsubscribeLater(lease);
+      });
+      return;
+    }
+    this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
   }
 
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
@@ -244,8 +258,8 @@ export class LocalQueue implements WaiterQueue {
         this.#startTurn(next, lease, 'commit');
         return taken;
       },
-      hint: (turn) => {
-        if (!passed && !left) this.#hint(lease, beganAt, turn);
+      hint: (attempt) => {
+        if (!passed && !left) this.#hint(lease, beganAt, attempt);
       },
       alone: () => this.#turns === 1,
       look: () => this.#dependencies.renewal.look(lease),
@@ -260,7 +274,7 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
-  #hint(lease: Lease, beganAt: number, turn: bigint): void {
+  #hint(lease: Lease, beganAt: number, attempt: string): void {
     const { maxLocalHandovers, store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     // The process that this one has waited for is likely to want the key again.
@@ -268,7 +282,7 @@ export class LocalQueue implements WaiterQueue {
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
     this.#hinted = lease;
-    store.hint?.(lease, turn).catch(() => {});
+    store.hint?.(lease, attempt).catch(() => {});
   }
 
   /** If no other process waits, the handovers are counted from zero again, so the lease stays here without a pause. */
@@ -284,15 +298,12 @@ export class LocalQueue implements WaiterQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#firstOf(lease.shared);
-    // The process that got the hint may already hold the key's row. A caller of this process would wait for that row, so the
-    // key goes to that process first.
-    const isPromised = this.#hinted === lease;
-    if (next && !isPromised && this.#mayPassTo(next, lease)) {
+    if (next && this.#mayPassTo(next, lease)) {
       this.#handovers++;
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined) {
+    } else if (next && lease.loss === undefined && !lease.confirming) {
       void this.#yield(lease, next.request);
-    } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
+    } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
         // The others did not wait for longer than the lease stood.
@@ -334,15 +345,19 @@ export class LocalQueue implements WaiterQueue {
     const isOfHandle = this.#mayGoElsewhere;
     const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
     const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
-    return isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
+    const isPromised = this.#hinted === lease;
+    return isGood && isKnownAlone && !isPromised && !lease.shared && this.#lateBy === 0;
   }
 
   /** Whether the lease may pass to this caller as it is. */
   #mayPassTo(waiter: Waiter, lease: Lease): boolean {
     const { leaseTime, renew } = waiter.request;
     // A lease that is not renewed has less time left than the next caller asks for.
-    const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime;
-    return isAsGood && this.#handovers < this.#dependencies.maxLocalHandovers && lease.loss === undefined;
+    const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
+    // The process that got the hint may already hold the key's row, and take over the lease.
+    const isPromised = this.#hinted === lease;
+    const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
+    return isAsGood && !isPromised && mayStay;
   }
 
   /**
@@ -386,6 +401,7 @@ export class LocalQueue implements WaiterQueue {
   }
 
   #dropLease(lease: Lease): void {
+    lease.end();
     this.#dependencies.renewal.remove(lease);
     this.#lease = undefined;
     this.#updateLeaseWatch();

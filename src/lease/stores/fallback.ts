@@ -95,8 +95,8 @@ export class FallbackStore implements LeaseStore {
     return this.#store.watch(key, wake);
   }
 
-  async hint(claim: Claim, turn: bigint): Promise<void> {
-    if (this.#down === undefined && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim, turn);
+  async hint(claim: Claim, attempt: string): Promise<void> {
+    if (this.#down === undefined && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim, attempt);
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

@@ -124,10 +124,10 @@ class MemoryClient implements LeaseStore, Receiver {
     };
   }
 
-  async hint({ key, holder }: Claim, turn: bigint): Promise<void> {
+  async hint({ key, holder }: Claim, attempt: string): Promise<void> {
     const next = this.#leases.firstOf(key);
     if (next === undefined || this.#leases.holderOf(key) !== holder) return;
-    this.#leases.tell(key, { next, former: { holder, turn } });
+    this.#leases.tell(key, { next, former: { holder, attempt } });
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

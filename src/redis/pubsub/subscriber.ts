@@ -240,10 +240,10 @@ export class Subscriber {
   }
 }
 
-/** A message is `look`, `next <holder> <former holder> <its turn>`, or `<holder> <milliseconds>`. */
-function wakeUpOf([first = '', second, holder = '', turn = '']: readonly string[]): WakeUp {
+/** A message is `look`, `next <holder> <former holder> <attempt>`, or `<holder> <milliseconds>`. */
+function wakeUpOf([first = '', second, holder = '', attempt = '']: readonly string[]): WakeUp {
   if (second === undefined) return 'look';
   if (first !== 'next') return { turn: first, expiresIn: Number(second) };
-  // Older versions do not tell the turn. None is behind turn -1.
-  return { next: second, former: { holder, turn: /^\d+$/.test(turn) ? BigInt(turn) : -1n } };
+  // Older versions do not tell the former holder. Nobody is admitted behind the attempt ''.
+  return { next: second, former: { holder, attempt } };
 }

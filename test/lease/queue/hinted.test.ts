@@ -1,12 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
 import type { Turn } from '../../../src/lease/lease.js';
 import type { Preopen, PreopenMoment } from '../../../src/lease/queue/request.js';
+import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
-import { type Actor, holderOf, leaseName, PREFIX, queueName, someKey, turnOfLoop } from '../actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
+import { type Actor, holderOf, leaseName, PREFIX, queueName, receivers, someKey, turnOfLoop } from '../actors.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, throughProxy } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
@@ -23,7 +25,7 @@ class Beginning implements Preopen {
   #refused: unknown;
 
   open(beside: PreopenMoment): void {
-    this.noted.push(beside === 'look' ? 'look' : `behind turn ${beside.turn}`);
+    this.noted.push(beside === 'look' ? 'look' : `behind ${beside.attempt}`);
     if (beside === 'look') return;
     this.#holder = beside.holder;
     this.admitting = this.#answer.opened.then(() => {
@@ -54,15 +56,15 @@ describeWithShop('a hint', () => {
   const stage = setStage();
 
   /** A holder whose COMMIT has been sent, and a contender that has heard of it. */
-  async function hinted(asked: { renew?: boolean; signal?: AbortSignal } = {}) {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
+  async function hinted(asked: { renew?: boolean; signal?: AbortSignal } = {}, contender = direct()) {
+    const [holder, key] = [direct(), someKey()];
     const first = await holder.acquire(key);
     const preopen = new Beginning();
     const { turn } = await asleep(contender, key, { preopen, ...asked });
     const { heard } = contender.store;
     const [told, looks] = [heard.count, contender.store.looks.count];
     preopen.noted.length = 0;
-    await holder.store.hint(first.lease, 7n);
+    await holder.store.hint(first.lease, 'attempt');
     await heard.reach(told + 1);
     return { holder, contender, key, first, preopen, turn, looks };
   }
@@ -87,7 +89,7 @@ describeWithShop('a hint', () => {
 
   test('begins a transaction, and its admission the turn: the store learns of it beside the work', async () => {
     const { holder, contender, key, first, preopen, turn, looks } = await hinted();
-    expect([preopen.noted, await isHad(turn)]).toEqual([['behind turn 7'], false]);
+    expect([preopen.noted, await isHad(turn)]).toEqual([['behind attempt'], false]);
     const { given, letGo } = lookHeldBack(contender);
     preopen.admit();
     const mine = await turn;
@@ -99,14 +101,14 @@ describeWithShop('a hint', () => {
     await holder.release(first);
     expect(await holderOf(stage().admin, key)).toBe(mine.lease.holder);
     expect(mine.lease.remaining).toBeGreaterThan(1_000);
-    expect([preopen.noted, contender.store.looks.count]).toEqual([['behind turn 7'], looks + 1]);
+    expect([preopen.noted, contender.store.looks.count]).toEqual([['behind attempt'], looks + 1]);
     await contender.release(mine);
     await expectNothingLeft(stage(), contender, key);
     await expectFree(stage(), key);
     expect((await sentAbout(stage(), key)).filter((name) => name === 'extend')).toEqual([]);
   });
 
-  test('of an older version, which does not tell the turn, begins a transaction and no turn', async () => {
+  test('of an older version, which does not tell the former holder, begins a transaction and no turn', async () => {
     const [holder, contender, key] = [direct(), direct(), someKey()];
     const first = await holder.acquire(key);
     const preopen = new Beginning();
@@ -116,8 +118,7 @@ describeWithShop('a hint', () => {
     const told = contender.store.heard.count;
     await stage().admin.publish(namesOf(PREFIX, key).wake, `next ${place.split(' ')[0]}`);
     await contender.store.heard.reach(told + 1);
-    // No turn has this number.
-    expect(preopen.noted).toEqual(['behind turn -1']);
+    expect(preopen.noted).toEqual(['behind ']);
     await holder.release(first);
     await contender.release(await turn);
   });
@@ -192,7 +193,7 @@ describeWithShop('a hint', () => {
     // Nobody has released it.
     await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
     await given;
-    await holder.store.hint(first.lease, 7n);
+    await holder.store.hint(first.lease, 'attempt');
     await heard.reach(told + 2);
     letGo();
     await answers.reach(before + 1);
@@ -259,5 +260,181 @@ describeWithShop('a hint', () => {
     await holder.release(first);
     await contender.release(await next);
     await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('of what Postgres has refused leaves nothing begun', async () => {
+    const { holder, contender, first, preopen, turn } = await hinted();
+    preopen.refuse();
+    await untilHolds(() => expect(preopen.noted).toEqual(['behind attempt', 'discarded']));
+    await holder.release(first);
+    await contender.release(await turn);
+  });
+
+  test('lets its process go on listening until the store knows of the turn: the release would pass it over', async () => {
+    const { holder, contender, key, first, preopen, turn } = await hinted();
+    const third = await asleep(direct(), key);
+    const maySend = gate();
+    contender.store.beforeLook = () => maySend.opened;
+    preopen.admit();
+    const mine = await turn;
+    // Longer than a process listens behind the start of another turn.
+    await sleep(20);
+    await holder.release(first);
+    const { answers } = contender.store;
+    const before = answers.count;
+    maySend.open();
+    await answers.reach(before + 1);
+    expect([await holderOf(stage().admin, key), mine.lease.loss]).toEqual([mine.lease.holder, undefined]);
+    await contender.release(mine);
+    (await third.turn).end();
+    await untilHolds(async () => expect(await receivers(stage().admin, key)).toBe(0));
+  });
+
+  test('begins a turn of which the store is told again where the look fails', async () => {
+    const { holder, contender, key, first, preopen, turn } = await hinted();
+    let fails = 2;
+    contender.store.beforeLook = async () => {
+      if (fails-- > 0) throw new Error('no answer');
+    };
+    preopen.admit();
+    const mine = await turn;
+    await untilHolds(async () => expect(await holderOf(stage().admin, key)).toBe(mine.lease.holder));
+    expect(contender.events.map(({ type }) => type)).toEqual(['look-failed', 'look-failed']);
+    await holder.release(first);
+    await contender.release(mine);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('begins a turn that is over before the store has answered: it is told no more, and nothing is lost', async () => {
+    const { holder, contender, key, first, preopen, turn, looks } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await given;
+    preopen.admit();
+    await contender.release(await turn);
+    letGo();
+    await contender.store.answers.reach(looks + 1);
+    await turnOfLoop();
+    expect([contender.store.looks.count, contender.events]).toEqual([looks + 1, []]);
+    expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
+    await holder.release(first);
+    await expectFree(stage(), key);
+  });
+
+  test('begins a turn whose lease is lost without a word where the answer comes behind its end', async () => {
+    const { holder, contender, key, first, preopen, turn, looks } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    await stage().admin.set(leaseName(key), 'stranger 60000', 'PX', 60_000);
+    preopen.admit();
+    const mine = await turn;
+    await given;
+    await contender.release(mine);
+    letGo();
+    await contender.store.answers.reach(looks + 1);
+    await turnOfLoop();
+    expect([mine.lease.loss, contender.events]).toEqual([undefined, []]);
+    await stage().admin.del(leaseName(key));
+    await holder.release(first);
+  });
+
+  test('gives a handle no lease that the store has not given: it goes on without the store', async () => {
+    const contender = throughProxy(stage(), {
+      commandTimeout: 200,
+      wrap: (store, emit) => new FallbackStore(store, emit),
+    });
+    const { holder, first, preopen, turn } = await hinted({}, contender);
+    stage().proxy.silence();
+    preopen.admit();
+    const mine = await turn;
+    const handle = contender.acquire(mine.lease.key, { mayShare: false });
+    mine.end();
+    expect(await isHad(handle)).toBe(false);
+    stage().proxy.resume();
+    await holder.release(first);
+    const its = await handle;
+    expect([its.lease.shared, await holderOf(stage().admin, its.lease.key)]).toEqual([false, its.lease.holder]);
+    await contender.release(its);
+  });
+
+  test('gives a lease without the store that is known to be shared', async () => {
+    const contender = throughProxy(stage(), {
+      commandTimeout: 200,
+      wrap: (store, emit) => new FallbackStore(store, emit),
+    });
+    const { holder, first, preopen, turn } = await hinted({}, contender);
+    stage().proxy.silence();
+    preopen.admit();
+    const mine = await turn;
+    const handle = contender.acquire(mine.lease.key, { mayShare: false });
+    await mine.lease.confirming;
+    expect([mine.lease.shared, mine.lease.loss]).toEqual([true, undefined]);
+    mine.end();
+    expect(await isHad(handle)).toBe(false);
+    stage().proxy.resume();
+    await holder.release(first);
+    await contender.release(await handle);
+  });
+
+  test('is not heard by a process whose caller has its turn: the next one waits for its end', async () => {
+    const { holder, contender, key, first, preopen, turn } = await hinted();
+    preopen.admit();
+    const mine = await turn;
+    await mine.lease.confirming;
+    const later = new Beginning();
+    const next = contender.acquire(key, { preopen: later });
+    const watch = await contender.store.watch(key, () => {});
+    const told = contender.store.heard.count;
+    await stage().admin.publish(namesOf(PREFIX, key).wake, `next ${mine.lease.holder} somebody attempt`);
+    await contender.store.heard.reach(told + 1);
+    expect(later.noted).not.toContain('behind attempt');
+    watch.close();
+    await contender.release(mine);
+    await holder.release(first);
+    await contender.release(await next);
+  });
+
+  test('to a caller that aborts with its admission gives the next caller of its process a whole lease', async () => {
+    for (let ticks = 0; ticks < 8; ticks++) {
+      const impatient = new AbortController();
+      const { holder, contender, key, first, preopen, turn } = await hinted({ signal: impatient.signal });
+      const next = contender.acquire(key);
+      const { given, letGo } = lookHeldBack(contender);
+      await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+      await given;
+      preopen.admit();
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      impatient.abort(new Error('impatient'));
+      letGo();
+      await turn.then((its) => contender.release(its)).catch(() => {});
+      await holder.release(first);
+      const its = await next;
+      await its.lease.confirming;
+      expect([ticks, its.lease.loss, await holderOf(stage().admin, key)]).toEqual([ticks, undefined, its.lease.holder]);
+      await contender.release(its);
+    }
+  });
+
+  test('keeps the lease from the callers of the process that gave it, which the next one takes over', async () => {
+    const { holder, contender, first, preopen, turn } = await hinted();
+    first.lease.contended = true;
+    first.hint('attempt');
+    const local = holder.acquire(first.lease.key);
+    let taken = false;
+    first.pass(() => {
+      taken = true;
+      return {};
+    });
+    expect(taken).toBe(false);
+    preopen.admit();
+    const mine = await turn;
+    await mine.lease.confirming;
+    // Its COMMIT is done, as the next process knows: its call resolves, and nothing is lost.
+    expect(await holder.renewal.look(first.lease)).toBe(true);
+    expect(holder.events).toEqual([]);
+    first.end();
+    await contender.release(mine);
+    const its = await local;
+    expect(its.lease.holder).not.toBe(first.lease.holder);
+    await holder.release(its);
   });
 });

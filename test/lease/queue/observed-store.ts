@@ -28,6 +28,8 @@ export class ObservedStore implements LeaseStore {
   readonly released = new Work();
   /** Runs between the first look and the subscription. */
   beforeWatch: () => Promise<unknown> = async () => {};
+  /** Runs before a look is sent. */
+  beforeLook: (claim: Claim, look?: Look) => Promise<unknown> = async () => {};
   /** Runs between a look and its answer, with the look's number. */
   beforeAnswer: (look: number) => Promise<unknown> = async () => {};
   /** Runs between a yield and its answer. */
@@ -43,6 +45,7 @@ export class ObservedStore implements LeaseStore {
     this.looks.add();
     try {
       const number = this.looks.count;
+      await this.beforeLook(claim, look);
       const answer = await this.#store.acquire(claim, look);
       if (!answer.taken && answer.split) this.splits.add();
       if (answer.taken) this.#taken.add(claim.holder);
@@ -92,8 +95,8 @@ export class ObservedStore implements LeaseStore {
     return await watching;
   }
 
-  async hint(claim: Claim, turn: bigint): Promise<void> {
-    await this.#store.hint?.(claim, turn);
+  async hint(claim: Claim, attempt: string): Promise<void> {
+    await this.#store.hint?.(claim, attempt);
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {
