@@ -32,6 +32,10 @@ end
 if is_free then
   -- First, because a server whose memory is full refuses a script whose first write may need memory.
   if holder or ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
+  -- The others sleep to the end of the former lease.
+  if holder and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
+    wake_up(ARGV[7], ARGV[5], ARGV[1] .. ' ' .. ARGV[2])
+  end
   put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])
   return { 0, redis.call('LLEN', KEYS[2]) }
 end

@@ -122,7 +122,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the store is not told of the former holder',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [[', former: preopen?.former });', ' });']],
+    change: [[', former: told });', ' });']],
     tests: ['test/lease/queue/hinted'],
     only: 'and its admission the turn',
     why: 'The first look would be in vain.',
@@ -172,7 +172,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the look that says no behind the admission',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [["        if (!isOfFormer) lease.lose('gone');\n", '        if (!isOfFormer) break;\n']],
+    change: [["        if (isDecisive) lease.lose('gone');\n", '        if (isDecisive) break;\n']],
     tests: ['test/lease/queue/hinted'],
     only: 'another process has the key',
     why: 'The function would go on under a lease that is gone, until it is extended.',
@@ -180,7 +180,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the look from before the admission decides',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['const isOfFormer = look === looking && answer.holder === former;', 'const isOfFormer = false;']],
+    change: [['let isDecisive = isTold;', 'let isDecisive = true;']],
     tests: ['test/lease/queue/hinted'],
     only: 'asks the store again',
     why: 'A healthy caller would lose its lease.',
@@ -217,7 +217,9 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the store is told of a turn that is over',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['      if (lease.isOver) break;\n    }\n', '    }\n']],
+    change: [
+      ['      isDecisive = true;\n      if (lease.isOver) break;\n    }\n', '      isDecisive = true;\n    }\n'],
+    ],
     tests: ['test/lease/queue/hinted'],
     only: 'it is told no more',
     why: 'The key would be kept for the lease time, for nobody.',
@@ -278,10 +280,18 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the former holder is forgotten with the caller that aborts',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['return this.#leaseBehind(former, claim', 'return this.#leaseBehind(preopen?.former as string, claim']],
+    change: [['#confirm(lease, former, { looking', '#confirm(lease, preopen?.former as string, { looking']],
     tests: ['test/lease/queue/hinted'],
     only: 'that aborts with its admission',
     why: 'The next caller would lose its lease at once.',
+  },
+  {
+    name: 'hint: the lease is kept by a yield',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [[' && !lease.confirming && !isPromised) {', ' && !lease.confirming) {']],
+    tests: ['test/lease/queue/hinted'],
+    only: 'whose subscription is lost',
+    why: 'The next process would take the lease from a healthy caller.',
   },
   {
     name: 'hint: kept for as long as it takes',

@@ -83,6 +83,14 @@ export const LUA: readonly Mutant[] = [
     why: 'A late one would take it from somebody else.',
   },
   {
+    name: 'acquire from a former holder for a shorter time tells nobody',
+    file: 'lua/acquire.lua',
+    change: [["    wake_up(ARGV[7], ARGV[5], ARGV[1] .. ' ' .. ARGV[2])\n", '']],
+    tests,
+    only: 'tells the others if its lease is shorter',
+    why: 'If the next process dies, the others sleep to the end of the former lease.',
+  },
+  {
     name: 'acquire from a former holder keeps its place',
     file: 'lua/acquire.lua',
     change: [["if holder or ARGV[6] == '0' then redis", "if ARGV[6] == '0' then redis"]],

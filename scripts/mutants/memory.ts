@@ -44,9 +44,17 @@ export const MEMORY: readonly Mutant[] = [
     why: 'A late one would take it from somebody else.',
   },
   {
+    name: 'memory store: who takes the key for a shorter time tells nobody',
+    file,
+    change: [['if (leases.leftOf(key) > leaseTime) leases.tell', 'if (leaseTime < 0) leases.tell']],
+    tests,
+    only: 'tells the others if its lease is shorter',
+    why: 'If the next one ends, the others sleep to the end of the former lease.',
+  },
+  {
     name: 'memory store: who takes the key from a former holder keeps its place',
     file,
-    change: [['    if (isBehind) leases.leave(key, holder);\n', '']],
+    change: [['      leases.leave(key, holder);\n      // The others sleep', '      // The others sleep']],
     tests,
     only: 'from a former holder',
     why: 'The key would be offered to nobody who waits.',

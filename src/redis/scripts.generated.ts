@@ -4,7 +4,7 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string, former: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '8ffef16ee0413bc3f6ba20fc08ad0ed277ba67de',
+  sha1: 'c23f47df966784ddecdf21dd1f77a9f8086324fe',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -69,6 +69,9 @@ if holder == false then
 end
 if is_free then
   if holder or ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
+  if holder and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
+    wake_up(ARGV[7], ARGV[5], ARGV[1] .. ' ' .. ARGV[2])
+  end
   put(KEYS[1], ARGV[1], ARGV[2], ARGV[8])
   return { 0, redis.call('LLEN', KEYS[2]) }
 end

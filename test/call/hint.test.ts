@@ -265,7 +265,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await Promise.all([first, second, holder.held]);
     expect(order).toEqual(['contender', 'caller of the holder']);
     // Not under the lease that the contender takes over.
-    expect(sent).toContain(scripts.yield_.sha1);
+    expect(sent).toContain(scripts.acquire.sha1);
   });
 
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {

@@ -86,6 +86,16 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await second.look()).toBe(true);
     });
 
+    test('the next one tells the others if its lease is shorter than that of the former holder', async () => {
+      const { holder, first, second } = await queued(2);
+      expect(await first.look({ former: holder.claim.holder })).toBe(true);
+      expect(second.heard).toEqual([]);
+      const third = await queued(2);
+      const told = third.second.next();
+      expect(await third.first.look({ former: third.holder.claim.holder }, SHORT)).toBe(true);
+      expect(await told).toEqual({ turn: third.first.claim.holder, expiresIn: SHORT });
+    });
+
     test('the next one takes an offer of the former holder as if there had been none', async () => {
       const { holder, first, second } = await queued(2);
       await holder.release();

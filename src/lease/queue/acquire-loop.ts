@@ -169,9 +169,14 @@ export class AcquireLoop implements WaitingProcess {
       this.#inFlightSince = sentAt;
       let nextLook: number;
       try {
-        const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: preopen?.former });
-        const former = preopen?.former ?? (preopen?.admitting && (await formerBefore(looking, preopen)));
-        if (former !== undefined) return this.#leaseBehind(former, claim, looking, sentAt);
+        const told = preopen?.former;
+        const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: told });
+        const former = told ?? (preopen?.admitting && (await formerBefore(looking, preopen)));
+        if (former !== undefined) {
+          const lease = this.#leaseBehind(claim, sentAt);
+          lease.confirming = this.#confirm(lease, former, { looking, isTold: told !== undefined });
+          return this.#acquired(lease);
+        }
         const answer = await looking;
         this.#lookError = undefined;
         this.#failedLooks = 0;
@@ -268,24 +273,31 @@ export class AcquireLoop implements WaitingProcess {
   }
 
   /**
-   * The lease of a caller that Postgres has admitted right behind `former`, whose COMMIT is done. Its work need not wait
+   * The lease of a caller that Postgres has admitted right behind the former holder, whose COMMIT is done. Its work need not wait
    * for the store: nobody else is admitted before it ends. The answer to the look confirms the lease.
    */
-  #leaseBehind(former: string, claim: Claim, looking: Promise<AcquireResult>, sentAt: number): Lease {
+  #leaseBehind(claim: Claim, sentAt: number): Lease {
     this.#present = undefined;
     this.#lookError = undefined;
     this.#failedLooks = 0;
     this.#withoutStore = undefined;
     const lease = new Lease(claim, sentAt);
     lease.wasElsewhere = true;
-    lease.confirming = this.#confirm(lease, former, looking);
-    return this.#acquired(lease);
+    return lease;
   }
 
-  /** Tells the store of the lease until it has answered, or the lease is over. Never rejects. */
-  async #confirm(lease: Lease, former: string, looking: Promise<AcquireResult>): Promise<void> {
+  /**
+   * Tells the store of the lease until it has answered, or the lease is over. `isTold`: whether the look under way names
+   * the former holder. Never rejects.
+   */
+  async #confirm(
+    lease: Lease,
+    former: string,
+    { looking, isTold }: { readonly looking: Promise<AcquireResult>; readonly isTold: boolean },
+  ): Promise<void> {
     const { store, emit, releases } = this.#dependencies;
     let pause = FIRST_PAUSE;
+    let isDecisive = isTold;
     for (let look = looking; ; look = store.acquire(lease, { former })) {
       try {
         const answer = await look;
@@ -294,15 +306,15 @@ export class AcquireLoop implements WaitingProcess {
           lease.shared = answer.shared !== undefined;
           break;
         }
-        // The first look may have been sent before the admission was known.
-        const isOfFormer = look === looking && answer.holder === former;
-        if (!isOfFormer) lease.lose('gone');
+        // The first look may be from before the admission, or even from before the former holder's lease.
+        if (isDecisive) lease.lose('gone');
       } catch (error) {
         if (lease.isOver) break;
         emit({ type: 'look-failed', key: this.#key, error });
         await sleep(pause);
         pause = Math.min(pause * 2, LONGEST_PAUSE);
       }
+      isDecisive = true;
       if (lease.isOver) break;
     }
     lease.confirming = undefined;

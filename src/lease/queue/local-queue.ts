@@ -298,12 +298,14 @@ export class LocalQueue implements WaiterQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#firstOf(lease.shared);
+    // Not kept by a yield either: the next process takes over what has this id.
+    const isPromised = this.#hinted === lease;
     if (next && this.#mayPassTo(next, lease)) {
       this.#handovers++;
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined && !lease.confirming) {
+    } else if (next && lease.loss === undefined && !lease.confirming && !isPromised) {
       void this.#yield(lease, next.request);
-    } else if (next === undefined && this.#mayLinger && this.#isAlone(lease)) {
+    } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
         // The others did not wait for longer than the lease stood.
@@ -345,8 +347,7 @@ export class LocalQueue implements WaiterQueue {
     const isOfHandle = this.#mayGoElsewhere;
     const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
     const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
-    const isPromised = this.#hinted === lease;
-    return isGood && isKnownAlone && !isPromised && !lease.shared && this.#lateBy === 0;
+    return isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }
 
   /** Whether the lease may pass to this caller as it is. */

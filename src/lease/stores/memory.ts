@@ -73,7 +73,11 @@ class MemoryClient implements LeaseStore, Receiver {
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, former }: Look = {}): Promise<AcquireResult> {
     const leases = this.#leases;
     const isBehind = former !== undefined && leases.holderOf(key) === former;
-    if (isBehind) leases.leave(key, holder);
+    if (isBehind) {
+      leases.leave(key, holder);
+      // The others sleep to the end of the former lease.
+      if (leases.leftOf(key) > leaseTime) leases.tell(key, { turn: holder, expiresIn: leaseTime });
+    }
     // A key that lost its holder told nobody, so whoever looks makes the offer.
     const isFree = leases.holderOf(key) === undefined;
     const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }));

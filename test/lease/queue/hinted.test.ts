@@ -222,6 +222,22 @@ describeWithShop('a hint', () => {
     await expectFree(stage(), key);
   });
 
+  test('asks the store again where its look was answered before the former holder had the key', async () => {
+    const { holder, contender, key, first, preopen, turn, looks } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    await stage().admin.set(leaseName(key), 'before 60000', 'PX', 60_000);
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await given;
+    await stage().admin.set(leaseName(key), `${first.lease.holder} 60000`, 'PX', 60_000);
+    preopen.admit();
+    const mine = await turn;
+    letGo();
+    await contender.store.answers.reach(looks + 2);
+    expect([await holderOf(stage().admin, key), mine.lease.loss]).toEqual([mine.lease.holder, undefined]);
+    await contender.release(mine);
+    await holder.release(first);
+  });
+
   test('whose look is answered behind the release of the turn is released once more', async () => {
     const { contender, key, first, preopen, turn } = await hinted();
     const { given, letGo } = lookHeldBack(contender);
@@ -412,6 +428,23 @@ describeWithShop('a hint', () => {
       expect([ticks, its.lease.loss, await holderOf(stage().admin, key)]).toEqual([ticks, undefined, its.lease.holder]);
       await contender.release(its);
     }
+  });
+
+  test('to a process whose subscription is lost keeps the lease from the callers of the former holder, too', async () => {
+    const { holder, contender, key, first, turn } = await hinted({}, throughProxy(stage()));
+    first.lease.contended = true;
+    first.hint('attempt');
+    stage().proxy.reset();
+    stage().proxy.silence();
+    await untilHolds(async () => expect(await receivers(stage().admin, key)).toBe(0));
+    const local = holder.acquire(key);
+    first.end();
+    // Nobody is there to be offered the key. The process that was told may still take over what has the former id.
+    const its = await local;
+    expect(its.lease.holder).not.toBe(first.lease.holder);
+    stage().proxy.resume();
+    await holder.release(its);
+    await contender.release(await turn);
   });
 
   test('keeps the lease from the callers of the process that gave it, which the next one takes over', async () => {

@@ -28,8 +28,8 @@ export class Waiter {
   }
 
   /** Whether it has the key now; otherwise it has a place. */
-  async look(look: Look = {}): Promise<boolean> {
-    return (await this.#store.acquire(this.claim, { enter: LONG, ...look })).taken;
+  async look(look: Look = {}, leaseTime = this.claim.leaseTime): Promise<boolean> {
+    return (await this.#store.acquire({ ...this.claim, leaseTime }, { enter: LONG, ...look })).taken;
   }
 
   release(): Promise<void> {
