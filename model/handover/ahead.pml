@@ -10,32 +10,43 @@
   :: d_step { well(me) && state[me] == TOLD && admitted_next(me) ->
       go_ahead(me); asks[me] = ANSWERED }
 
-  :: d_step { well(me) && state[me] == AHEAD && (asks[me] == WITH_FORMER || asks[me] == WITHOUT) ->
+  :: atomic { well(me) && state[me] == AHEAD && asks[me] != ANSWERED ->
+#ifdef LEASE_TIMES_DIFFER
       if
-      :: asks[me] == WITH_FORMER && is_former(me) -> take_over(me); state[me] = HOLDING
-      :: else -> acquire(me, subscribed[me]); timer[me] = UNARMED;
-        entered[me] = false; before[me] = 0      /* it has been served */
+      :: asks[me] != WITHOUT && is_former(me) -> is_shorter = true
+      :: skip
       fi;
-      if
-      :: state[me] == HOLDING -> confirmed(me)
-      :: state[me] != HOLDING && asks[me] == WITHOUT -> asks[me] = ANSWERED; seen[me] = lease
-      :: else ->
+#endif
+      d_step {
+        if
+        :: asks[me] != WITHOUT && is_former(me) -> take_over(me); state[me] = HOLDING
+        :: else -> acquire(me, subscribed[me] && asks[me] != AGAIN); timer[me] = UNARMED;
+          entered[me] = false; before[me] = 0      /* it has been served */
+        fi;
+        if
+        :: state[me] == HOLDING -> confirmed(me)
+        :: state[me] != HOLDING && asks[me] == WITHOUT ->
+          asks[me] = ANSWERED;
+#ifdef OLD_ANSWER_COUNTS
+          seen[me] = lease
+#endif
+        :: else ->
 #if FAULTS == 0
-        if :: work[me] == AT_WORK -> violated(ahead_in_vain) :: else fi;
+          if :: work[me] == AT_WORK -> violated(ahead_in_vain) :: else fi;
 #endif
-        lose_the_lease(me)
-      fi }
+          lose_the_lease(me)
+        fi } }
+  /* Whoever had the lease by that answer, it decides nothing: it may be older than the former holder's lease. */
   :: d_step { well(me) && state[me] == AHEAD && asks[me] == ANSWERED ->
-      if
-#ifndef NOT_ASKED_AGAIN
-      :: seen[me] == former[me] -> asks[me] = WITH_FORMER; seen[me] = NOBODY
+#if defined(NOT_ASKED_AGAIN)
+      answer_decides(me)
+#elif defined(OLD_ANSWER_COUNTS)
+      if :: seen[me] == former[me] -> asks[me] = AGAIN :: else -> answer_decides(me) fi;
+      answer_comes(me)
+#else
+      asks[me] = AGAIN
 #endif
-      :: else ->
-#if defined(OLD_ANSWER_COUNTS) || defined(NOT_ASKED_AGAIN)
-        if :: work[me] == AT_WORK -> violated(ahead_in_vain) :: else fi;
-#endif
-        lose_the_lease(me)
-      fi }
+    }
 #ifdef UNSUBSCRIBED_AHEAD
   :: d_step { well(me) && state[me] == AHEAD && subscribed[me] -> subscribed[me] = false; heard[me] = 0 }
 #endif
@@ -48,7 +59,7 @@
   /* One connection: a look that was sent before is executed before the release. */
   :: d_step { well(me) && state[me] == AHEAD && work[me] == AT_END && asks[me] == ANSWERED ->
 #ifdef ASKS_BEHIND_RELEASE
-      if :: seen[me] == former[me] -> late[me] = former[me] :: else fi;
+      late[me] = former[me];
 #endif
       release(me); next_turn(me); renewed = false; yielded = false }
 #ifdef ASKS_BEHIND_RELEASE

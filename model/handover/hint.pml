@@ -10,14 +10,12 @@
  * A transaction is named by its place among those that commit. A hint is handled at any time after that COMMIT, or never. So
  * a hint that is not sent, and one that is handled while COMMIT is under way, need no steps of their own.
  *
- * Where `yield` finds nobody in the queue, the holder goes on under the id that a hint has named, and its lease may be
- * taken over. Both then believe to have it in Redis. `two_holders` excuses the one that goes on: Postgres admits only
- * one of the two at a time, and that one finds out by its next renewal. It loses its lease though it is well; with
- * KEPT_LEASE_COUNTS it is not excused. Two more things that the intact runs leave out:
+ * A lease of which a hint was sent is released where other callers of the process wait, and not yielded: where `yield` finds
+ * nobody in the queue, the holder would go on under the id that the hint has named. A holder may yield as long as no process
+ * works by its hint: then it has sent none.
  *
- *   OLD_ANSWER_COUNTS     an answer that is older than the former holder's lease names a third holder: the work is
- *                         aborted though nobody else has the key
- *   LEASE_TIMES_DIFFER    a takeover tells nobody, so the others sleep to the end of the former holder's lease time
+ * With LEASE_TIMES_DIFFER, a takeover may be for a shorter time than the former lease still had. Then it is published like an
+ * offer, and those who hear that look within two seconds, whatever time it tells.
  *
  * Broken on purpose:
  *
@@ -26,9 +24,11 @@
  *   TAKEN_FROM_ANYBODY    the lease is taken over from whoever has it
  *   PLACE_KEPT            whoever takes it over keeps the place in the queue
  *   HINTED_LEASE_KEPT     behind a hint, the lease passes to a caller of the same process
+ *   YIELDS_BEHIND_HINT    behind a hint, the lease is yielded, and kept if nobody is in the queue
+ *   SILENT_TAKEOVER       a takeover for a shorter time tells nobody
  *   NOT_ASKED_AGAIN       a look that was sent before the admission is not made again
- *   ASKS_BEHIND_RELEASE   it is made again even if the turn is over. Then it takes the lease from a former holder that goes
- *                         on, or leaves a place in the queue that nobody removes
+ *   OLD_ANSWER_COUNTS     it is made again only if its answer names the former holder. An older one names a third
+ *   ASKS_BEHIND_RELEASE   it is made again even if the turn is over, and leaves a place in the queue that nobody removes
  *   UNSUBSCRIBED_AHEAD    the subscription is closed before that look is executed: the release passes over the process
  */
 #ifndef HINT
@@ -39,6 +39,8 @@
 #define asks_late(p) false
 #define forget_hint(p) skip
 #define look_ends(p) skip
+#define answer_comes(p) skip
+#define unsay(p) skip
 #define goes_on(p) skip
 #define offer_is_for_somebody(e) skip
 #define retire(p, as) skip
@@ -56,14 +58,18 @@ byte former[PROCESSES] = NOBODY;  /* the holder that the hint names */
 #define AT_END 2                  /* the work has committed, or failed: the lease is released next */
 #define HANDLE 3                  /* has an admitted handle, and with it no transaction */
 byte work[PROCESSES];
+bool followed[PROCESSES];         /* another process works by the hint of this one */
 byte untold[PROCESSES];           /* its transaction, if that committed ahead of its lease: the hint is sent behind the look */
 
 /* How a process that is AHEAD asks for the lease. */
 #define WITH_FORMER 1             /* a look that names the former holder */
 #define WITHOUT 2                 /* a look that was sent before the admission */
-#define ANSWERED 3                /* such a look was answered with `seen`, and the answer is on its way */
+#define ANSWERED 3                /* such a look was answered, and the answer is on its way */
+#define AGAIN 4                   /* a look that names the former holder, behind that answer; it enters no queue */
 byte asks[PROCESSES];
+#ifdef OLD_ANSWER_COUNTS
 byte seen[PROCESSES] = NOBODY;    /* who had the lease, by the look whose answer is on its way */
+#endif
 #define NONE 253
 byte late[PROCESSES] = NONE;      /* such an answer comes behind the release: the former holder that the next look names */
 
@@ -71,7 +77,11 @@ bool beside_a_handle, ahead_in_vain, offered_to_nobody;
 
 #define at_end(p) (work[p] == AT_END)
 #define may_end(p) (work[p] == AT_END || work[p] == HANDLE)
+#if defined(HINTED_LEASE_KEPT) || defined(YIELDS_BEHIND_HINT)
 #define may_yield(p) (work[p] == AT_END)
+#else
+#define may_yield(p) (work[p] == AT_END && !followed[p])
+#endif
 #define never_asked(p) (work[p] == NO_WORK)
 #ifdef HANDLES
 #define is_of_handle(p) (p == PROCESSES - 1)
@@ -81,7 +91,8 @@ bool beside_a_handle, ahead_in_vain, offered_to_nobody;
 #define asks_late(p) (late[p] != NONE)
 
 inline forget_hint(p) {
-  hinted[p] = 0; former[p] = NOBODY; seen[p] = NOBODY; asks[p] = 0; work[p] = NO_WORK; untold[p] = 0;
+  hinted[p] = 0; former[p] = NOBODY; asks[p] = 0; work[p] = NO_WORK; untold[p] = 0; followed[p] = false;
+  answer_comes(p);
   if :: row == p -> row = NOBODY :: else fi
 }
 
@@ -89,7 +100,9 @@ inline forget_hint(p) {
 inline retire(p, as) {
   for (i : 0 .. PROCESSES - 1) {
     if :: former[i] == p -> former[i] = as :: else fi;
+#ifdef OLD_ANSWER_COUNTS
     if :: seen[i] == p -> seen[i] = as :: else fi;
+#endif
     if :: late[i] == p -> late[i] = as :: else fi
   }
   i = 0
@@ -137,6 +150,7 @@ inline commits(p) {
 
 inline go_ahead(p) {
   row = p; work[p] = AT_WORK; hinted[p] = 0;
+  if :: named(former[p]) -> followed[former[p]] = true :: else fi;
   for (i : 0 .. PROCESSES - 1) {
     if :: i != p && work[i] == HANDLE && !excused[i] -> violated(beside_a_handle) :: else fi
   }
@@ -145,6 +159,10 @@ inline go_ahead(p) {
   timer[p] = UNARMED;
   state[p] = AHEAD
 }
+
+#ifdef LEASE_TIMES_DIFFER
+bool is_shorter;                  /* the lease that a script takes over, than the former one; false between scripts */
+#endif
 
 #ifdef TAKEN_FROM_ANYBODY
 #define is_former(p) (lease != NOBODY && lease != p)
@@ -157,42 +175,46 @@ inline take_over(p) {
 #ifndef PLACE_KEPT
   remove_entry_of(p);
 #endif
-  pass_without_message();
-  lease = p;
-  take(p)
-}
-
-/* Nobody is told. The sleepers' timers are armed by the former lease, which ends before one that is as long. */
-inline pass_without_message() {
 #ifdef LEASE_TIMES_DIFFER
-  lease_changed()
-#else
-  lease_renewed()
+  if :: is_shorter -> lease_changed() :: else fi;
 #endif
+  /* Nobody need be told otherwise: the sleepers' timers are armed by the former lease, which ends before this one. */
+  lease_renewed();
+  lease = p;
+#ifdef LEASE_TIMES_DIFFER
+#ifndef SILENT_TAKEOVER
+  if :: is_shorter -> publish_turn() :: else fi;
+#endif
+  is_shorter = false;
+#endif
+  take(p)
 }
 
 /* The answer to the look that confirms the lease of one who is ahead. */
 inline confirmed(p) {
-  asks[p] = 0; former[p] = NOBODY; seen[p] = NOBODY;
+  asks[p] = 0; former[p] = NOBODY;
   if :: untold[p] != 0 && untold[p] == turn -> tell_next(p, turn) :: else fi;
   untold[p] = 0
 }
 
 inline lose_the_lease(p) {
-  asks[p] = 0; former[p] = NOBODY; seen[p] = NOBODY; untold[p] = 0;
+  asks[p] = 0; former[p] = NOBODY; untold[p] = 0;
   state[p] = WINDING_UP
 }
+
+#if defined(NOT_ASKED_AGAIN) || defined(OLD_ANSWER_COUNTS)
+inline answer_decides(p) {
+  if :: work[p] == AT_WORK -> violated(ahead_in_vain) :: else fi;
+  lose_the_lease(p)
+}
+#endif
 
 /* A look that was made for one whose turn is over: the answer before it came behind the release. */
 inline look_late(p) {
   if
   :: lease != NOBODY && lease == late[p] ->
-    if
-    :: named(lease) && state[lease] == HOLDING && !at_end(lease) && !excused[lease] -> violated(two_holders)
-    :: else
-    fi;
     /* It is released once more. */
-    pass_without_message();
+    lease_renewed();
     lease = LEFT; offered = false
   :: lease == NOBODY -> release(LEFT)
   :: else ->
@@ -215,18 +237,36 @@ inline offer_is_for_somebody(e) {
 inline look_ends(p) {
   if
   :: state[p] == HOLDING -> hinted[p] = 0; former[p] = NOBODY
+#ifdef OLD_ANSWER_COUNTS
   :: else -> seen[p] = lease
+#else
+  :: else
+#endif
   fi
 }
 
-/* Behind a yield that has found nobody in the queue, the holder goes on under the id that the hint has named. */
-inline goes_on(p) {
-  work[p] = NO_WORK;
-#if !defined(KEPT_LEASE_COUNTS) && !defined(HINTED_LEASE_KEPT)
+inline answer_comes(p) {
+#ifdef OLD_ANSWER_COUNTS
+  seen[p] = NOBODY
+#else
+  skip
+#endif
+}
+
+/* Whoever yields has sent no hint. */
+inline unsay(p) {
+#if !defined(HINTED_LEASE_KEPT) && !defined(YIELDS_BEHIND_HINT)
   for (i : 0 .. PROCESSES - 1) {
-    if :: former[i] == p || late[i] == p -> excused[p] = true :: else fi
+    if :: former[i] == p -> hinted[i] = 0; former[i] = NOBODY :: else fi
   }
   i = 0
+#else
+  skip
 #endif
+}
+
+/* Behind a yield that has found nobody in the queue, the holder goes on under the same id. */
+inline goes_on(p) {
+  work[p] = NO_WORK
 }
 #endif

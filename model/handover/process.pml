@@ -52,13 +52,11 @@ proctype process(byte me) {
       heard[me] = 0;
 #endif
 #ifdef SUBSCRIBE_AFTER_LOOK
-      state[me] = (subscribed[me] -> ASLEEP : SUBSCRIBING)
+      state[me] = (subscribed[me] -> ASLEEP : SUBSCRIBING);
 #else
       state[me] = ASLEEP;
 #endif
-#ifdef HINT
-      seen[me] = NOBODY;
-#endif
+      answer_comes(me)
     }
 
   :: d_step { well(me) && state[me] == ASLEEP && (heard[me] & (YOUR_TURN | LOOK_AGAIN)) ->
@@ -94,6 +92,7 @@ proctype process(byte me) {
 #ifdef YIELD
   :: d_step { well(me) && state[me] == HOLDING && !yielded && may_yield(me) ->
       yielded = true;
+      unsay(me);
 #ifdef HINTED_LEASE_KEPT
       if :: lease == me -> skip :: else -> yield(me) fi;
 #else
@@ -105,6 +104,12 @@ proctype process(byte me) {
       :: lease != me && !excused[me] -> leave(me); retire(me, NOBODY); renewed = false; state[me] = FIRST_LOOK
       :: else -> state[me] = WINDING_UP
       fi }
+#ifdef HINT
+  /* The same behind a hint. */
+  :: d_step { well(me) && state[me] == HOLDING && !yielded && at_end(me) ->
+      release(me); leave(me); retire(me, NOBODY); excused[me] = false;
+      renewed = false; yielded = true; state[me] = FIRST_LOOK }
+#endif
 #endif
   :: d_step { well(me) && ((state[me] == HOLDING && may_end(me)) || state[me] == WINDING_UP) ->
       release(me); next_turn(me); renewed = false; yielded = false }

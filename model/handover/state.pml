@@ -24,7 +24,7 @@ byte state[PROCESSES];
 /* What a sleeper's timer was armed by. */
 #define UNARMED 0
 #define OFFER_NOW 1               /* by the offer that stands: fires when that ends */
-#define SOON 2                    /* by an offer: fires within about a second */
+#define SOON 2                    /* by an offer, or a message of another's turn: fires within a second or two */
 #define LEASE_NOW 3               /* by the lease that stands: fires when that ends */
 #define LEASE_RENEWED 4           /* by the lease that stands, before a renewal: may fire, and does when that ends */
 #define LEASE_PAST 5              /* by a lease that is no more: fires in up to a whole lease time */

@@ -93,6 +93,7 @@ const INTACT: readonly Run[] = [
   hint('three processes, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES HANDLES GIVE_UP YIELD'),
   hint('three processes, a COMMIT is refused, a lease ends, a handle', 'FAULTS=2 REFUSED RETRIES EXPIRE HANDLES'),
   hint('three processes, one frozen or killed, a handle', 'FAULTS=1 FREEZE KILL HANDLES'),
+  hint('three processes, lease times that differ, a kill', 'FAULTS=1 KILL LEASE_TIMES_DIFFER'),
   hint('two processes, each twice, any fault', `PROCESSES=2 TURNS=2 ${faults(1)}`),
   ends(hint('two processes, any fault', `PROCESSES=2 ${faults(1)} REFUSED RETRIES`)),
   large(hint('three processes, any fault, a handle', `${faults(1)} HANDLES`)),
@@ -156,10 +157,12 @@ const BROKEN: readonly Run[] = [
     'two_holders',
   ),
   hint('a look behind the release leaves a place in the queue', 'ASKS_BEHIND_RELEASE', 'offered_to_nobody'),
+  hint('a lease is yielded behind a hint', 'PROCESSES=2 FAULTS=1 DROP YIELD YIELDS_BEHIND_HINT', 'two_holders'),
+  hint('an answer counts that is older than the former lease', 'OLD_ANSWER_COUNTS', 'ahead_in_vain'),
   hint(
-    'a look behind the release takes a lease that was kept',
-    'PROCESSES=2 YIELD ASKS_BEHIND_RELEASE KEPT_LEASE_COUNTS',
-    'two_holders',
+    'a takeover for a shorter time tells nobody',
+    'FAULTS=1 KILL LEASE_TIMES_DIFFER SILENT_TAKEOVER',
+    'asleep_beside_a_free_key',
   ),
   hint('unsubscribed before the store knows of the lease', 'UNSUBSCRIBED_AHEAD', 'ahead_in_vain'),
 ];
@@ -171,9 +174,6 @@ const LIMITS: readonly Run[] = [
     'FAULTS=2 FLUSH KILL LEASE_TIMES_DIFFER',
     'asleep_beside_a_free_key',
   ),
-  hint('lease times that differ, a kill', 'FAULTS=1 KILL LEASE_TIMES_DIFFER', 'asleep_beside_a_free_key'),
-  hint('a lease that is kept behind a hint', 'PROCESSES=2 FAULTS=1 DROP YIELD KEPT_LEASE_COUNTS', 'two_holders'),
-  hint('an answer that is older than the former lease', 'OLD_ANSWER_COUNTS', 'ahead_in_vain'),
 ];
 
 export const RUNS: readonly Run[] = [...INTACT, ...BROKEN, ...LIMITS];
