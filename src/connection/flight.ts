@@ -68,13 +68,13 @@ function makeFlightClass(Query: QueryClass): FlightClass {
 
     submit({ stream }: Wire): null {
       const messages = new Messages();
-      const last = this.#statements.at(-1);
-      for (const statement of this.#statements) {
+      for (const [at, statement] of this.#statements.entries()) {
         const parsing = this.#context.prepared.parsingOf(this.#context.client, statement);
         this.#named.push(parsing !== 'unnamed');
         writeStatement(messages, statement, parsing);
+        const next = this.#statements[at + 1];
         // A Flush makes the server send this answer before the next statement runs, which may wait.
-        if (statement !== last && !statement.text.startsWith('BEGIN')) messages.flush();
+        if (next !== undefined && !next.isQuick && !statement.text.startsWith('BEGIN')) messages.flush();
       }
       messages.sync();
       // A closed stream is reported by pg's error event.

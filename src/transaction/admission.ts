@@ -196,7 +196,12 @@ export interface AskedFor {
 export function askFor({ request, isolationLevel, before = [], asksPrevious = false }: EntryOptions): AskedFor {
   const asked = request();
   const { statement, attempt } = admissionOf(asked);
-  const previous = { text: PREVIOUS_ATTEMPT, name: PREVIOUS_ATTEMPT_NAME, values: [asked.keys[0] as string] };
+  const previous = {
+    text: PREVIOUS_ATTEMPT,
+    name: PREVIOUS_ATTEMPT_NAME,
+    values: [asked.keys[0] as string],
+    isQuick: true,
+  };
   const statements = [...before, statement, ...(asksPrevious ? [previous] : [])];
   return { beginning: { isolationLevel, statements }, attempt, keys: asked.keys };
 }
