@@ -69,6 +69,20 @@ describeWithShop('a hint', () => {
     return { holder, contender, key, first, preopen, turn, looks };
   }
 
+  /** A turn that has begun ahead in a process that goes on without the store, which falls silent, and a handle behind it. */
+  async function aheadWithoutStore() {
+    const contender = throughProxy(stage(), {
+      commandTimeout: 200,
+      wrap: (store, emit) => new FallbackStore(store, emit),
+    });
+    const { holder, first, preopen, turn } = await hinted({}, contender);
+    stage().proxy.silence();
+    preopen.admit();
+    const mine = await turn;
+    const handle = contender.acquire(mine.lease.key, { mayShare: false });
+    return { holder, contender, first, mine, handle };
+  }
+
   /** Holds back the answer to the contender's next look. Resolves when the store has given it. */
   function lookHeldBack(contender: Actor) {
     const answered = gate();
@@ -354,15 +368,7 @@ describeWithShop('a hint', () => {
   });
 
   test('gives a handle no lease that the store has not given: it goes on without the store', async () => {
-    const contender = throughProxy(stage(), {
-      commandTimeout: 200,
-      wrap: (store, emit) => new FallbackStore(store, emit),
-    });
-    const { holder, first, preopen, turn } = await hinted({}, contender);
-    stage().proxy.silence();
-    preopen.admit();
-    const mine = await turn;
-    const handle = contender.acquire(mine.lease.key, { mayShare: false });
+    const { holder, contender, first, mine, handle } = await aheadWithoutStore();
     mine.end();
     expect(await isHad(handle)).toBe(false);
     stage().proxy.resume();
@@ -373,15 +379,7 @@ describeWithShop('a hint', () => {
   });
 
   test('gives a lease without the store that is known to be shared', async () => {
-    const contender = throughProxy(stage(), {
-      commandTimeout: 200,
-      wrap: (store, emit) => new FallbackStore(store, emit),
-    });
-    const { holder, first, preopen, turn } = await hinted({}, contender);
-    stage().proxy.silence();
-    preopen.admit();
-    const mine = await turn;
-    const handle = contender.acquire(mine.lease.key, { mayShare: false });
+    const { holder, contender, first, mine, handle } = await aheadWithoutStore();
     await mine.lease.confirming;
     expect([mine.lease.shared, mine.lease.loss]).toEqual([true, undefined]);
     mine.end();
