@@ -294,6 +294,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'The next process would take the lease from a healthy caller.',
   },
   {
+    name: 'hint: of one key counts for all',
+    file: 'src/call/with-lock.ts',
+    change: [['former !== undefined && holders.length === 1;', 'former !== undefined;']],
+    tests: ['test/call/hint'],
+    only: 'one of its keys',
+    why: 'The function would run while a handle has another of its keys.',
+  },
+  {
     name: 'hint: kept for as long as it takes',
     file: 'src/call/with-lock.ts',
     change: [['commit: { entryTime: 150,', 'commit: { entryTime: 60_000,']],

@@ -172,7 +172,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { entryTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
-    const asksPrevious = former !== undefined;
+    // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
+    const asksPrevious = former !== undefined && holders.length === 1;
     const begun = this.#beginning(holders, { waitTime: rowTime, evenIfWanted, asksPrevious });
     try {
       this.#entry = Entry.open(this.#call.database, begun);

@@ -203,6 +203,26 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await working;
   });
 
+  test('does not begin its work by the hint of one of its keys, while a handle has another', async () => {
+    const { key } = await shop.product(10);
+    const other = `${key}:other`;
+    const handle = await shop.client().prisma.$lock(other);
+    const holder = await committing(shop.client().prisma, key);
+    const { prisma } = shop.client();
+    let worked = false;
+    const held = prisma.$withLock([key, other], () => {
+      worked = true;
+    });
+    await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+    await holder.end();
+    await holder.goOn();
+    await holder.held;
+    await eventually('it waits for the other key', async () => (await prisma.$locks.inspect(other)).waiting === 1);
+    expect(worked).toBe(false);
+    await handle.release();
+    await held;
+  });
+
   test('is told nothing by a process whose COMMITs are short', async () => {
     vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(true);
     const { key } = await shop.product(10);
