@@ -296,7 +296,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: of one key counts for all',
     file: 'src/call/with-lock.ts',
-    change: [['former !== undefined && holders.length === 1;', 'former !== undefined;']],
+    change: [['this.#former = holders.length === 1 ? former : undefined;', 'this.#former = former;']],
     tests: ['test/call/hint'],
     only: 'one of its keys',
     why: 'The function would run while a handle has another of its keys.',

@@ -173,7 +173,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const holders = this.#call.keys.map(() => randomUUID());
     const { entryTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
     // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
-    const asksPrevious = former !== undefined && holders.length === 1;
+    this.#former = holders.length === 1 ? former : undefined;
+    const asksPrevious = this.#former !== undefined;
     const begun = this.#beginning(holders, { waitTime: rowTime, evenIfWanted, asksPrevious });
     try {
       this.#entry = Entry.open(this.#call.database, begun);
@@ -181,7 +182,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
-    this.#former = former;
     this.#timer = after(entryTime, () => this.discard());
   }
 
