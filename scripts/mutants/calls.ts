@@ -288,10 +288,23 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the lease is kept by a yield',
     file: 'src/lease/queue/local-queue.ts',
-    change: [[' && !lease.confirming && !isPromised) {', ' && !lease.confirming) {']],
+    change: [['next && lease.loss === undefined && !isPromised) {', 'next && lease.loss === undefined) {']],
     tests: ['test/lease/queue/hinted'],
     only: 'whose subscription is lost',
     why: 'The next process would take the lease from a healthy caller.',
+  },
+  {
+    name: 'hint: a lease that the store has not given yet is released',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [
+      [
+        'next && lease.loss === undefined && !isPromised) {',
+        'next && !lease.loss && !lease.confirming && !isPromised) {',
+      ],
+    ],
+    tests: ['test/lease/queue/hinted'],
+    only: 'the callers behind the first one',
+    why: 'A process would have one turn where the others have many, because its answer from the store was late.',
   },
   {
     name: 'hint: of one key counts for all',

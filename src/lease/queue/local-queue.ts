@@ -303,8 +303,8 @@ export class LocalQueue implements WaiterQueue {
     if (next && this.#mayPassTo(next, lease)) {
       this.#handovers++;
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined && !lease.confirming && !isPromised) {
-      void this.#yield(lease, next.request);
+    } else if (next && lease.loss === undefined && !isPromised) {
+      void (lease.confirming ? this.#passOnConfirmed(lease, via) : this.#yield(lease, next.request));
     } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
@@ -315,6 +315,15 @@ export class LocalQueue implements WaiterQueue {
     } else {
       this.#release(lease);
     }
+  }
+
+  /**
+   * A process whose turn a hint began has as many handovers as any other: its next caller waits for the store's answer, which is
+   * under way. A release at once would reach the others no earlier than that.
+   */
+  async #passOnConfirmed(lease: Lease, via: LockVia): Promise<void> {
+    await lease.confirming;
+    this.#passOn(lease, via);
   }
 
   #release(lease: Lease): void {

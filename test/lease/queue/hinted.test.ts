@@ -378,6 +378,23 @@ describeWithShop('a hint', () => {
     await contender.release(its);
   });
 
+  test('gives the callers behind the first one the same lease, also where the work ends before the store has answered', async () => {
+    const { holder, contender, key, first, preopen, turn } = await hinted();
+    const { given, letGo } = lookHeldBack(contender);
+    const next = contender.acquire(key);
+    preopen.admit();
+    const mine = await turn;
+    await given;
+    mine.end();
+    expect(await isHad(next)).toBe(false);
+    letGo();
+    const its = await next;
+    expect([its.lease.holder, await holderOf(stage().admin, key)]).toEqual([mine.lease.holder, mine.lease.holder]);
+    await contender.release(its);
+    await holder.release(first);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
   test('gives a lease without the store that is known to be shared', async () => {
     const { holder, contender, first, mine, handle } = await aheadWithoutStore();
     await mine.lease.confirming;
