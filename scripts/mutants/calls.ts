@@ -94,6 +94,22 @@ export const CALLS: readonly Mutant[] = [
     why: 'The function would run while a handle has the key.',
   },
   {
+    name: 'hint: the attempt itself counts as the one before it',
+    file: 'src/database/sql.ts',
+    change: [['SELECT e.attempts[2]\n', 'SELECT e.attempts[1]\n']],
+    tests: ['test/connection/plain'],
+    only: 'right before it',
+    why: 'No turn would begin ahead.',
+  },
+  {
+    name: 'hint: begins ahead without the right to ask, and fails',
+    file: 'src/transaction/admission.ts',
+    change: [['          if (mayNotAsk) this', '          if (false) this']],
+    tests: ['test/connection/plain'],
+    only: 'without the right',
+    why: 'A lock would need a right that it did not need before.',
+  },
+  {
     name: 'hint: tells another transaction',
     file: 'src/transaction/attempt.ts',
     change: [['handover.hint((this.#admission as Admission).attempt)', "handover.hint('another')"]],

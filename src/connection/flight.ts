@@ -74,7 +74,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
         writeStatement(messages, statement, parsing);
         const next = this.#statements[at + 1];
         // A Flush makes the server send this answer before the next statement runs, which may wait.
-        if (next !== undefined && !next.isQuick && !statement.text.startsWith('BEGIN')) messages.flush();
+        if (next !== undefined && !statement.text.startsWith('BEGIN')) messages.flush();
       }
       messages.sync();
       // A closed stream is reported by pg's error event.

@@ -11,8 +11,6 @@ export interface Statement {
   readonly values: readonly (string | null)[];
   /** The name for a prepared statement. It must belong to this text only. */
   readonly name?: string;
-  /** Whether it waits for nothing, so that the answer before it may be sent together with its own. Default: false. */
-  readonly isQuick?: boolean;
 }
 
 /** The columns of a row, in the server's text format. */

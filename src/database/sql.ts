@@ -8,6 +8,16 @@ export const ADMIT = `SELECT fenced_lock.admit($1::pg_catalog.text[], $2::pg_cat
   $4::integer, $5::integer, $6::integer, $7::integer, $8::bigint[], $9::pg_catalog.uuid[], $10::boolean) AS answer`;
 
 /**
+ * The same for one key, and the attempt that was admitted right before this one. It is asked for with a value that depends
+ * on the answer, so Postgres runs the admission first.
+ */
+export const ADMIT_AND_PREVIOUS = `SELECT a.answer, (
+  SELECT e.attempts[2]
+  FROM fenced_lock.evidence(CASE WHEN a.answer IS NOT NULL THEN ($1::pg_catalog.text[])[1] END, '1'::pg_catalog.text) AS e
+) AS previous
+FROM (${ADMIT}) AS a`;
+
+/**
  * The backend and the transaction of an admission that may have to wait, so that the transactions that block it can be
  * found.
  */
@@ -85,10 +95,6 @@ WHERE a.pid OPERATOR(pg_catalog.=) $1::integer
 
 export const EVIDENCE = `SELECT e.status, e.epoch::pg_catalog.text, e.born::pg_catalog.text, e.turns::pg_catalog.text, e.attempts
 FROM fenced_lock.evidence($1::pg_catalog.text, $2::pg_catalog.text) AS e`;
-
-/** Sent behind the admission of the key $1: the attempt that was admitted right before it. */
-export const PREVIOUS_ATTEMPT = `SELECT e.attempts[2]
-FROM fenced_lock.evidence($1::pg_catalog.text, '1'::pg_catalog.text) AS e`;
 
 export const START_EPOCH = 'SELECT 1 AS started FROM (SELECT fenced_lock.start_epoch()) AS s';
 

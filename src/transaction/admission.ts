@@ -14,19 +14,20 @@ import {
   type StatementResult,
   type TextRow,
 } from '../database/database.js';
-import { ADMIT, PREVIOUS_ATTEMPT } from '../database/sql.js';
+import { ADMIT, ADMIT_AND_PREVIOUS } from '../database/sql.js';
 
 /**
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
  * on the same server connection, under another text.
  */
 const ADMIT_NAME = nameOf(ADMIT);
-const PREVIOUS_ATTEMPT_NAME = nameOf(PREVIOUS_ATTEMPT);
+const ADMIT_AND_PREVIOUS_NAME = nameOf(ADMIT_AND_PREVIOUS);
 /**
  * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
  * milliseconds.
  */
 const BACKSTOP = 500;
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** What Postgres answered to one attempt at a transaction. */
 export interface Admission {
@@ -114,12 +115,17 @@ export class Entry<Tx> {
       answers[at]?.listen(
         ({ rows }) => {
           try {
-            this.#onAdmission(readAdmission(sent, rows), answers[at + 1]);
+            this.admission.resolve(readAdmission(sent, rows));
           } catch (error) {
             this.admission.reject(error);
           }
         },
-        (error) => this.admission.reject(over === undefined ? unwrapNotRun(error) : error),
+        (error) => {
+          // The role may lack the right to ask. The transaction begins again, and does not ask.
+          const mayNotAsk = options.asksPrevious && database.sqlState(error) === INSUFFICIENT_PRIVILEGE;
+          if (mayNotAsk) this.admission.reject(new NotRun('the attempt before it could not be asked for'));
+          else this.admission.reject(over === undefined ? unwrapNotRun(error) : error);
+        },
       );
     };
     this.#over = over;
@@ -142,18 +148,6 @@ export class Entry<Tx> {
    */
   static follow<Tx>(database: Database<Tx>, options: EntryOptions, over: Connection, asked: AskedFor): Entry<Tx> {
     return new Entry(database, options, over, asked);
-  }
-
-  #onAdmission(admission: Admission, previous: Reply<StatementResult> | undefined): void {
-    if (previous === undefined) {
-      this.admission.resolve(admission);
-      return;
-    }
-    previous.listen(
-      ({ rows: [row] }) => this.admission.resolve({ ...admission, previous: row?.[0] ?? undefined }),
-      // The role may lack the right to ask. The transaction begins again, and does not ask.
-      () => this.admission.reject(new NotRun('the attempt before it could not be asked for')),
-    );
   }
 
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
@@ -195,15 +189,8 @@ export interface AskedFor {
 
 export function askFor({ request, isolationLevel, before = [], asksPrevious = false }: EntryOptions): AskedFor {
   const asked = request();
-  const { statement, attempt } = admissionOf(asked);
-  const previous = {
-    text: PREVIOUS_ATTEMPT,
-    name: PREVIOUS_ATTEMPT_NAME,
-    values: [asked.keys[0] as string],
-    isQuick: true,
-  };
-  const statements = [...before, statement, ...(asksPrevious ? [previous] : [])];
-  return { beginning: { isolationLevel, statements }, attempt, keys: asked.keys };
+  const { statement, attempt } = admissionOf(asked, asksPrevious);
+  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
 }
 
 /** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */
@@ -229,7 +216,10 @@ export function requestOf({ leases, timeout, registered, room }: AdmissionInput,
 }
 
 /** Builds the admission statement, with a new attempt id in it. */
-function admissionOf(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
+function admissionOf(
+  request: AdmissionRequest,
+  asksPrevious = false,
+): { readonly statement: Statement; readonly attempt: string } {
   const { keys, holders, leaseTime, workTime, waitTime, room, tokens, successors, durable } = request;
   const attempt = randomUUID();
   const values = [
@@ -244,7 +234,8 @@ function admissionOf(request: AdmissionRequest): { readonly statement: Statement
     successors === undefined ? null : arrayOf(successors),
     durable === undefined ? null : String(durable),
   ];
-  return { statement: { text: ADMIT, name: ADMIT_NAME, values }, attempt };
+  const [text, name] = asksPrevious ? [ADMIT_AND_PREVIOUS, ADMIT_AND_PREVIOUS_NAME] : [ADMIT, ADMIT_NAME];
+  return { statement: { text, name, values }, attempt };
 }
 
 /** Formats a Postgres array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
@@ -256,8 +247,8 @@ function readAdmission(
   { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: string },
   rows: readonly TextRow[],
 ): Admission {
-  const answer = rows[0]?.[0] ?? '';
-  const words = answer.split(' ');
+  const [answer, previous] = rows[0] ?? [];
+  const words = (answer ?? '').split(' ');
   const [turn = '', xid = '', pid, epoch] = words;
   const tokens = words.slice(4).map(BigInt);
   return {
@@ -269,6 +260,7 @@ function readAdmission(
     xid,
     pid: Number(pid),
     epoch: epoch === '-' ? undefined : epoch,
+    ...(previous && { previous }),
   };
 }
 
