@@ -13,9 +13,11 @@ const shop = () =>
   project({ 'prisma/schema.prisma': SCHEMA, 'prisma/migrations/20260101000000_tables/migration.sql': TABLE });
 const deploy = (to: OwnDatabase, from: Project) => applyMigrations(to.url, { dir: from.path('prisma/migrations') });
 
+const ADMISSION = [['k'], [randomUUID()], randomUUID(), 1_000, 1_000, 1_000, null, null, null, null];
 /** What the client sends to our functions, with values that fit. */
 const CALLS: Readonly<Record<string, readonly unknown[]>> = {
-  ADMIT: [['k'], [randomUUID()], randomUUID(), 1_000, 1_000, 1_000, null, null, null, null],
+  ADMIT: ADMISSION,
+  ADMIT_AND_PREVIOUS: ADMISSION,
   EVIDENCE: ['k', '1'],
   END_BACKEND: [0, '1', null],
   START_EPOCH: [],
