@@ -40,7 +40,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
   const store = storeOf(options, emit);
   const renewal = new Renewal(store);
-  const room = new WaitingRoom(store, renewal, emit, { ...options, ...restOf(options) });
+  const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
   const handles = new OpenHandles();
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
@@ -138,9 +138,9 @@ function roomIdOf({ redis, memory, keyPrefix }: ResolvedOptions): number {
     .readInt32BE(0);
 }
 
-function restOf({ wake, pollInterval }: ResolvedOptions): { rest?: PollDelay } {
+function pollDelayOf({ wake, pollInterval }: ResolvedOptions): { pollDelay?: PollDelay } {
   if (wake === 'pubsub') return {};
-  return { rest: wake === 'poll' ? jittered(pollInterval) : fixed(pollInterval) };
+  return { pollDelay: wake === 'poll' ? jittered(pollInterval) : fixed(pollInterval) };
 }
 
 function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {

@@ -182,8 +182,8 @@ export const QUORUM: readonly Mutant[] = [
     file: 'src/lease/queue/acquire-loop.ts',
     change: [
       [
-        'if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.rest());',
-        'if (wakeUps.isDeaf) nextLook = this.#dependencies.rest();',
+        'if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.pollDelay());',
+        'if (wakeUps.isDeaf) nextLook = this.#dependencies.pollDelay();',
       ],
     ],
     tests: ['test/lease/queue/poll'],

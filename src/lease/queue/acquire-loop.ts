@@ -44,7 +44,7 @@ export interface AcquireDependencies {
   readonly emit: Emit;
   /** Whether to subscribe before the first look, so that the first look can already enter the store's queue. */
   readonly listenFirst: boolean;
-  readonly rest: PollDelay;
+  readonly pollDelay: PollDelay;
   readonly releases: Releases;
 }
 
@@ -204,9 +204,9 @@ export class AcquireLoop implements WaitingProcess {
       const wakeUps = this.#waiting();
       if (!wakeUps.listens && this.#lookError === undefined) {
         if (await wakeUps.listen()) continue;
-        nextLook = Math.min(nextLook, this.#dependencies.rest());
+        nextLook = Math.min(nextLook, this.#dependencies.pollDelay());
       }
-      if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.rest());
+      if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.pollDelay());
       await wakeUps.sleep(nextLook);
     }
     // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost

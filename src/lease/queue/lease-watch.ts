@@ -10,17 +10,17 @@ import { WakeableSleep } from './wakeable-sleep.js';
 export class LeaseWatch {
   readonly #store: LeaseStore;
   readonly #key: string;
-  readonly #rest: PollDelay;
+  readonly #pollDelay: PollDelay;
   readonly #look: () => void;
   readonly #sleep = new WakeableSleep();
   #watch: Watch | undefined;
   #closed = false;
 
   /** @param look asks the store whether the lease still stands. */
-  constructor(store: LeaseStore, key: string, rest: PollDelay, look: () => void) {
+  constructor(store: LeaseStore, key: string, pollDelay: PollDelay, look: () => void) {
     this.#store = store;
     this.#key = key;
-    this.#rest = rest;
+    this.#pollDelay = pollDelay;
     this.#look = look;
     void this.#watchLease();
   }
@@ -39,7 +39,7 @@ export class LeaseWatch {
       this.#sleep.reset();
       this.#look();
       const hears = this.#watch !== undefined && this.#watch.hears !== false;
-      await this.#sleep.sleep(hears ? LONGEST_TIME : this.#rest());
+      await this.#sleep.sleep(hears ? LONGEST_TIME : this.#pollDelay());
     }
   }
 

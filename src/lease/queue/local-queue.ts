@@ -382,8 +382,8 @@ export class LocalQueue implements WaiterQueue {
   #updateLeaseWatch(): void {
     const lease = this.#lease;
     if (lease && this.#mayGoElsewhere && this.#waiting.size > 0) {
-      const { store, rest, renewal } = this.#dependencies;
-      this.#leaseWatch ??= new LeaseWatch(store, this.key, rest, () => void renewal.look(lease));
+      const { store, pollDelay, renewal } = this.#dependencies;
+      this.#leaseWatch ??= new LeaseWatch(store, this.key, pollDelay, () => void renewal.look(lease));
     } else {
       this.#leaseWatch?.close();
       this.#leaseWatch = undefined;

@@ -46,7 +46,7 @@ export interface WaitingRoomOptions {
   /** What others are told of this process. */
   readonly name?: string;
   /** How often to look while wake-ups do not arrive. Default: every 250 ms. */
-  readonly rest?: PollDelay;
+  readonly pollDelay?: PollDelay;
 }
 
 /** The queues of one client, one for each key. */
@@ -68,7 +68,7 @@ export class WaitingRoom {
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
-    const { fairness, maxLocalHandovers, name, rest = fixed(DEFAULT_POLL_DELAY) } = options;
+    const { fairness, maxLocalHandovers, name, pollDelay = fixed(DEFAULT_POLL_DELAY) } = options;
     this.#strict = fairness === 'strict';
     this.#releases = new Releases(store, emit, {
       mayTryAgain: () => this.#closed === 0,
@@ -81,7 +81,7 @@ export class WaitingRoom {
       name,
       maxLocalHandovers,
       listenFirst: this.#strict,
-      rest,
+      pollDelay,
       releases: this.#releases,
     };
   }

@@ -8,7 +8,7 @@ import { namesOfScripts } from '../watched-redis.js';
 
 describeWithRedis('waiting without wake-ups', (redis) => {
   const polling = (options = {}) =>
-    new Actor({ url: redis().url, polls: true, rest: jittered(40), commandTimeout: 2_000, ...options });
+    new Actor({ url: redis().url, polls: true, pollDelay: jittered(40), commandTimeout: 2_000, ...options });
 
   test('a key is handed over, nothing is published, and no connection is opened for that', async () => {
     const [holder, contender] = [polling(), polling()];
@@ -38,7 +38,7 @@ describeWithRedis('waiting without wake-ups', (redis) => {
     const waiting: Promise<void>[] = [];
     for (let each = 0; each < 4; each++) {
       // The later it comes the more often it looks: only its place can hold it back.
-      const contender = polling({ rest: fixed(60 - each * 15) });
+      const contender = polling({ pollDelay: fixed(60 - each * 15) });
       waiting.push(
         contender.acquire(key).then(async (next) => {
           served.push(each);
@@ -69,7 +69,7 @@ describeWithRedis('waiting without wake-ups', (redis) => {
   });
 
   test('who gives up while the key is kept for him passes it on', async () => {
-    const [holder, quitter, contender] = [polling(), polling({ rest: fixed(60_000) }), polling()];
+    const [holder, quitter, contender] = [polling(), polling({ pollDelay: fixed(60_000) }), polling()];
     const key = someKey();
     const turn = await holder.acquire(key);
     const caller = new AbortController();
@@ -84,7 +84,7 @@ describeWithRedis('waiting without wake-ups', (redis) => {
   });
 
   test('nobody rests beyond the end of the lease that it waits for', async () => {
-    const [holder, contender] = [polling(), polling({ rest: fixed(60_000) })];
+    const [holder, contender] = [polling(), polling({ pollDelay: fixed(60_000) })];
     const key = someKey();
     await holder.acquire(key, { leaseTime: 300, renew: false });
     (await contender.acquire(key)).end();

@@ -16,7 +16,7 @@ export interface QuorumOptions {
   /** Default: through no proxy. */
   readonly urls?: readonly string[];
   /** Without it wake-ups are heard. */
-  readonly rest?: PollDelay;
+  readonly pollDelay?: PollDelay;
   readonly wrap?: (nodes: LeaseStore[]) => LeaseStore[];
 }
 
@@ -24,9 +24,12 @@ export interface QuorumOptions {
 export class QuorumActor extends Party {
   readonly clients: readonly Redis[];
 
-  constructor({ nodes }: Pick<RedisGroup, 'nodes'>, { urls, rest, wrap = (stores) => stores }: QuorumOptions = {}) {
+  constructor(
+    { nodes }: Pick<RedisGroup, 'nodes'>,
+    { urls, pollDelay, wrap = (stores) => stores }: QuorumOptions = {},
+  ) {
     const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url));
-    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: rest === undefined, offerTime: 0 };
+    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: pollDelay === undefined, offerTime: 0 };
     super(
       (emit) =>
         new QuorumStore(
@@ -34,7 +37,7 @@ export class QuorumActor extends Party {
           HEARD,
           emit,
         ),
-      rest ? { rest } : {},
+      pollDelay ? { pollDelay } : {},
     );
     this.clients = clients;
   }
@@ -44,4 +47,4 @@ export class QuorumActor extends Party {
   }
 }
 
-export const polled = { rest: fixed(20) };
+export const polled = { pollDelay: fixed(20) };
