@@ -93,7 +93,10 @@ export const NODES: readonly Mutant[] = [
     name: 'client: a pool that was ended rejects with its own error',
     file: 'src/transaction/repetition.ts',
     change: [
-      ["    if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');\n", ''],
+      [
+        "    if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, { server: 'Postgres' });\n",
+        '',
+      ],
     ],
     tests: ['test/call/closed-clients'],
     only: 'gives its key back',

@@ -214,11 +214,18 @@ export class StaleTokenError extends FencedLockError {
   }
 }
 
-/** How often a server was asked in vain, and for how long. */
-export interface Tried {
-  /** Milliseconds. */
-  readonly within: number;
+/** What is known about a server that gave no usable answer, and what to say of it. */
+export interface UnavailableDetails {
+  /** Default: `Redis`. */
+  readonly server?: 'Redis' | 'Postgres';
+  /** What the call has done so far. Default: `Nothing was done`. */
+  readonly done?: string | undefined;
+  /** For how long the server was asked in vain; milliseconds. */
+  readonly within?: number;
+  /** How often it was asked in that time. */
   readonly tries?: number;
+  /** Whether the database takes no writes. */
+  readonly isReadOnly?: boolean;
 }
 
 /** The reason, as `reason` gives it, of a server that refused the user or the password. */
@@ -247,13 +254,8 @@ export class LockUnavailableError extends FencedLockError {
   /** The server that gave no usable answer. */
   readonly server: 'Redis' | 'Postgres';
 
-  constructor(
-    key: string | undefined,
-    cause: unknown,
-    server: 'Redis' | 'Postgres' = 'Redis',
-    done = 'Nothing was done',
-    tried?: Tried | 'read-only',
-  ) {
+  constructor(key: string | undefined, cause: unknown, details: UnavailableDetails = {}) {
+    const { server = 'Redis', done = 'Nothing was done', isReadOnly = false } = details;
     const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
     const locks = key === undefined ? 'its locks' : `the lock ${quoted(key)}`;
     const about = `about ${locks}`;
@@ -265,9 +267,9 @@ export class LockUnavailableError extends FencedLockError {
         ? `The ${whose} was closed, so ${server} was not asked ${about}${closed.groups?.['failure'] ?? ''}. ${done}: ${REOPEN[server]}.`
         : REFUSED_LOGIN.test(why)
           ? `${server} refused the login of the ${whose}, and so gave no answer ${about}${why}. ${done}.`
-          : tried === 'read-only'
+          : isReadOnly
             ? `The database is read-only, so ${server} admits no holder of ${locks}${why}. ${done}: ${TO_WRITABLE}.`
-            : `${server} gave no usable answer ${about}${inTime(tried)}${why}. ${done}: check the server, and the connection ` +
+            : `${server} gave no usable answer ${about}${inTime(details)}${why}. ${done}: check the server, and the connection ` +
               `of the ${whose}.`,
       { key, cause },
     );
@@ -551,9 +553,8 @@ export function quoted(key: string): string {
 }
 
 /** How long a server was asked in vain, for a message. */
-function inTime(tried: Tried | undefined): string {
-  if (tried === undefined) return '';
-  const { within, tries } = tried;
+function inTime({ within, tries }: UnavailableDetails): string {
+  if (within === undefined) return '';
   if (within <= 0) return ' in time';
   return ` within ${within} ms${tries === undefined ? '' : ` (${tries} ${tries === 1 ? 'try' : 'tries'})`}`;
 }

@@ -21,7 +21,7 @@ export function whereAnswered(query: Query, database: Pick<Database<unknown>, 's
     try {
       return await asked(text, values);
     } catch (error) {
-      throw error instanceof NotInstalledError ? error : new LockUnavailableError(key, error, 'Postgres');
+      throw error instanceof NotInstalledError ? error : new LockUnavailableError(key, error, { server: 'Postgres' });
     }
   };
 }

@@ -98,7 +98,7 @@ const TOKEN_RAISED = 'The transaction at work was ended and the token raised, bu
 
 function unavailable(key?: string, done?: string): (error: unknown) => never {
   return (error) => {
-    throw new LockUnavailableError(key, error, 'Redis', done);
+    throw new LockUnavailableError(key, error, { done });
   };
 }
 

@@ -103,16 +103,16 @@ export class Repetition {
     if (begins && ++this.#disconnects <= MOST_DISCONNECTS) return;
     if (begins || database.isUnavailable(error)) {
       if (deadline.passed) {
-        throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, { within: options.waitTime });
+        throw new LockUnavailableError(leases.key, error, { server: 'Postgres', within: options.waitTime });
       }
       parts.emit({ type: 'postgres-unavailable', key: leases.key, error });
       await parts.outage.wait(database, abort, deadline);
       return;
     }
-    if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, 'Postgres');
+    if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, { server: 'Postgres' });
     const code = database.sqlState(error);
     if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error, code);
-    if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, 'Postgres', undefined, 'read-only');
+    if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, { server: 'Postgres', isReadOnly: true });
     if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;
     // An admission that was sent ahead waits only some milliseconds, perhaps for this call's own ROLLBACK, so its timeout
     // does not show a blocking transaction.

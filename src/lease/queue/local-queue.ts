@@ -141,8 +141,7 @@ export class LocalQueue implements WaiterQueue {
     const { waitTime } = request;
     const failure = this.#acquireLoop.failure(request);
     if (failure === undefined) return new LockTimeoutError(this.key, `${waitTime} ms`, undefined, this.#seenHolder());
-    const tried = { within: waitTime, tries: this.#acquireLoop.failedLooks };
-    return new LockUnavailableError(this.key, failure, 'Redis', undefined, tried);
+    return new LockUnavailableError(this.key, failure, { within: waitTime, tries: this.#acquireLoop.failedLooks });
   }
 
   waits({ request }: Waiter): void {
