@@ -14,6 +14,7 @@ export function unleased(
     key: holders.keys[0] as string,
     shared: false,
     loss: undefined,
+    checkExpiry: () => {},
     get age() {
       return ageOf();
     },

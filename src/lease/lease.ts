@@ -63,10 +63,16 @@ export class Lease implements Claim {
 
   /** Why the lease was lost; `undefined` while it is held. */
   get loss(): LockLostError | undefined {
-    // Read the clock here and do not rely on a timer: after a pause of the process, replies may be handled before
-    // overdue timers.
-    if (this.#loss === undefined && now() >= this.#expiresAt) this.lose('expired');
+    this.checkExpiry();
     return this.#loss;
+  }
+
+  /**
+   * Marks the lease as lost if its time is over. A timer does that, too, but after a pause of the process replies may be
+   * handled before overdue timers.
+   */
+  checkExpiry(): void {
+    if (this.#loss === undefined && now() >= this.#expiresAt) this.lose('expired');
   }
 
   /** Whether it is of no use any more: lost, released or yielded. */
@@ -180,6 +186,11 @@ export class LeaseSet {
   get loss(): LockLostError | undefined {
     for (const { lease } of this.#turns) if (lease.loss) return lease.loss;
     return undefined;
+  }
+
+  /** Marks the leases as lost whose time is over. */
+  checkExpiry(): void {
+    for (const { lease } of this.#turns) lease.checkExpiry();
   }
 
   attach(user: LeaseUser): () => void {

@@ -301,7 +301,7 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   failed(error: unknown): unknown {
-    void this.#call.leases.loss;
+    this.#call.leases.checkExpiry();
     const named = this.#named(error);
     this.gate.fail(named);
     this.#noteStale(named);

@@ -24,6 +24,8 @@ export interface HeldLeases {
   readonly age: number;
   /** Why a lease was lost; `undefined` while all are held. */
   readonly loss: LockLostError | undefined;
+  /** Marks a lease as lost if its time is over. Timers do that, too, but late after a pause of the process. */
+  checkExpiry(): void;
   /** Asks the store now whether the leases still stand, and marks a missing one as lost. */
   look(): Promise<unknown>;
   /** Calls `lost` when a lease is lost, and `beat` at each renewal. Returns the function that ends that. */

@@ -8,7 +8,7 @@ import { withoutInnermost, withoutNoise } from '../base/sql-text.js';
  * run outside the transaction.
  */
 export class Gate {
-  readonly #leases: { readonly key: string; readonly loss: unknown };
+  readonly #leases: { readonly key: string; checkExpiry(): void };
   #inFlight = 0;
   #beats = 0;
   #shut: (() => unknown) | undefined;
@@ -16,7 +16,7 @@ export class Gate {
   #failed = false;
   #idle: Array<() => void> = [];
 
-  constructor(leases: { readonly key: string; readonly loss: unknown }) {
+  constructor(leases: { readonly key: string; checkExpiry(): void }) {
     this.#leases = leases;
   }
 
@@ -46,9 +46,9 @@ export class Gate {
   enter(text?: string): void {
     if (text !== undefined) {
       refuseCommand(text, this.#leases.key);
-      // After a pause of the process, replies and closed sockets are handled before overdue timers. Reading `loss` checks
-      // the clock, so an expired lease aborts the work now, and the caller gets that error instead of a follow-up error.
-      void this.#leases.loss;
+      // After a pause of the process, replies and closed sockets are handled before overdue timers. An expired lease aborts
+      // the work now, so the caller gets that error instead of a follow-up error.
+      this.#leases.checkExpiry();
     }
     this.throwIfShut();
     this.#inFlight++;

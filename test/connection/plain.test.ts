@@ -46,6 +46,7 @@ describe.each([
       shared: false,
       age: 0,
       loss: undefined,
+      checkExpiry: () => {},
       look: async () => {},
       attach: () => () => {},
     };
