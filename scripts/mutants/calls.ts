@@ -225,7 +225,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: a look that fails is not repeated',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['        await sleep(pause);\n', '        break;\n']],
+    change: [['        await sleep(backoff.next());\n', '        break;\n']],
     tests: ['test/lease/queue/hinted'],
     only: 'is told again',
     why: 'The key would be nobody’s in the store when the offer is over.',

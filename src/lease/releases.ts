@@ -1,9 +1,10 @@
+import { Backoff } from '../base/backoff.js';
 import { after, Deadline, type Timer } from '../base/clock.js';
 import { dropOldest } from '../base/drop-oldest.js';
 import type { Emit } from '../base/events.js';
 import type { Claim, LeaseStore } from './store.js';
 
-/** First and longest pause before a failed release is sent again; milliseconds. */
+/** First and longest pause before failed releases are sent again; milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 
@@ -33,7 +34,7 @@ export class Releases {
   readonly #completed = new Map<string, { readonly claim: Claim; readonly matters: Deadline }>();
   #stopListening: (() => void) | undefined;
   #inFlight = 0;
-  #pause = FIRST_PAUSE;
+  readonly #backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
   #timer: Timer | undefined;
 
   constructor(store: LeaseStore, emit: Emit, hooks: ReleaseHooks) {
@@ -90,6 +91,7 @@ export class Releases {
   flush(): void {
     this.#timer?.stop();
     this.#timer = undefined;
+    this.#backoff.reset();
     this.#stopListening?.();
     this.#stopListening = undefined;
     this.#completed.clear();
@@ -115,7 +117,7 @@ export class Releases {
 
   #scheduleRetry(): void {
     // Unref'd: the process may exit, because its leases expire by themselves.
-    this.#timer ??= after(this.#pause, () => void this.#retryAll()).unref();
+    this.#timer ??= after(this.#backoff.next(), () => void this.#retryAll()).unref();
   }
 
   /** Sends the oldest first. If it fails, the others would fail, too. */
@@ -123,7 +125,7 @@ export class Releases {
     for (const [claim, sent] of this.#failed) if (sent.passed) this.#failed.delete(claim);
     const [oldest] = this.#failed.keys();
     if (oldest && (await this.#retry(oldest))) {
-      this.#pause = FIRST_PAUSE;
+      this.#backoff.reset();
       const rest = [...this.#failed.keys()];
       for (let sent = 0; sent < rest.length; sent += TOGETHER) {
         await Promise.all(rest.slice(sent, sent + TOGETHER).map((claim) => this.#retry(claim)));
@@ -132,11 +134,10 @@ export class Releases {
       // Move it to the end: another key may be on another node, which answers.
       const matters = oldest && this.#failed.get(oldest);
       if (oldest && matters && this.#failed.delete(oldest)) this.#failed.set(oldest, matters);
-      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
     }
     this.#timer = undefined;
     if (this.#failed.size > 0) this.#scheduleRetry();
-    else this.#pause = FIRST_PAUSE;
+    else this.#backoff.reset();
   }
 
   async #retry(claim: Claim): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { Backoff } from '../base/backoff.js';
 import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
 import { CommitUnknownError, TransactionAbortedError } from '../base/errors.js';
 import type { Query } from '../database/database.js';
@@ -126,14 +127,15 @@ export async function resolveOutcome(
   deadline: Deadline,
   onEnded?: () => void,
 ): Promise<Verdict> {
-  for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+  const backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
+  for (;;) {
     // A look may take long: the rescue connection sends one statement at a time, and other calls may have queued
     // before.
     const looking = look(rescue, admission, onEnded).catch(() => 'open' as const);
     const verdict = await within(looking, Math.max(LEAST_LOOK, deadline.remaining));
     if (verdict !== 'open' && verdict !== OVERDUE) return verdict;
     if (deadline.passed) return 'unknown';
-    await sleep(Math.min(pause, deadline.remaining));
+    await sleep(Math.min(backoff.next(), deadline.remaining));
   }
 }
 

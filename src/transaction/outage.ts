@@ -1,8 +1,9 @@
+import { Backoff } from '../base/backoff.js';
 import { type Deadline, now, sleep, within } from '../base/clock.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 
-/** Pause before the server is asked again. It doubles up to the longest, with jitter; milliseconds. */
+/** First and longest pause before the server is asked again, shortened by jitter; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 1_000;
 /** An outage that begins within this time after the last one continues its pauses; milliseconds. */
@@ -17,7 +18,7 @@ type ServerProbe = Pick<Database<unknown>, 'rescue' | 'isUnavailable'>;
 export class Outage {
   #probing: Promise<void> | undefined;
   #waiting = 0;
-  #pause = FIRST_PAUSE;
+  readonly #backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
   #endedAt = Number.NEGATIVE_INFINITY;
 
   /** Resolves when a try may succeed or the deadline has passed. Rejects with the abort's reason. */
@@ -33,11 +34,10 @@ export class Outage {
 
   /** Probes until the server answers, with or without an error, or until no caller waits. */
   async #probe({ rescue, isUnavailable }: ServerProbe): Promise<void> {
-    if (now() - this.#endedAt > SAME_OUTAGE) this.#pause = FIRST_PAUSE;
+    if (now() - this.#endedAt > SAME_OUTAGE) this.#backoff.reset();
     let isAway = true;
     while (isAway && this.#waiting > 0) {
-      await sleep(this.#pause * (0.5 + Math.random() / 2));
-      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+      await sleep(this.#backoff.next() * (0.5 + Math.random() / 2));
       isAway = await rescue('SELECT 1', []).then(() => false, isUnavailable);
     }
     this.#endedAt = now();

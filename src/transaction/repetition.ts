@@ -1,3 +1,4 @@
+import { Backoff } from '../base/backoff.js';
 import { sleep } from '../base/clock.js';
 import {
   LockTimeoutError,
@@ -18,7 +19,7 @@ const DEADLOCK = '40P01';
 const READ_ONLY = '25006';
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
 const MOST_DISCONNECTS = 3;
-/** Pauses before the work runs again double from the first to the longest, with jitter; milliseconds. */
+/** First and longest pause before the work runs again, shortened by jitter; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
 /** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
@@ -49,6 +50,7 @@ export class Repetition {
   readonly #call: CallContext;
   /** How often the work has run. */
   #runs = 0;
+  readonly #backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
   /** Whether the work has begun in an earlier attempt. */
   hasBegun = false;
   earlier: EarlierAttempts = NO_EARLIER;
@@ -84,8 +86,7 @@ export class Repetition {
     this.#disconnects = 0;
     this.#isCanceled = false;
     // Jitter, so that two callers that met in a conflict do not meet again.
-    const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (this.#runs - 1)) * Math.random();
-    await abort.race(sleep(pause));
+    await abort.race(sleep(this.#backoff.next() * Math.random()));
   }
 
   /**

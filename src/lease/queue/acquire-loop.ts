@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Backoff } from '../../base/backoff.js';
 import { Deadline, now, sleep } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
@@ -19,7 +20,7 @@ import type { LeaseRequest, Preopen } from './request.js';
 import type { Waiter } from './waiter.js';
 import { type WaitingProcess, WakeUps } from './wake-ups.js';
 
-/** First pause after a failed look or split votes of a quorum. It doubles up to the longest; milliseconds. */
+/** First and longest pause after a failed look or split votes of a quorum; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
 /**
@@ -63,8 +64,8 @@ export class AcquireLoop implements WaitingProcess {
   /** Why the last lease was taken without the store, if it was. */
   #withoutStore: unknown;
   #failedLooks = 0;
-  /** How long to pause after the next failed look or split vote; milliseconds. */
-  #pause = FIRST_PAUSE;
+  /** Made at the first failed look or split vote: most calls have none. */
+  #backoff: Backoff | undefined;
   /** Whether another process has had the key since this one first asked for it. */
   #isElsewhere = false;
   /** When the look in flight was sent; `Infinity` if none is. */
@@ -147,7 +148,7 @@ export class AcquireLoop implements WaitingProcess {
     this.#failedLooks = 0;
     let isKnownToStore = false;
     this.#isElsewhere = false;
-    this.#pause = FIRST_PAUSE;
+    this.#backoff = undefined;
     let leaseTime = 0;
     for (let looks = 0; ; looks++) {
       const first = this.#first();
@@ -249,7 +250,7 @@ export class AcquireLoop implements WaitingProcess {
     // Add one millisecond, because the store rounds down and a look that is too early would only be repeated.
     const nextLook = (answer.lookIn ?? answer.expiresIn) + 1;
     if (answer.split) return Math.min(nextLook, Math.random() * this.#nextPause());
-    this.#pause = FIRST_PAUSE;
+    this.#backoff?.reset();
     return nextLook;
   }
 
@@ -265,11 +266,9 @@ export class AcquireLoop implements WaitingProcess {
     return 0;
   }
 
-  /** Returns the present pause, and doubles it for the next time. */
   #nextPause(): number {
-    const pause = this.#pause;
-    this.#pause = Math.min(pause * 2, LONGEST_PAUSE);
-    return pause;
+    this.#backoff ??= new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
+    return this.#backoff.next();
   }
 
   /**
@@ -296,7 +295,7 @@ export class AcquireLoop implements WaitingProcess {
     { looking, isTold }: { readonly looking: Promise<AcquireResult>; readonly isTold: boolean },
   ): Promise<void> {
     const { store, emit, releases } = this.#dependencies;
-    let pause = FIRST_PAUSE;
+    const backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
     let isDecisive = isTold;
     for (let look = looking; ; look = store.acquire(lease, { former })) {
       try {
@@ -311,8 +310,7 @@ export class AcquireLoop implements WaitingProcess {
       } catch (error) {
         if (lease.isOver) break;
         emit({ type: 'look-failed', key: this.#key, error });
-        await sleep(pause);
-        pause = Math.min(pause * 2, LONGEST_PAUSE);
+        await sleep(backoff.next());
       }
       isDecisive = true;
       if (lease.isOver) break;
