@@ -146,14 +146,14 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the work waits for the look, too',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [[' ?? (preopen?.admitting && (await formerBefore(looking, preopen)))', '']],
+    change: [[' ?? (preopen?.admitting && (await admittedBehind(looking, preopen)))', '']],
     tests: ['test/lease/queue/hinted'],
     only: 'where a look is under way',
     why: 'The work would begin a round trip later than it can.',
   },
   {
     name: 'hint: an admission that does not come is awaited',
-    file: 'src/lease/queue/acquire-loop.ts',
+    file: 'src/lease/queue/unconfirmed-lease.ts',
     change: [
       [
         'await Promise.race([preopen.admitting?.then(() => preopen.former, none), looking.then(none, none)]);',
@@ -166,7 +166,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hint: the admission behind another one counts',
-    file: 'src/lease/queue/acquire-loop.ts',
+    file: 'src/lease/queue/unconfirmed-lease.ts',
     change: [
       [
         'preopen.admitting?.then(() => preopen.former, none)',
@@ -179,24 +179,24 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hint: the look that was executed behind the release',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [['    releases.sendAgain(lease.holder);\n', '']],
+    file: 'src/lease/queue/unconfirmed-lease.ts',
+    change: [['  releases.sendAgain(lease.holder);\n', '']],
     tests: ['test/lease/queue/hinted'],
     only: 'is released once more',
     why: 'The key would be kept for the lease time, for nobody.',
   },
   {
     name: 'hint: the look that says no behind the admission',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [["        if (isDecisive) lease.lose('gone');\n", '        if (isDecisive) break;\n']],
+    file: 'src/lease/queue/unconfirmed-lease.ts',
+    change: [["      if (isDecisive) lease.lose('gone');\n", '      if (isDecisive) break;\n']],
     tests: ['test/lease/queue/hinted'],
     only: 'another process has the key',
     why: 'The function would go on under a lease that is gone, until it is extended.',
   },
   {
     name: 'hint: the look from before the admission decides',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [['let isDecisive = isTold;', 'let isDecisive = true;']],
+    file: 'src/lease/queue/unconfirmed-lease.ts',
+    change: [['let isDecisive = namesFormer;', 'let isDecisive = true;']],
     tests: ['test/lease/queue/hinted'],
     only: 'asks the store again',
     why: 'A healthy caller would lose its lease.',
@@ -224,18 +224,16 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hint: a look that fails is not repeated',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [['        await sleep(backoff.next());\n', '        break;\n']],
+    file: 'src/lease/queue/unconfirmed-lease.ts',
+    change: [['      await sleep(backoff.next());\n', '      break;\n']],
     tests: ['test/lease/queue/hinted'],
     only: 'is told again',
     why: 'The key would be nobody’s in the store when the offer is over.',
   },
   {
     name: 'hint: the store is told of a turn that is over',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [
-      ['      isDecisive = true;\n      if (lease.isOver) break;\n    }\n', '      isDecisive = true;\n    }\n'],
-    ],
+    file: 'src/lease/queue/unconfirmed-lease.ts',
+    change: [['    isDecisive = true;\n    if (lease.isOver) break;\n  }\n', '    isDecisive = true;\n  }\n']],
     tests: ['test/lease/queue/hinted'],
     only: 'it is told no more',
     why: 'The key would be kept for the lease time, for nobody.',
@@ -250,8 +248,8 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hint: a lease without the store counts as one of the store',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [['          lease.shared = answer.shared !== undefined;\n', '']],
+    file: 'src/lease/queue/unconfirmed-lease.ts',
+    change: [['        lease.shared = answer.shared !== undefined;\n', '']],
     tests: ['test/lease/queue/hinted'],
     only: 'known to be shared',
     why: 'A handle would get a lease that no store has given.',
@@ -296,7 +294,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the former holder is forgotten with the caller that aborts',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['#confirm(lease, former, { looking', '#confirm(lease, preopen?.former as string, { looking']],
+    change: [['unconfirmedLease(claim, former, ', 'unconfirmedLease(claim, preopen?.former as string, ']],
     tests: ['test/lease/queue/hinted'],
     only: 'that aborts with its admission',
     why: 'The next caller would lose its lease at once.',

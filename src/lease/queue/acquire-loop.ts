@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Backoff } from '../../base/backoff.js';
-import { Deadline, now, sleep } from '../../base/clock.js';
+import { Deadline, now } from '../../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
@@ -16,7 +16,8 @@ import {
 } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
 import { PresentHolder } from './present-holder.js';
-import type { LeaseRequest, Preopen } from './request.js';
+import type { LeaseRequest } from './request.js';
+import { admittedBehind, unconfirmedLease } from './unconfirmed-lease.js';
 import type { Waiter } from './waiter.js';
 import { type WaitingProcess, WakeUps } from './wake-ups.js';
 
@@ -54,7 +55,7 @@ export class AcquireLoop implements WaitingProcess {
   readonly #key: string;
   readonly #dependencies: AcquireDependencies;
   readonly #first: (sharing?: boolean) => Waiter | undefined;
-  /** Who has the key instead, and the messages about it: there is neither while the first look is under way. */
+  /** Who has the key, and the messages about it. Both are made when they are needed: most first looks take the lease. */
   #present: PresentHolder | undefined;
   #wakeUps: WakeUps | undefined;
   /** The id under which the store knows this process while it waits. */
@@ -112,7 +113,7 @@ export class AcquireLoop implements WaitingProcess {
   /** Called for each new caller, which waits until its deadline. */
   keepPlace(request: LeaseRequest): void {
     const { deadline } = request;
-    // The loop pauses until the store answers.
+    // The loop sleeps until the store can be asked again, and this caller does without the store.
     if (this.canGoOnWithout(request)) this.#wakeUps?.wake();
     if (deadline.remaining <= this.#longestWait.remaining) return;
     this.#longestWait = deadline;
@@ -146,14 +147,15 @@ export class AcquireLoop implements WaitingProcess {
     this.holder = randomUUID();
     this.#wakeUps?.beginLook();
     this.#failedLooks = 0;
-    let isKnownToStore = false;
     this.#isElsewhere = false;
     this.#backoff = undefined;
+    // Whether the store may have this process in its queue, or may have granted the lease in a lost reply.
+    let isKnownToStore = false;
     let leaseTime = 0;
     for (let looks = 0; ; looks++) {
       const first = this.#first();
       if (first === undefined) break;
-      const { deadline } = first.request;
+      const { deadline, preopen } = first.request;
       leaseTime = first.request.leaseTime;
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
@@ -165,23 +167,21 @@ export class AcquireLoop implements WaitingProcess {
       // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside
       // it.
       if (isOffered) first.preopen('look');
-      const { preopen } = first.request;
       const sentAt = now();
       this.#inFlightSince = sentAt;
       let nextLook: number;
       try {
         const told = preopen?.former;
         const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: told });
-        const former = told ?? (preopen?.admitting && (await formerBefore(looking, preopen)));
+        const former = told ?? (preopen?.admitting && (await admittedBehind(looking, preopen)));
         if (former !== undefined) {
-          const lease = this.#leaseBehind(claim, sentAt);
-          lease.confirming = this.#confirm(lease, former, { looking, isTold: told !== undefined });
-          return this.#acquired(lease);
+          this.#present = undefined;
+          this.#noteAnswer();
+          const look = { sentAt, answer: looking, namesFormer: told !== undefined };
+          return this.#acquired(unconfirmedLease(claim, former, look, this.#dependencies));
         }
         const answer = await looking;
-        this.#lookError = undefined;
-        this.#failedLooks = 0;
-        this.#withoutStore = answer.taken ? answer.shared : undefined;
+        this.#noteAnswer(answer.taken ? answer.shared : undefined);
         if (answer.taken) {
           const lease = this.#onTaken(answer, claim, first, sentAt);
           if (lease.loss === undefined) return this.#acquired(lease);
@@ -196,8 +196,8 @@ export class AcquireLoop implements WaitingProcess {
       } finally {
         this.#inFlightSince = Number.POSITIVE_INFINITY;
       }
-      const asked = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
-      isKnownToStore ||= asked || this.listens;
+      const isInDoubt = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
+      isKnownToStore ||= isInDoubt || this.listens;
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
       this.#first(true)?.ensureWaiting();
@@ -210,11 +210,17 @@ export class AcquireLoop implements WaitingProcess {
       if (wakeUps.isDeaf) nextLook = Math.min(nextLook, this.#dependencies.pollDelay());
       await wakeUps.sleep(nextLook);
     }
-    // All callers have given up. The store may have this process in its queue, or may have granted the lease in a lost
-    // reply.
+    // All callers have given up.
     if (isKnownToStore) this.#dependencies.releases.send({ key: this.#key, holder: this.holder, leaseTime });
     this.holder = '';
     return undefined;
+  }
+
+  /** There is an answer. @param withoutStore why the lease was taken without the store, if it was. */
+  #noteAnswer(withoutStore?: Error): void {
+    this.#lookError = undefined;
+    this.#failedLooks = 0;
+    this.#withoutStore = withoutStore;
   }
 
   /** Nobody waits any more: a hint or an offer that comes late is for nobody. */
@@ -271,55 +277,6 @@ export class AcquireLoop implements WaitingProcess {
     return this.#backoff.next();
   }
 
-  /**
-   * The lease of a caller that Postgres has admitted right behind the former holder, whose COMMIT is done. Its work need not wait
-   * for the store: nobody else is admitted before it ends. The answer to the look confirms the lease.
-   */
-  #leaseBehind(claim: Claim, sentAt: number): Lease {
-    this.#present = undefined;
-    this.#lookError = undefined;
-    this.#failedLooks = 0;
-    this.#withoutStore = undefined;
-    const lease = new Lease(claim, sentAt);
-    lease.wasElsewhere = true;
-    return lease;
-  }
-
-  /**
-   * Tells the store of the lease until it has answered, or the lease is over. `isTold`: whether the look under way names
-   * the former holder. Never rejects.
-   */
-  async #confirm(
-    lease: Lease,
-    former: string,
-    { looking, isTold }: { readonly looking: Promise<AcquireResult>; readonly isTold: boolean },
-  ): Promise<void> {
-    const { store, emit, releases } = this.#dependencies;
-    const backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
-    let isDecisive = isTold;
-    for (let look = looking; ; look = store.acquire(lease, { former })) {
-      try {
-        const answer = await look;
-        if (answer.taken) {
-          lease.contended = answer.contended !== false;
-          lease.shared = answer.shared !== undefined;
-          break;
-        }
-        // The first look may be from before the admission, or even from before the former holder's lease.
-        if (isDecisive) lease.lose('gone');
-      } catch (error) {
-        if (lease.isOver) break;
-        emit({ type: 'look-failed', key: this.#key, error });
-        await sleep(backoff.next());
-      }
-      isDecisive = true;
-      if (lease.isOver) break;
-    }
-    lease.confirming = undefined;
-    // Where the look was sent again, it may have been executed after the release.
-    releases.sendAgain(lease.holder);
-  }
-
   #look(claim: Claim, { deadline, former }: { deadline?: Deadline | undefined; former?: string | undefined }) {
     const look = {
       ...(deadline && { atMost: Math.max(LEAST_LOOK, deadline.remaining) }),
@@ -357,10 +314,4 @@ export class AcquireLoop implements WaitingProcess {
       },
     );
   }
-}
-
-/** The holder right behind whom Postgres has admitted the caller, if it tells so before the look is answered. */
-async function formerBefore(looking: Promise<unknown>, preopen: Preopen): Promise<string | undefined> {
-  const none = () => undefined;
-  return await Promise.race([preopen.admitting?.then(() => preopen.former, none), looking.then(none, none)]);
 }
