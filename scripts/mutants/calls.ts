@@ -267,7 +267,7 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/lease/queue/local-queue.ts',
     change: [
       [
-        "if (this.#hinted !== lease) this.#dependencies.emit({ type: 'lease-lost'",
+        "if (this.#promised !== lease) this.#dependencies.emit({ type: 'lease-lost'",
         "this.#dependencies.emit({ type: 'lease-lost'",
       ],
     ],
@@ -371,7 +371,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'calls: who waits behind a handle does not listen',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['if (lease && this.#mayGoElsewhere && this.#waiting.size > 0)', 'if (lease === null)']],
+    change: [['if (lease && this.#isOfHandle && this.#waiting.size > 0)', 'if (lease === null)']],
     tests: ['test/call/handles-resumed'],
     only: 'behind the old one',
     why: 'They would wait beside a free key for up to a third of the lease.',
@@ -736,7 +736,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'messages: a handle that is waited for is not told',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['isHandle: this.#mayGoElsewhere,', 'isHandle: false,']],
+    change: [['isHandle: this.#isOfHandle,', 'isHandle: false,']],
     tests: ['test/call/who-has-it'],
     only: 'a handle of the same process',
     why: 'Who waits for its own handle would only be told to try again.',

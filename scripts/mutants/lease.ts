@@ -160,7 +160,9 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: turns without an end',
     file: queue,
-    change: [['!isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss', '!isOfHandle && !lease.loss']],
+    change: [
+      ['!this.#isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss', '!this.#isOfHandle && !lease.loss'],
+    ],
     tests: ['test/lease/queue/lingering'],
     why: 'A lease that may not be handed on would be kept all the same.',
   },

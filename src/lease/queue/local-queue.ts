@@ -21,7 +21,10 @@ const UNSUBSCRIBE_AFTER = 2;
  */
 const SHORT_TURN = 5;
 
-/** From this on a turn sends a hint to whoever may wait: a command of 0.1 ms does not make it much longer; milliseconds. */
+/**
+ * A turn of at least this length sends a hint even if nobody is known to wait: a command of 0.1 ms does not make it much
+ * longer; milliseconds.
+ */
 const LONG_TURN = 50;
 
 /**
@@ -54,14 +57,21 @@ export interface QueueHistory {
  * The queue of one process for one key. It holds the callers that wait, one place in the store's queue, and at most one
  * lease, which passes from caller to caller. Its states, and how it leaves them:
  *
- * - `idle`: no caller. A caller enters: `acquiring`.
+ * - `idle`: no caller, no lease. A caller enters: `acquiring`.
  * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `idle`.
- * - `holding`: a caller has its turn. The turn ends: `holding`, if the lease passes to the next caller; `yielding`, if
- *   another process comes first or the lease does not suit the next caller; `lingering`, if nobody is known to wait,
- *   here or elsewhere; otherwise the lease is released, and the queue is `acquiring` or `idle`.
- * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn, so that the last caller goes on
- *   before the release is sent. A caller enters: `holding`. Otherwise the lease is released: `idle`.
+ * - `holding`: at least one caller has its turn. When no turn uses the lease any more, `#passOn` decides:
+ *   - It suits the next caller: `holding`.
+ *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
+ *   - It does not suit the next caller, or has passed to `maxLocalHandovers` callers: `yielding`.
+ *   - No caller waits here, and nobody is known to wait elsewhere: `lingering`.
+ *   - Otherwise, as when it is lost, or promised to another process by a hint, it is released: `acquiring` if callers
+ *     wait here, else `idle`.
+ * - `confirming`: the lease was taken behind a hint (`unconfirmed-lease.ts`), and no turn uses it until the store has
+ *   answered. Then `#passOn` decides.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
+ * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn, so that the last caller goes on
+ *   before the release is sent. A caller enters at once: `#passOn` decides. A caller enters after the event loop was
+ *   busy: the lease is released, `acquiring`. Nobody enters: the lease is released, `idle`.
  */
 export class LocalQueue implements WaiterQueue {
   readonly key: string;
@@ -71,13 +81,13 @@ export class LocalQueue implements WaiterQueue {
   readonly #onIdle: (had: QueueHistory) => void;
   readonly #waiting = new Set<Waiter>();
   readonly #waitTimeouts = new WaitTimeouts(this.#waiting);
-  #state: 'idle' | 'acquiring' | 'holding' | 'lingering' | 'yielding' = 'idle';
+  #state: 'idle' | 'acquiring' | 'holding' | 'confirming' | 'yielding' | 'lingering' = 'idle';
   #lease: Lease | undefined;
   #lingering: EndOfTurn | undefined;
   /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
   #renewed = false;
-  /** Whether another process may take over the lease, as it may with a handle's. */
-  #mayGoElsewhere = false;
+  /** Whether the last turn is a handle's. Another process may take over the lease then, by `$resumeLock`. */
+  #isOfHandle = false;
   #leaseWatch: LeaseWatch | undefined;
   #unsubscribeTimer: Timer | undefined;
   /** Whether a caller had to wait since the queue was idle. */
@@ -89,9 +99,10 @@ export class LocalQueue implements WaiterQueue {
   #turns = 0;
   /** When the last turn began. */
   #beganAt = 0;
+  /** How often the lease has passed from caller to caller since another process last had a chance to get the key. */
   #handovers = 0;
-  /** The lease of which the next process was told that it is about to be released. */
-  #hinted: Lease | undefined;
+  /** The lease that was promised to another process by a hint. That process may take it over, even before its release. */
+  #promised: Lease | undefined;
   readonly #acquireLoop: AcquireLoop;
 
   constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (had: QueueHistory) => void) {
@@ -164,7 +175,7 @@ export class LocalQueue implements WaiterQueue {
     return {
       process: this.#dependencies.name,
       here: true,
-      isHandle: this.#mayGoElsewhere,
+      isHandle: this.#isOfHandle,
       heldFor: now() - this.#beganAt,
       expiresIn: lease.remaining,
     };
@@ -203,8 +214,8 @@ export class LocalQueue implements WaiterQueue {
     this.#dependencies.renewal.add(lease, this.#renewed);
     lease.attach({
       lost: (error) => {
-        // The next process takes over the lease of which it was told, because the COMMIT is done.
-        if (this.#hinted !== lease) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
+        // The other process takes a promised lease over once the COMMIT is done, so no call has lost anything.
+        if (this.#promised !== lease) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
       },
       beat: () => {},
     });
@@ -213,11 +224,14 @@ export class LocalQueue implements WaiterQueue {
     if (this.#acquireLoop.listens) this.#unsubscribeLater(lease);
     if (first && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
-    // One that was to go on without the store, which is back.
+    // The store may be back: a caller that was to go on without it waits like the others then.
     this.#firstOf(true)?.ensureWaiting();
   }
 
-  /** Not before the store has told of the lease: until then, it may offer the key to this process, if that listens. */
+  /**
+   * Not before the store has confirmed the lease: until then, the former holder's release may offer the key to this
+   * process, and passes it over if it is not subscribed.
+   */
   #unsubscribeLater(lease: Lease): void {
     if (lease.confirming) {
       void lease.confirming.then(() => {
@@ -225,23 +239,23 @@ export class LocalQueue implements WaiterQueue {
       });
       return;
     }
-    this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => this.#unsubscribe());
+    this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => {
+      // If nobody waits here, messages, such as that of its own release, would wake this process in vain.
+      if (this.#state === 'holding' && this.#waiting.size === 0) this.#acquireLoop.unsubscribe();
+    });
   }
 
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
     this.#waiting.delete(waiter);
-    const goesOn = this.#waiting.size > 0;
-    if (!goesOn) this.#waitTimeouts.stop();
-    if (
-      (goesOn || (this.#mayLinger && this.#handovers > 0)) &&
-      this.#handovers === this.#dependencies.maxLocalHandovers - CONTENTION_CHECK_AHEAD
-    ) {
-      void this.#checkContention(lease);
-    }
+    const hasNext = this.#waiting.size > 0;
+    if (!hasNext) this.#waitTimeouts.stop();
+    const mayHaveNext = hasNext || (this.#mayLinger && this.#handovers > 0);
+    const isCheckDue = this.#handovers === this.#dependencies.maxLocalHandovers - CONTENTION_CHECK_AHEAD;
+    if (mayHaveNext && isCheckDue) void this.#checkContention(lease);
     this.#turns++;
-    this.#mayGoElsewhere = !waiter.request.mayShare;
+    this.#isOfHandle = !waiter.request.mayShare;
     this.#updateLeaseWatch();
-    let [passed, left] = [false, false];
+    let [hasPassed, hasEnded] = [false, false];
     const beganAt = now();
     this.#beganAt = beganAt;
     waiter.startTurn({
@@ -249,22 +263,22 @@ export class LocalQueue implements WaiterQueue {
       via,
       pass: (take) => {
         const next = this.#firstOf(lease.shared);
-        if (passed || left || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
+        if (hasPassed || hasEnded || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
-        passed = true;
+        hasPassed = true;
         this.#handovers++;
         this.#startTurn(next, lease, 'commit');
         return taken;
       },
       hint: (attempt) => {
-        if (!passed && !left) this.#hint(lease, beganAt, attempt);
+        if (!hasPassed && !hasEnded) this.#hint(lease, beganAt, attempt);
       },
       alone: () => this.#turns === 1,
       look: () => this.#dependencies.renewal.look(lease),
       end: () => {
-        if (left) return;
-        left = true;
+        if (hasEnded) return;
+        hasEnded = true;
         this.#turns--;
         // Only when the outcome of every turn is known, even if a later turn ends first.
         if (this.#turns === 0) this.#passOn(lease);
@@ -280,7 +294,7 @@ export class LocalQueue implements WaiterQueue {
     const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     if (staysHere || isForNobody || lease.shared || lease.loss) return;
-    this.#hinted = lease;
+    this.#promised = lease;
     store.hint?.(lease, attempt).catch(() => {});
   }
 
@@ -297,14 +311,15 @@ export class LocalQueue implements WaiterQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#firstOf(lease.shared);
-    // Not kept by a yield either: the next process takes over what has this id.
-    const isPromised = this.#hinted === lease;
+    // A yield would not do: it may keep the lease under the id that the other process takes over.
+    const isPromised = this.#promised === lease;
     if (next && this.#mayPassTo(next, lease)) {
+      this.#state = 'holding';
       this.#handovers++;
       this.#startTurn(next, lease, via);
     } else if (next && lease.loss === undefined && !isPromised) {
       void (lease.confirming ? this.#passOnConfirmed(lease, via) : this.#yield(lease, next.request));
-    } else if (next === undefined && this.#mayLinger && !isPromised && this.#isAlone(lease)) {
+    } else if (next === undefined && !isPromised && this.#isGoodForOneMore(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
         // The others did not wait for longer than the lease stood.
@@ -316,77 +331,36 @@ export class LocalQueue implements WaiterQueue {
     }
   }
 
-  /**
-   * A process whose turn a hint began has as many handovers as any other: its next caller waits for the store's answer, which is
-   * under way. A release at once would reach the others no earlier than that.
-   */
-  async #passOnConfirmed(lease: Lease, via: LockVia): Promise<void> {
-    await lease.confirming;
-    this.#passOn(lease, via);
-  }
-
-  #release(lease: Lease): void {
-    this.#lingering = undefined;
-    this.#dropLease(lease);
-    this.#dependencies.releases.send(lease);
-    if (this.#waiting.size > 0) void this.#acquire();
-    else this.#becomeIdle();
-  }
-
-  /** Called when a caller enters while the lease lingers. */
-  #resume(): void {
-    // Its caller has computed since the end of the last turn. Another process may wait, and the lease has less time left.
-    if (this.#lingering && this.#lingering.age > LONG_LINGERING) {
-      this.#lingering.now();
-      return;
-    }
-    this.#lingering?.stop();
-    this.#lingering = undefined;
-    this.#state = 'holding';
-    this.#passOn(this.#lease as Lease);
-  }
-
-  /**
-   * Whether no other process is known to wait, and the lease is good for one more caller. That of a handle is not: its owner
-   * awaits the release.
-   */
-  #isAlone(lease: Lease): boolean {
-    const { maxLocalHandovers } = this.#dependencies;
-    const isOfHandle = this.#mayGoElsewhere;
-    const isGood = this.#renewed && !isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
-    const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
-    return isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
-  }
-
   /** Whether the lease may pass to this caller as it is. */
   #mayPassTo(waiter: Waiter, lease: Lease): boolean {
     const { leaseTime, renew } = waiter.request;
     // A lease that is not renewed has less time left than the next caller asks for.
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
-    // The process that got the hint may already hold the key's row, and take over the lease.
-    const isPromised = this.#hinted === lease;
+    // The other process may already have the key's row, and take over the lease.
+    const isPromised = this.#promised === lease;
     const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
     return isAsGood && !isPromised && mayStay;
   }
 
   /**
-   * Unsubscribes when no caller of this process waits: messages, such as that of its own release, would only wake it in
-   * vain.
+   * Whether the lease may linger: it is good for one more caller, and no other process is known to wait. That of a handle
+   * may not: its owner awaits the release.
    */
-  #unsubscribe(): void {
-    if (this.#state === 'holding' && this.#waiting.size === 0) this.#acquireLoop.unsubscribe();
+  #isGoodForOneMore(lease: Lease): boolean {
+    const { maxLocalHandovers } = this.#dependencies;
+    const isGood = this.#renewed && !this.#isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
+    const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
+    return this.#mayLinger && isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }
 
-  /** Watches the lease while callers wait behind one that another process may take over. */
-  #updateLeaseWatch(): void {
-    const lease = this.#lease;
-    if (lease && this.#mayGoElsewhere && this.#waiting.size > 0) {
-      const { store, pollDelay, renewal } = this.#dependencies;
-      this.#leaseWatch ??= new LeaseWatch(store, this.key, pollDelay, () => void renewal.look(lease));
-    } else {
-      this.#leaseWatch?.close();
-      this.#leaseWatch = undefined;
-    }
+  /**
+   * With a release instead, a process whose turn began with a hint would have fewer turns in a row than others, and the
+   * others would get the key no earlier: the store's answer is under way.
+   */
+  async #passOnConfirmed(lease: Lease, via: LockVia): Promise<void> {
+    this.#state = 'confirming';
+    await lease.confirming;
+    this.#passOn(lease, via);
   }
 
   async #yield(lease: Lease, { leaseTime }: LeaseRequest): Promise<void> {
@@ -409,6 +383,26 @@ export class LocalQueue implements WaiterQueue {
     void this.#acquire();
   }
 
+  /** Called when a caller enters while the lease lingers. */
+  #resume(): void {
+    // The event loop was busy since the end of the last turn: another process may wait, and the lease has less time left.
+    if (this.#lingering && this.#lingering.age > LONG_LINGERING) {
+      this.#lingering.now();
+      return;
+    }
+    this.#lingering?.stop();
+    this.#lingering = undefined;
+    this.#passOn(this.#lease as Lease);
+  }
+
+  #release(lease: Lease): void {
+    this.#lingering = undefined;
+    this.#dropLease(lease);
+    this.#dependencies.releases.send(lease);
+    if (this.#waiting.size > 0) void this.#acquire();
+    else this.#becomeIdle();
+  }
+
   #dropLease(lease: Lease): void {
     lease.end();
     this.#dependencies.renewal.remove(lease);
@@ -421,5 +415,17 @@ export class LocalQueue implements WaiterQueue {
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
     this.#onIdle({ waitedFor: this.#waitedFor, lateBy: this.#lateBy });
+  }
+
+  /** Watches the lease while callers wait behind one that another process may take over. */
+  #updateLeaseWatch(): void {
+    const lease = this.#lease;
+    if (lease && this.#isOfHandle && this.#waiting.size > 0) {
+      const { store, pollDelay, renewal } = this.#dependencies;
+      this.#leaseWatch ??= new LeaseWatch(store, this.key, pollDelay, () => void renewal.look(lease));
+    } else {
+      this.#leaseWatch?.close();
+      this.#leaseWatch = undefined;
+    }
   }
 }

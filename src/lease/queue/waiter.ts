@@ -72,7 +72,7 @@ export class Waiter extends AsyncResource implements AbortListener {
     else this.#queue.waits(this);
   }
 
-  /** The same for one that may be waiting already, and keeps the transaction that was begun ahead. */
+  /** For a caller that may be waiting already: `startWaiting` would discard a transaction that was begun ahead for it. */
   ensureWaiting(): void {
     if (!this.#hasStartedWaiting) this.startWaiting();
   }
