@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.js';
 
-const revival = 'src/redis/topology/revival.ts';
+const reconnector = 'src/redis/topology/reconnector.ts';
 const refusal = 'src/redis/topology/refused-connection.ts';
 
 export const NODES: readonly Mutant[] = [
@@ -152,7 +152,7 @@ export const NODES: readonly Mutant[] = [
   },
   {
     name: 'nodes: a client that was cut short stays ended',
-    file: revival,
+    file: reconnector,
     change: [
       ["    if (this.#wasInterrupted && this.#redis.status === 'end') this.#redis.connect().catch(() => {});\n", ''],
     ],
@@ -162,7 +162,7 @@ export const NODES: readonly Mutant[] = [
   },
   {
     name: 'nodes: a client that its owner has ended is connected again',
-    file: revival,
+    file: reconnector,
     change: [['this.#isConnecting && manuallyClosing !== true', 'this.#isConnecting']],
     tests: ['test/redis/topology/sentinel.slow'],
     only: 'stays so',
@@ -179,7 +179,7 @@ export const NODES: readonly Mutant[] = [
   {
     name: 'nodes: who was dead stays so',
     file: refusal,
-    change: [["      listen(redis, 'connect', () => believe(0)),\n", '']],
+    change: [["      listen(redis, 'connect', () => countFor(0)),\n", '']],
     tests: ['test/redis/topology/refused'],
     why: 'It would have no vote, and give leases.',
   },

@@ -47,7 +47,7 @@ export class CommandSender {
   /** While the client has no connection: resolves when it has one, or never will. */
   get connection(): Promise<void> | undefined {
     if (this.isConnected) return undefined;
-    // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be revived.
+    // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.
     return this.#nodes.ended ? turnOfLoop() : this.#connection.awaited;
   }
 
@@ -63,7 +63,7 @@ export class CommandSender {
     const since = now();
     const isOverdue = (await within(connection, time)) === OVERDUE;
     if (!isOverdue && !this.#nodes.ended) return Math.max(LEAST_TIME, time - (now() - since));
-    // Revives a client that ioredis itself has ended.
+    // Connects a client again that ioredis itself has ended.
     this.#nodes.refreshTopology();
     if (!this.#nodes.ended) {
       // A server that breaks off a handshake, or waits for another one, gives no error.

@@ -25,7 +25,7 @@ import { linesOf, refusalsIn, refusalsName } from './refusals.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
-import { Unanswered } from './unanswered.js';
+import { UnansweredAcquires } from './unanswered-acquires.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
@@ -53,8 +53,8 @@ const NO_WAKE_UPS: Watch = { close: () => {}, hears: false };
 /** COUNT of each SCAN in `list`. */
 const SCAN_STEP = '1000';
 
-/** What holds listeners and connections between creation and `close`. */
-interface OpenedStore {
+/** The parts that hold listeners and connections, from creation to `close`. */
+interface OpenParts {
   readonly nodes: Nodes;
   readonly pubsub: PubSub;
   readonly sender: CommandSender;
@@ -68,26 +68,26 @@ export class RedisStore implements LeaseStore {
   readonly #emit: Emit;
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
-  #unanswered: Unanswered | undefined;
+  #unanswered: UnansweredAcquires | undefined;
   /** The releases that are not answered yet, by holder. None of these promises rejects. */
   readonly #releasing = new Map<string, Promise<void>>();
-  #open: OpenedStore | undefined;
+  #open: OpenParts | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
     this.#redis = redis;
     this.#options = options;
     this.#emit = emit;
     // Listen from now on, so that the first look knows what the client has reported.
-    this.#open = this.#begin();
+    this.#open = this.#openParts();
   }
 
   /** After `close`, the next use opens it again. */
-  get #opened(): OpenedStore {
-    this.#open ??= this.#begin();
+  get #opened(): OpenParts {
+    this.#open ??= this.#openParts();
     return this.#open;
   }
 
-  #begin(): OpenedStore {
+  #openParts(): OpenParts {
     const nodes = nodesOf(this.#redis);
     const pubsub = this.#options.pubsub ?? nodes.pubsub;
     const sender = new CommandSender(this.#redis, nodes, this.#options.commandTimeout);
@@ -138,7 +138,7 @@ export class RedisStore implements LeaseStore {
       }
     } catch (error) {
       if (nodes.resends && !isReply(error)) {
-        this.#unanswered ??= new Unanswered();
+        this.#unanswered ??= new UnansweredAcquires();
         this.#unanswered.add(holder);
       }
       throw error;
@@ -362,9 +362,8 @@ export class RedisStore implements LeaseStore {
     script: Script<Keys, Args, number>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
-    atMost?: number,
   ): Promise<number> {
-    return Number(await this.#sender.runScript(script, keys, args, atMost));
+    return Number(await this.#sender.runScript(script, keys, args));
   }
 }
 

@@ -40,7 +40,7 @@ const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
  */
 export class Subscriber {
   readonly #nodes: Nodes;
-  readonly #manner: SubscriberSettings;
+  readonly #settings: SubscriberSettings;
   /**
    * The suffix of the channel that only this process subscribes to. The subscription shows that the process is alive.
    */
@@ -57,7 +57,7 @@ export class Subscriber {
 
   constructor(nodes: Nodes, pubsub: PubSub, receiver: string, emit: Emit) {
     this.#nodes = nodes;
-    this.#manner = { pubsub, pingEvery: nodes.pingEvery };
+    this.#settings = { pubsub, pingEvery: nodes.pingEvery };
     this.#receiverSuffix = `:${receiver}`;
     this.#emit = emit;
   }
@@ -198,7 +198,7 @@ export class Subscriber {
     if (client === undefined) return undefined;
     const connection: SubscriberConnection = new SubscriberConnection(
       client,
-      this.#manner,
+      this.#settings,
       (event) => this.#report(address, event),
       {
         heard: (channel, message) => this.#wake(channel, message),

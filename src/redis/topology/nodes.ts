@@ -1,9 +1,9 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../client.js';
 import type { PubSub } from '../pubsub/subscriber-connection.js';
 import { listen } from '../shared-listeners.js';
-import { Failure } from './failure.js';
+import { ConnectFailures } from './connect-failures.js';
+import { Reconnector } from './reconnector.js';
 import { RefusedConnection } from './refused-connection.js';
-import { Revival } from './revival.js';
 import { slotOf } from './slot.js';
 
 /** The servers behind a client, and which of them has which name. */
@@ -60,18 +60,18 @@ class OneNode implements Nodes {
   readonly #redis: RedisClient;
   /** Not for Sentinel: a dead master is replaced by a replica, which has the leases. */
   readonly #refused: RefusedConnection | undefined;
-  readonly #revival: Revival | undefined;
-  readonly #failure: Failure;
+  readonly #reconnector: Reconnector | undefined;
+  readonly #connectFailures: ConnectFailures;
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
-    this.#failure = new Failure(redis);
-    if (redis.options?.sentinels) this.#revival = new Revival(redis);
+    this.#connectFailures = new ConnectFailures(redis);
+    if (redis.options?.sentinels) this.#reconnector = new Reconnector(redis);
     else this.#refused = new RefusedConnection(redis);
   }
 
   get refused(): boolean {
-    return this.#refused?.stands === true;
+    return this.#refused?.isRecent === true;
   }
 
   get ended(): boolean {
@@ -79,7 +79,7 @@ class OneNode implements Nodes {
   }
 
   get failure(): Error | undefined {
-    return this.#failure.last;
+    return this.#connectFailures.last;
   }
 
   get suspicion(): string {
@@ -106,7 +106,7 @@ class OneNode implements Nodes {
   }
 
   refreshTopology(): void {
-    this.#revival?.revive();
+    this.#reconnector?.reconnect();
   }
 
   onChange(): () => void {
@@ -119,8 +119,8 @@ class OneNode implements Nodes {
 
   close(): void {
     this.#refused?.close();
-    this.#revival?.close();
-    this.#failure.close();
+    this.#reconnector?.close();
+    this.#connectFailures.close();
   }
 }
 
@@ -132,14 +132,14 @@ class ClusterNodes implements Nodes {
   readonly refused = false;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
-  readonly #failure: Failure;
+  readonly #connectFailures: ConnectFailures;
   readonly #ends: ReadonlyArray<() => void>;
   #hasEnded = false;
 
   constructor(redis: ClusterClient) {
     this.#redis = redis;
     this.channelPrefix = redis.options?.keyPrefix ?? '';
-    this.#failure = new Failure(redis);
+    this.#connectFailures = new ConnectFailures(redis);
     const remember = (hasEnded: boolean) => () => {
       this.#hasEnded = hasEnded;
     };
@@ -155,7 +155,7 @@ class ClusterNodes implements Nodes {
   }
 
   get failure(): Error | undefined {
-    return this.#failure.last;
+    return this.#connectFailures.last;
   }
 
   get suspicion(): string {
@@ -202,7 +202,7 @@ class ClusterNodes implements Nodes {
   }
 
   close(): void {
-    this.#failure.close();
+    this.#connectFailures.close();
     for (const end of this.#ends) end();
   }
 

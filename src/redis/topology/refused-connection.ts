@@ -17,16 +17,16 @@ export class RefusedConnection {
   #until = new Deadline(0);
 
   constructor(redis: RedisClient) {
-    const believe = (time: number) => {
+    const countFor = (time: number) => {
       this.#until = new Deadline(time);
     };
     this.#ends = [
-      listen(redis, 'close', () => believe(isConnectionRefused(redis.stream?.errored) ? REFUSAL_TIME : 0)),
-      listen(redis, 'connect', () => believe(0)),
+      listen(redis, 'close', () => countFor(isConnectionRefused(redis.stream?.errored) ? REFUSAL_TIME : 0)),
+      listen(redis, 'connect', () => countFor(0)),
     ];
   }
 
-  get stands(): boolean {
+  get isRecent(): boolean {
     return !this.#until.passed;
   }
 

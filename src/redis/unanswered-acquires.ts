@@ -7,8 +7,8 @@ import { after } from '../base/clock.js';
 const LATEST = 5_000;
 const AGAIN_EVERY = 500;
 
-/** Holders whose acquire timed out here and may still take the lease later. */
-export class Unanswered {
+/** The holders whose acquire timed out here, and may still take the lease later. */
+export class UnansweredAcquires {
   readonly #holders = new Set<string>();
 
   add(holder: string): void {

@@ -5,7 +5,7 @@ import { listen } from '../shared-listeners.js';
  * Reconnects a client that the failover detector of ioredis 5 and 6 has ended. If the detector learns of a failover
  * while the client is asking a sentinel for the master, it disconnects the client, which then never reconnects.
  */
-export class Revival {
+export class Reconnector {
   readonly #redis: RedisClient;
   readonly #ends: ReadonlyArray<() => void>;
   #isConnecting: boolean;
@@ -34,7 +34,7 @@ export class Revival {
   }
 
   /** Called when the client is needed. */
-  revive(): void {
+  reconnect(): void {
     if (this.#wasInterrupted && this.#redis.status === 'end') this.#redis.connect().catch(() => {});
   }
 

@@ -8,8 +8,11 @@ const NO_SUCH_DATABASE = /DB index is out of range|invalid DB index/;
 /** The clients of which a warning says that they cannot connect. */
 const warned = new WeakSet<object>();
 
-/** The error of a client's last failed connect, until a connect succeeds. */
-export class Failure {
+/**
+ * Keeps the error of a client's last failed connect until a connect succeeds. If nobody else listens, a warning tells of
+ * the first one.
+ */
+export class ConnectFailures {
   readonly #ends: ReadonlyArray<() => void>;
   #last: Error | undefined;
 
