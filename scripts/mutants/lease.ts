@@ -72,7 +72,7 @@ export const LEASE: readonly Mutant[] = [
     file: 'src/lease/queue/wake-ups.ts',
     change: [
       [
-        '    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));\n',
+        '    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_DELAY - now())));\n',
         '',
       ],
     ],
@@ -358,7 +358,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'one owed release holds up the others',
     file: 'src/lease/releases.ts',
-    change: [['      if (oldest && matters && this.#failed.delete(oldest)) this.#failed.set(oldest, matters);\n', '']],
+    change: [['      if (oldest && expiry && this.#failed.delete(oldest)) this.#failed.set(oldest, expiry);\n', '']],
     tests: ['test/lease/releases'],
     only: 'hold up',
     why: 'A node that is gone would cost the keys of all others the rest of their leases.',

@@ -48,7 +48,7 @@ export const QUORUM: readonly Mutant[] = [
   {
     name: 'quorum: a split vote is a lost one',
     file: quorum,
-    change: [['expiresIn: LONGEST_REST, split: true }', 'expiresIn: LONGEST_REST }']],
+    change: [['expiresIn: LONGEST_PAUSE, split: true }', 'expiresIn: LONGEST_PAUSE }']],
     tests: faults,
     only: 'split',
     why: 'Those who tied would rest beside a free key.',

@@ -7,7 +7,7 @@ export interface Elsewhere {
   readonly belongs: (name: string) => string;
 }
 
-/** Refuses what is no object of options, and an option that is not known. @throws InvalidOptionError */
+/** Refuses options that are not an object, and unknown options. @throws InvalidOptionError */
 export function checkNames(what: string, options: unknown, known: readonly string[], elsewhere?: Elsewhere): void {
   if (typeof options === 'function') {
     throw new InvalidOptionError(what, 'must be an object, and is a function, which this call does not take.');
@@ -24,7 +24,7 @@ export function checkNames(what: string, options: unknown, known: readonly strin
   throw new InvalidOptionError(unknown, `is not an option here.${hint} There are ${known.join(', ')}.`);
 }
 
-/** The name that a mistake of typing was made in; `undefined` if none is as near as that. */
+/** The name that was most likely mistyped as `given`; `undefined` if none is similar. */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const most = Math.floor(given.length / 3);
   let best: { readonly name: string; readonly distance: number } | undefined;

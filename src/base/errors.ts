@@ -574,6 +574,11 @@ function held({ process, here, isHandle, heldFor, expiresIn }: SeenHolder): stri
   return `It has been held by ${process ?? 'another process'} for at least ${time}; ${end}.`;
 }
 
+/** A thrown value as an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
 /** A thrown value as text. Anything may be thrown, also an object that has no text. */
 export function shown(error: unknown): string {
   try {

@@ -194,9 +194,9 @@ export class LeaseSet {
   }
 
   attach(user: LeaseUser): () => void {
-    const detach = this.#turns.map(({ lease }) => lease.attach(user));
+    const detachers = this.#turns.map(({ lease }) => lease.attach(user));
     return () => {
-      for (const end of detach) end();
+      for (const detach of detachers) detach();
     };
   }
 
@@ -230,7 +230,7 @@ export class LeaseSet {
   }
 }
 
-/** Where the leases of the other keys are from. */
+/** Where the call waits for the leases of its other keys. */
 interface Room {
   enter(key: string, request: LeaseRequest): Promise<Turn>;
 }
@@ -250,19 +250,19 @@ async function withEach(first: Turn, room: Room, keys: readonly string[], reques
   const turns = [first];
   // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each
   // result.
-  const end = new LazyAbort();
-  const { signal } = end;
-  const user = { lost: (loss: LockLostError) => end.abort(loss), beat: () => {} };
-  const unfollow = end.follow(request.signal);
+  const abort = new LazyAbort();
+  const { signal } = abort;
+  const user = { lost: (loss: LockLostError) => abort.abort(loss), beat: () => {} };
+  const unfollow = abort.follow(request.signal);
   const { leaseTime, renew, deadline, waitTime, mayShare, preopen } = request;
-  const more = { leaseTime, renew, deadline, waitTime, mayShare, signal, ...(preopen && { preopen }) };
-  const detach = [first.lease.attach(user)];
+  const others = { leaseTime, renew, deadline, waitTime, mayShare, signal, ...(preopen && { preopen }) };
+  const detachers = [first.lease.attach(user)];
   try {
     if (first.lease.loss) throw first.lease.loss;
     for (const key of keys.slice(1)) {
-      const turn = await room.enter(key, more);
+      const turn = await room.enter(key, others);
       turns.push(turn);
-      detach.push(turn.lease.attach(user));
+      detachers.push(turn.lease.attach(user));
     }
     return new LeaseSet(turns);
   } catch (error) {
@@ -270,6 +270,6 @@ async function withEach(first: Turn, room: Room, keys: readonly string[], reques
     throw error;
   } finally {
     unfollow();
-    for (const end of detach) end();
+    for (const detach of detachers) detach();
   }
 }

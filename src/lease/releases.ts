@@ -31,7 +31,7 @@ export class Releases {
   /** Failed releases, the oldest first, each with the time until its lease expires. */
   readonly #failed = new Map<Claim, Deadline>();
   /** Completed releases by holder, each with the time until its lease would have expired. */
-  readonly #completed = new Map<string, { readonly claim: Claim; readonly matters: Deadline }>();
+  readonly #completed = new Map<string, { readonly claim: Claim; readonly expiry: Deadline }>();
   #stopListening: (() => void) | undefined;
   #inFlight = 0;
   readonly #backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
@@ -49,12 +49,12 @@ export class Releases {
   }
 
   send(claim: Claim): void {
-    const sent = new Deadline(claim.leaseTime);
+    const expiry = new Deadline(claim.leaseTime);
     void this.#release(claim, (error) => {
       // Only reported as an event: the caller's result does not change.
       this.#emit({ type: 'release-failed', key: claim.key, error });
       if (!this.#hooks.mayTryAgain()) return;
-      this.#failed.set(claim, sent);
+      this.#failed.set(claim, expiry);
       if (this.#failed.size > REMEMBERED) dropOldest(this.#failed);
       this.#scheduleRetry();
     });
@@ -64,7 +64,7 @@ export class Releases {
   remember(claim: Claim): void {
     if (!this.#hooks.mayTryAgain()) return;
     const { key, holder, leaseTime } = claim;
-    this.#completed.set(holder, { claim: { key, holder, leaseTime }, matters: new Deadline(leaseTime) });
+    this.#completed.set(holder, { claim: { key, holder, leaseTime }, expiry: new Deadline(leaseTime) });
     this.#stopListening ??= this.#store.onReturn(() => this.#sendAllAgain());
     if (this.#completed.size > REMEMBERED) dropOldest(this.#completed);
   }
@@ -82,7 +82,7 @@ export class Releases {
 
   /** The promoted server may have missed all these releases, and no caller here may ask for those keys again. */
   #sendAllAgain(): void {
-    const all = [...this.#completed.values()].filter(({ matters }) => !matters.passed);
+    const all = [...this.#completed.values()].filter(({ expiry }) => !expiry.passed);
     this.#completed.clear();
     for (const { claim } of all) this.send(claim);
   }
@@ -122,18 +122,18 @@ export class Releases {
 
   /** Sends the oldest first. If it fails, the others would fail, too. */
   async #retryAll(): Promise<void> {
-    for (const [claim, sent] of this.#failed) if (sent.passed) this.#failed.delete(claim);
+    for (const [claim, expiry] of this.#failed) if (expiry.passed) this.#failed.delete(claim);
     const [oldest] = this.#failed.keys();
     if (oldest && (await this.#retry(oldest))) {
       this.#backoff.reset();
-      const rest = [...this.#failed.keys()];
-      for (let sent = 0; sent < rest.length; sent += TOGETHER) {
-        await Promise.all(rest.slice(sent, sent + TOGETHER).map((claim) => this.#retry(claim)));
+      const others = [...this.#failed.keys()];
+      for (let at = 0; at < others.length; at += TOGETHER) {
+        await Promise.all(others.slice(at, at + TOGETHER).map((claim) => this.#retry(claim)));
       }
     } else {
       // Move it to the end: another key may be on another node, which answers.
-      const matters = oldest && this.#failed.get(oldest);
-      if (oldest && matters && this.#failed.delete(oldest)) this.#failed.set(oldest, matters);
+      const expiry = oldest && this.#failed.get(oldest);
+      if (oldest && expiry && this.#failed.delete(oldest)) this.#failed.set(oldest, expiry);
     }
     this.#timer = undefined;
     if (this.#failed.size > 0) this.#scheduleRetry();

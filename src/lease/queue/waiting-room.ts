@@ -127,7 +127,7 @@ export class WaitingRoom {
     return callers;
   }
 
-  /** Sends the releases that are delayed, so that who looks next does not see their leases. */
+  /** Sends the delayed releases now, so that a caller that looks next does not see their leases. */
   releaseLingering(): void {
     for (const queue of [...this.#queues]) queue.releaseLingering();
   }

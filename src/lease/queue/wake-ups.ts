@@ -3,7 +3,7 @@ import type { Former, LeaseStore, WakeUp, Watch } from '../store.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
 /** How long offers to other processes may delay the next look; milliseconds. */
-const LONGEST_REST = 2_000;
+const LONGEST_DELAY = 2_000;
 
 /** The process that waits for a key. */
 export interface WaitingProcess {
@@ -89,6 +89,6 @@ export class WakeUps {
     // The key is offered to another process. If that process does not take it, the key becomes free without a message.
     // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
     // store's queue would otherwise never be taken again.
-    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_REST - now())));
+    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_DELAY - now())));
   }
 }

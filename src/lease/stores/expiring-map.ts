@@ -1,6 +1,6 @@
 import { now } from '../../base/clock.js';
 
-/** How many values there are before those that have ended are looked for. */
+/** The number of values from which on those that have ended are deleted. */
 const SWEEP_AT = 1_024;
 
 /** Values that end by themselves, as the keys of Redis do that have an expiry. */
@@ -33,12 +33,12 @@ export class ExpiringMap<V> {
     this.#entries.clear();
   }
 
-  /** Also those of some values that have ended. */
+  /** The keys of all values, and of some that have ended. */
   keys(): Iterable<string> {
     return this.#entries.keys();
   }
 
-  /** Values end without anybody noticing. */
+  /** Deletes the values that have ended: no timer does. */
   #sweep(): void {
     for (const key of this.#entries.keys()) if (this.get(key) === undefined) this.#entries.delete(key);
     // The next sweep comes when the map has doubled, so the cost for each `set` stays constant.

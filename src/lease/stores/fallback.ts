@@ -1,4 +1,5 @@
 import { Deadline } from '../../base/clock.js';
+import { asError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import type { NotedRefusal, Refusal } from '../../base/refusal.js';
 import {
@@ -132,7 +133,7 @@ export class FallbackStore implements LeaseStore {
   }
 
   #markDown(error: unknown): void {
-    this.#down = error instanceof Error ? error : new Error(String(error));
+    this.#down = asError(error);
     this.#probePause = new Deadline(PROBE_PAUSE);
     this.#emit({ type: 'redis-passed-by', error });
   }
@@ -147,7 +148,7 @@ export class FallbackStore implements LeaseStore {
         for (const claim of this.#pendingReleases.splice(0)) this.#store.release(claim).catch(() => {});
       },
       (error: unknown) => {
-        this.#down = error instanceof Error ? error : new Error(String(error));
+        this.#down = asError(error);
         this.#probePause = new Deadline(PROBE_PAUSE);
       },
     );

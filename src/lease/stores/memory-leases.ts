@@ -3,7 +3,7 @@ import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '.
 import type { WakeUp } from '../store.js';
 import { ExpiringMap } from './expiring-map.js';
 
-/** One client of the leases: whose watches tell that it is there. */
+/** One client of the leases. An offer passes over a client that does not watch the key: it has gone. */
 export interface Receiver {
   /** Whether it watches this key. */
   hears(key: string): boolean;
@@ -23,7 +23,7 @@ interface Lease {
   readonly name: string | undefined;
 }
 
-/** The keys of one prefix: what Redis would have of them. Nothing here waits, so each method is one step for all others. */
+/** The leases and queues under one prefix, as Redis would have them. No method awaits anything, so each is atomic. */
 export class MemoryLeases {
   readonly receivers = new Set<Receiver>();
   readonly #leases = new ExpiringMap<Lease>();
@@ -31,32 +31,32 @@ export class MemoryLeases {
   readonly #queues = new ExpiringMap<readonly Place[]>();
   readonly #refusals = new Set<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }>();
 
-  /** Who has the key now. */
+  /** The holder of the key; `undefined` if it is free. */
   holderOf(key: string): string | undefined {
     return this.#leases.get(key)?.holder;
   }
 
-  /** The name of the client of who has the key now. */
+  /** The name of the holder's client. */
   nameOf(key: string): string | undefined {
     return this.#leases.get(key)?.name;
   }
 
-  /** Milliseconds that its lease still has, in whole ones; 0 if nobody has it. */
+  /** Milliseconds until the lease of the key ends, rounded up; 0 if the key is free. */
   leftOf(key: string): number {
     return Math.ceil(this.#leases.left(key));
   }
 
-  /** How many wait for it. */
+  /** The number of processes that wait for the key. */
   waiting(key: string): number {
     return this.#queue(key).length;
   }
 
-  /** The names of those who wait for it, the first first. */
+  /** The names of the processes that wait for the key, the first in the queue first. */
   waiters(key: string): (string | undefined)[] {
     return this.#queue(key).map(({ name }) => name);
   }
 
-  /** The first that waits for it. */
+  /** The first in the queue. */
   firstOf(key: string): string | undefined {
     return this.#queue(key)[0]?.holder;
   }
@@ -68,7 +68,7 @@ export class MemoryLeases {
   enter(key: string, holder: string, receiver: Receiver, atLeast: number, name?: string): void {
     const queue = this.#queue(key);
     const isIn = queue.some((place) => place.holder === holder);
-    // For all of them as long as for the one that waits longest.
+    // A queue ends as a whole, so it is kept until the longest wait in it is over.
     const time = Math.max(this.#queues.left(key), atLeast);
     this.#queues.set(key, isIn ? queue : [...queue, { holder, receiver, name }], time);
   }
@@ -79,14 +79,14 @@ export class MemoryLeases {
     else this.#queues.delete(key);
   }
 
-  /** Nobody's any more. Those who wait keep their places. */
+  /** Deletes the lease of the key. The queue stays. */
   free(key: string): void {
     this.#leases.delete(key);
   }
 
   /**
-   * Offers a key that is nobody's to the first that waits for it and still watches it: a short lease in its name, which it
-   * confirms by taking it. Answers with that holder; with `own`, without an offer, where that one is the first.
+   * Offers a free key to the first in the queue that still watches it: a short lease in its name, which it confirms by
+   * taking it. Returns that holder, or `undefined` if there is none. If `own` is the first, it is returned without an offer.
    */
   passOn(key: string, { offerTime, own, quietly = false }: { offerTime: number; own?: string; quietly?: boolean }) {
     for (let first = this.#queue(key)[0]; first !== undefined; first = this.#queue(key)[0]) {
@@ -100,12 +100,12 @@ export class MemoryLeases {
     return undefined;
   }
 
-  /** Everybody who watches the key, behind what happens now. */
+  /** Sends a wake-up to every client that watches the key. It arrives later, as over a network. */
   tell(key: string, wakeUp: WakeUp): void {
     for (const receiver of this.receivers) receiver.tell(key, wakeUp);
   }
 
-  /** What somebody has or waits for, and some that nobody does any more. */
+  /** All keys that are held or waited for, and some that were before. */
   keys(): string[] {
     return [...new Set([...this.#leases.keys(), ...this.#queues.keys()])];
   }

@@ -51,13 +51,13 @@ export function memoryStore(): MemoryStore {
   };
 }
 
-/** What watches one key. */
+/** One watch of a key. */
 interface Watcher {
   readonly wake: (wakeUp: WakeUp) => void;
   open: boolean;
 }
 
-/** One client of the leases, as one of Redis is. What a script of lua/ does there is one method here, without any `await`. */
+/** One client of the leases. Each method does what a script of lua/ does in Redis, and awaits nothing, so it is atomic, too. */
 class MemoryClient implements LeaseStore, Receiver {
   readonly #leases: MemoryLeases;
   readonly #name: string | undefined;
@@ -174,7 +174,7 @@ class MemoryClient implements LeaseStore, Receiver {
     return this.#leases.refusals();
   }
 
-  /** It never goes away. */
+  /** The store never goes away, so it never returns. */
   onReturn(): () => void {
     return () => {};
   }

@@ -1,4 +1,5 @@
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
+import { asError } from '../../base/errors.js';
 import { type AcquireResult, type Claim, type Extension, type LeaseStore, type Look, NotAsked } from '../store.js';
 
 /**
@@ -49,7 +50,7 @@ export class QuorumNode {
       return answer;
     } catch (error) {
       this.#timeLimit = time;
-      this.#settle(error instanceof Error ? error : new Error(String(error)));
+      this.#settle(asError(error));
       throw error;
     }
   }

@@ -1,4 +1,5 @@
 import { sleep, within } from '../../base/clock.js';
+import { asError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { MOST_REFUSALS, type NotedRefusal, type Refusal } from '../../base/refusal.js';
 import {
@@ -33,7 +34,7 @@ const LEAST_DRIFT = 2;
 /** How long a node keeps a place in its queue. It only shows that somebody waits; milliseconds. */
 const PLACE_TIME = 5_000;
 /** The longest pause of a waiting process before it looks again and renews its place; milliseconds. */
-const LONGEST_REST = 2_000;
+const LONGEST_PAUSE = 2_000;
 
 /**
  * Leases on several independent nodes: a holder with a majority of them has the key. There is no order among the
@@ -218,9 +219,9 @@ export class QuorumStore implements LeaseStore {
   #denied(key: string, ballot: Ballot<AcquireResult | Error>): AcquireResult {
     const states = this.#answersOrThrow(ballot).map((answer) => stateBy(key, answer));
     const { holder, expiresIn, process } = stateOf(key, states, ballot.majority);
-    if (holder === undefined) return { taken: false, expiresIn: LONGEST_REST, split: true };
+    if (holder === undefined) return { taken: false, expiresIn: LONGEST_PAUSE, split: true };
     const named = process === undefined ? {} : { process };
-    return { taken: false, expiresIn, lookIn: Math.min(expiresIn, LONGEST_REST), holder, ...named };
+    return { taken: false, expiresIn, lookIn: Math.min(expiresIn, LONGEST_PAUSE), holder, ...named };
   }
 
   /**
@@ -284,8 +285,4 @@ function answersOf<T>(cast: readonly (T | Error | undefined)[]): T[] {
 
 function isAnswer<T>(vote: T | Error): vote is T {
   return !(vote instanceof Error);
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }
