@@ -87,7 +87,7 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Why this caller cannot know whether the key is free; `undefined` if it can. */
   failure({ mayShare }: LeaseRequest): unknown {
-    // It has waited behind a holder. Where Redis falls silent meanwhile, that is not why it did not get the key.
+    // It has waited behind a holder. That is why it did not get the key, even if Redis has fallen silent meanwhile.
     if (mayShare && this.#dependencies.store.goesOnWithout && this.#present !== undefined) return undefined;
     if (!mayShare && this.#withoutStore) return this.#withoutStore;
     // A look without an answer for this long may never get one.
@@ -113,7 +113,7 @@ export class AcquireLoop implements WaitingProcess {
   /** Called for each new caller, which waits until its deadline. */
   keepPlace(request: LeaseRequest): void {
     const { deadline } = request;
-    // The loop sleeps until the store can be asked again, and this caller does without the store.
+    // The loop may sleep until its next look at the store, and this caller can do without the store.
     if (this.canGoOnWithout(request)) this.#wakeUps?.wake();
     if (deadline.remaining <= this.#longestWait.remaining) return;
     this.#longestWait = deadline;
@@ -160,7 +160,7 @@ export class AcquireLoop implements WaitingProcess {
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
         this.#inFlightSince = now();
-        await this.#waiting().listen();
+        await this.#ensureWakeUps().listen();
       }
       const claim = { key: this.#key, holder: this.holder, leaseTime };
       const isOffered = this.#wakeUps?.beginLook() ?? false;
@@ -202,7 +202,7 @@ export class AcquireLoop implements WaitingProcess {
       first.startWaiting();
       this.#first(true)?.ensureWaiting();
       if (this.#first() === undefined) break;
-      const wakeUps = this.#waiting();
+      const wakeUps = this.#ensureWakeUps();
       if (!wakeUps.listens && this.#lookError === undefined) {
         if (await wakeUps.listen()) continue;
         nextLook = Math.min(nextLook, this.#dependencies.pollDelay());
@@ -288,7 +288,7 @@ export class AcquireLoop implements WaitingProcess {
     return this.#dependencies.store.acquire(claim, { ...look, enter: this.#placeDeadline.remaining });
   }
 
-  #waiting(): WakeUps {
+  #ensureWakeUps(): WakeUps {
     this.#wakeUps ??= new WakeUps(this.#dependencies.store, this.#key, this);
     return this.#wakeUps;
   }
