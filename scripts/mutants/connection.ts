@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.js';
 
 const adapter = 'src/prisma/adapter.ts';
 const connection = 'src/connection/pg-connection.ts';
-const line = 'src/connection/pool.ts';
+const pooled = 'src/connection/pooled-connection.ts';
 const other = 'src/connection/adapter-connection.ts';
 const flight = 'src/connection/flight.ts';
 const scope = 'src/base/scope.ts';
@@ -105,7 +105,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a transaction that its own SQL has ended goes on',
     file: connection,
-    change: [["        if (line.status === 'I') conductor.ended(command ?? '');\n", '']],
+    change: [["        if (pooled.status === 'I') conductor.ended(command ?? '');\n", '']],
     tests: ['test/connection/plain'],
     only: 'nothing more is sent',
     why: 'What is sent after it would be committed at once, outside the lock.',
@@ -121,7 +121,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'chain: a lost COMMIT keeps its connection',
     file: connection,
-    change: [['const line = this.#pooled ?? this.#passedOn;', 'const line = this.#pooled;']],
+    change: [['const pooled = this.#pooled ?? this.#passedOn;', 'const pooled = this.#pooled;']],
     tests: ['test/call/chain'],
     only: 'never answered',
     why: 'The next turn would wait for an answer that never comes.',
@@ -129,7 +129,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'chain: who gives up closes the connection of the COMMIT before',
     file: connection,
-    change: [['if (wasBehind || line.answered > answered)', 'if (line.answered > answered)']],
+    change: [['if (wasBehind || pooled.answered > answered)', 'if (pooled.answered > answered)']],
     tests: ['test/call/chain'],
     only: 'long COMMIT',
     why: 'A healthy call would be rolled back because another one was given up.',
@@ -159,7 +159,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a connection that answers counts as silent',
     file: connection,
-    change: [['if (wasBehind || line.answered > answered)', 'if (wasBehind)']],
+    change: [['if (wasBehind || pooled.answered > answered)', 'if (wasBehind)']],
     tests: ['test/transaction/given-up'],
     only: 'as long as',
     why: 'A server that is slow would lose its connections.',
@@ -221,7 +221,7 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'a backend that the pool has lost is not ended',
-    file: line,
+    file: pooled,
     change: [
       ['    this.#broken = true;\n    this.#noteLost();', '    this.#broken = true;'],
       ['    if (!whole) this.#noteLost();\n', ''],
@@ -263,7 +263,7 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'the status of an older pg is not heard',
-    file: line,
+    file: pooled,
     change: [['    if (client.getTransactionStatus === undefined) hearStatus(client);\n', '']],
     tests: ['test/connection/plain'],
     only: 'something else has ended',
@@ -271,14 +271,14 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'given back inside a transaction',
-    file: line,
+    file: pooled,
     change: [["!this.#broken && (this.status === 'I' || this.status === undefined)", '!this.#broken']],
     tests: ['test/connection/pooled-connection'],
     why: 'The pool’s next user would commit it.',
   },
   {
     name: 'given back before its answers',
-    file: line,
+    file: pooled,
     change: [
       [
         '    if (this.#inFlight === 0) this.#finishReturn();\n  }\n\n  destroy',
@@ -291,7 +291,7 @@ export const CONNECTION: readonly Mutant[] = [
   },
   {
     name: 'several statements in one text',
-    file: line,
+    file: pooled,
     change: [["    config['queryMode'] = 'extended';\n", '']],
     tests: ['test/connection/pooled-connection'],
     only: 'one statement at a time',

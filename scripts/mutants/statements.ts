@@ -3,6 +3,7 @@ import type { Mutant } from './mutant.js';
 const messages = 'src/base/postgres-messages.ts';
 const work = 'src/connection/work-query.ts';
 const pool = 'src/connection/pool.ts';
+const pooled = 'src/connection/pooled-connection.ts';
 const adapter = 'src/prisma/adapter.ts';
 const transactions = 'src/prisma/transactions.ts';
 
@@ -164,7 +165,7 @@ export const STATEMENTS: readonly Mutant[] = [
   },
   {
     name: 'work: text where binary results are asked for',
-    file: pool,
+    file: pooled,
     change: [['if (isPlain(config) && !this.client.binary) {', 'if (isPlain(config)) {']],
     tests: ['test/connection/work-query'],
     only: 'binary',
@@ -172,7 +173,7 @@ export const STATEMENTS: readonly Mutant[] = [
   },
   {
     name: 'work: the end of one that pg sends is not told',
-    file: pool,
+    file: pooled,
     change: [['        end.answered(result);\n', '']],
     tests: ['test/connection/work-query'],
     only: 'not plain',

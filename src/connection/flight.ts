@@ -1,20 +1,7 @@
 import { Messages } from '../base/postgres-messages.js';
 import { Reply } from '../base/reply.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
-
-/** The part of pg's connection that a flight writes to. */
-export interface Wire {
-  readonly stream: { readonly writable: boolean; write(messages: Buffer): unknown };
-}
-
-/** pg's `Query` class. With `pipeline`, pg accepts only instances of it. */
-export type QueryClass = new (
-  text: string,
-) => {
-  readonly text: string;
-  /** pg sets it to the second argument of `client.query`. */
-  callback?: ((error?: unknown, result?: unknown) => void) | undefined;
-};
+import type { QueryClass, Wire } from './pg.js';
 
 /** What a flight needs of the connection that it is sent on. */
 export interface FlightContext {

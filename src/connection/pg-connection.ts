@@ -11,71 +11,8 @@ import {
   type Statement,
   type StatementResult,
 } from '../database/database.js';
-
-/** What the server says when it is ready for the next statement: the transaction status, too. */
-export interface ReadyForQuery {
-  readonly status?: string;
-}
-
-/** A client of pg that was taken from its pool. */
-export interface PgClient {
-  query(query: unknown, callback?: (error?: unknown) => void): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  removeListener(event: 'error', listener: (error: Error) => void): unknown;
-  release(error?: Error | boolean): void;
-  /** The backend's process id, as the server told it at the start of the session. Behind a pooler it means nothing. */
-  readonly processID?: number | null;
-  /** Whether results are requested in binary format. */
-  readonly binary?: boolean;
-  /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.22 and later. */
-  getTransactionStatus?(): string | null;
-  readonly connection?: {
-    prependListener(event: 'readyForQuery', listener: (message: ReadyForQuery) => void): unknown;
-  };
-}
-
-/** The result of a query of pg. */
-export interface PgResult {
-  readonly command: string | null;
-  /** Arrays, if the query asked for them. */
-  readonly rows: readonly Readonly<Record<string, unknown>>[];
-}
-
-/** Is told of the end of a statement, before the one who sent it. */
-export interface StatementEnd {
-  answered(result: PgResult): void;
-  /** Returns the error that the one who sent it gets. */
-  failed(error: unknown): unknown;
-}
-
-/** A connection that was taken from the pool, as the transactions that follow each other on it use it. */
-export interface BorrowedConnection {
-  readonly client: PgClient;
-  /** The pool that it was taken from. */
-  readonly pool: object;
-  /** Whether somebody waits for a connection of the pool. */
-  readonly isWaitedFor: boolean;
-  /** The process ids of the backends whose connections the pool has lost, and when each was there. */
-  readonly lostBackends: ReadonlyMap<number, number>;
-  /** How many flights have been answered. */
-  readonly answered: number;
-  /** pg's transaction status, if it is known. */
-  readonly status: string | null | undefined;
-  /** `undefined` while a flight has no complete answer: the status is still that of before. */
-  readonly settledStatus: string | null | undefined;
-  /** The error that the client emitted, as when the server ends the session while nothing is in flight. */
-  readonly closedBy: unknown;
-  /** Sends the statements in one write. */
-  sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
-  /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
-  send(config: Record<string, unknown>): Promise<PgResult>;
-  /** The same for a statement of the work. */
-  sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult>;
-  rollback(): Promise<void>;
-  /** Returns it to the pool when everything in flight is answered. Closes it instead if it is not usable. */
-  returnToPool(): void;
-  destroy(): void;
-}
+import type { PgClient, PgResult } from './pg.js';
+import type { PooledConnection } from './pooled-connection.js';
 
 /** How long the server may be silent before a connection that is given up is closed; milliseconds. */
 export const SILENT_TIME = 2_500;
@@ -102,9 +39,9 @@ export class PgConnection implements Connection {
   conductor: Conductor | undefined;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
-  #pooled: BorrowedConnection | undefined;
+  #pooled: PooledConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
-  #passedOn: BorrowedConnection | undefined;
+  #passedOn: PooledConnection | undefined;
   #closedBy: unknown;
   #answers: Answers;
   /** The reply to the COMMIT of the previous transaction, if BEGIN was sent with it. */
@@ -115,13 +52,13 @@ export class PgConnection implements Connection {
    *   if they were sent in one flight.
    */
   constructor(
-    line: BorrowedConnection,
+    pooled: PooledConnection,
     sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers },
   ) {
-    this.#pooled = line;
+    this.#pooled = pooled;
     this.#answers = sentBefore?.begun ?? [];
     this.#commitBefore = sentBefore?.commit;
-    const { client } = line;
+    const { client } = pooled;
     this.facade = {
       query: (query) => this.#onQuery(query as string | { text: string }),
       on: (event, listener) => client.on(event, listener),
@@ -170,13 +107,13 @@ export class PgConnection implements Connection {
     (await this.#connection().send({ text, values: [...values] })).rows;
 
   commit(next: Beginning | undefined): Committing {
-    const line = this.#connection();
+    const pooled = this.#connection();
     const statements = next === undefined ? [COMMIT] : [COMMIT, ...beginningOf(next)];
-    const [answer, , ...begun] = line.sendFlight(statements) as [Reply<StatementResult>, ...Reply<StatementResult>[]];
+    const [answer, , ...begun] = pooled.sendFlight(statements) as [Reply<StatementResult>, ...Reply<StatementResult>[]];
     if (next === undefined) return { answer, next };
     this.#pooled = undefined;
-    this.#passedOn = line;
-    return { answer, next: new PgConnection(line, { commit: answer, begun }) };
+    this.#passedOn = pooled;
+    return { answer, next: new PgConnection(pooled, { commit: answer, begun }) };
   }
 
   async rollback(): Promise<void> {
@@ -192,15 +129,15 @@ export class PgConnection implements Connection {
   }
 
   closeIfSilent(): void {
-    const line = this.#pooled;
-    if (line === undefined) return;
+    const pooled = this.#pooled;
+    if (pooled === undefined) return;
     // Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes the
     // connection if it gets no answer.
     const wasBehind = this.isBehindCommit;
-    const { answered } = line;
+    const { answered } = pooled;
     const check = () => {
-      if (this.#pooled !== line) return;
-      if (wasBehind || line.answered > answered) this.closeIfSilent();
+      if (this.#pooled !== pooled) return;
+      if (wasBehind || pooled.answered > answered) this.closeIfSilent();
       else this.destroy();
     };
     new AnswerTimer(SILENT_TIME, check).unref();
@@ -208,10 +145,10 @@ export class PgConnection implements Connection {
 
   destroy(): void {
     // If the answer to COMMIT is lost, the answers after it are lost, too.
-    const line = this.#pooled ?? this.#passedOn;
+    const pooled = this.#pooled ?? this.#passedOn;
     this.#pooled = undefined;
     this.#passedOn = undefined;
-    line?.destroy();
+    pooled?.destroy();
   }
 
   /**
@@ -230,38 +167,38 @@ export class PgConnection implements Connection {
   }
 
   #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
-    let line: BorrowedConnection;
+    let pooled: PooledConnection;
     try {
-      line = this.#connection();
+      pooled = this.#connection();
       conductor.gate.enter(text);
     } catch (error) {
       return Promise.reject(error);
     }
-    return line.sendWork(config, {
+    return pooled.sendWork(config, {
       answered: ({ command }) => {
         // `I` means outside a transaction. Only the work's own SQL can have ended it.
-        if (line.status === 'I') conductor.ended(command ?? '');
+        if (pooled.status === 'I') conductor.ended(command ?? '');
         conductor.gate.leave();
       },
       failed: (error) => conductor.failed(error),
     });
   }
 
-  #connection(): BorrowedConnection {
+  #connection(): PooledConnection {
     if (this.#pooled === undefined) throw closed();
     return this.#pooled;
   }
 
   /** Drops all references: Prisma keeps its last hundred transactions and what they refer to. */
   #release(): void {
-    const line = this.#pooled;
-    this.#closedBy = line?.closedBy;
+    const pooled = this.#pooled;
+    this.#closedBy = pooled?.closedBy;
     this.#pooled = undefined;
     this.conductor = undefined;
     this.#passedOn = undefined;
     this.#commitBefore = undefined;
     this.#answers = [];
-    line?.returnToPool();
+    pooled?.returnToPool();
   }
 }
 

@@ -1,6 +1,5 @@
 import { Messages } from '../base/postgres-messages.js';
-import type { QueryClass, Wire } from './flight.js';
-import type { PgResult, StatementEnd } from './pg-connection.js';
+import type { PgResult, QueryClass, Wire } from './pg.js';
 
 type Value = string | null;
 type Parser = (value: string) => unknown;
@@ -28,6 +27,13 @@ interface WorkQuery {
   readonly result: Promise<PgResult>;
   /** To be given to `client.query` as its callback. */
   readonly ended: (error?: unknown) => void;
+}
+
+/** Is told of the end of a statement, before the one who sent it. */
+export interface StatementEnd {
+  answered(result: PgResult): void;
+  /** Returns the error that the one who sent it gets. */
+  failed(error: unknown): unknown;
 }
 
 export type WorkQueryClass = new (config: PlainConfig, end: StatementEnd) => WorkQuery;
