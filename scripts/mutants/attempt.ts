@@ -204,7 +204,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'opening kept when aborted',
     file,
-    change: [['      entry.discard();\n', '']],
+    change: [['      opening.discard();\n', '']],
     tests: ['test/transaction/aborted'],
     why: 'Its connection would never come back to the pool.',
   },

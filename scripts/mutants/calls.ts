@@ -331,7 +331,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: kept for as long as it takes',
     file: 'src/call/with-lock.ts',
-    change: [['commit: { entryTime: 150,', 'commit: { entryTime: 60_000,']],
+    change: [['commit: { openTime: 150,', 'commit: { openTime: 60_000,']],
     tests: ['test/call/hint'],
     only: 'where that COMMIT is refused',
     why: 'A waiting caller holds no connection.',
@@ -403,7 +403,7 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '        leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),',
+        '        leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
         '        leases.release() as undefined,',
       ],
     ],
@@ -414,7 +414,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'connection held while a look has no answer',
     file: 'src/call/with-lock.ts',
-    change: [['    this.#timer = after(entryTime, () => this.discard());\n', '']],
+    change: [['    this.#timer = after(openTime, () => this.discard());\n', '']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
   },
@@ -703,8 +703,8 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '    this.#timer?.stop();\n    this.#entry?.discard();\n    this.#entry = undefined;',
-        '    this.#entry = undefined;',
+        '    this.#timer?.stop();\n    this.#opening?.discard();\n    this.#opening = undefined;',
+        '    this.#opening = undefined;',
       ],
     ],
     tests: ['test/promises/g4-waiting'],

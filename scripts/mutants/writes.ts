@@ -115,7 +115,9 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'guards asked for by the first write',
     file: 'src/transaction/attempt.ts',
-    change: [['if (this.#entry.hooked) await this.#prepareHook(', 'if (this.#entry.hooked) void this.#prepareHook(']],
+    change: [
+      ['if (this.#opening.hooked) await this.#prepareHook(', 'if (this.#opening.hooked) void this.#prepareHook('],
+    ],
     tests: ['test/fencing/writes/extensions', 'test/promises/g2-rows'],
     why: 'The writes until then would be sent without the condition on the fence.',
   },

@@ -4,29 +4,29 @@ import { isTraced } from '../base/channels.js';
 import { after, Deadline, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import type { Connection, Database } from '../database/database.js';
+import type { Database } from '../database/database.js';
 import { type Lease, LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { TurnUser } from '../lease/queue/waiter.js';
 import type { Former } from '../lease/store.js';
-import { type AskedFor, askFor, Entry, type EntryOptions, requestOf } from '../transaction/admission.js';
-import type { Successor } from '../transaction/call.js';
+import { buildRequest, type Chained, Opening, type OpeningOptions, requestOf } from '../transaction/admission.js';
+import type { NextTurn } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import { join } from './joinable.js';
 import { CallHooks, joinableOf, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 
 /**
- * Limits of a transaction that begins ahead of its lease. `entryTime`: how long it keeps its connection without the
+ * Limits of a transaction that is opened ahead of its lease. `openTime`: how long it keeps its connection without the
  * lease. `rowTime`: how long its admission waits for the key's row. Both in milliseconds. `evenIfWanted`: whether it
- * begins if other callers wait for a connection.
+ * is opened if other callers wait for a connection.
  *
  * Beside a look, the key's row is free if the lease is. Beside another holder's COMMIT, the row is free when the COMMIT
  * is done.
  */
 const PREOPEN = {
-  look: { entryTime: 20, rowTime: 10, evenIfWanted: true },
-  commit: { entryTime: 150, rowTime: 100, evenIfWanted: false },
+  look: { openTime: 20, rowTime: 10, evenIfWanted: true },
+  commit: { openTime: 150, rowTime: 100, evenIfWanted: false },
 } as const;
 const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Serializable']);
 /**
@@ -35,16 +35,12 @@ const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Se
  */
 const BEHIND_COMMIT = 500;
 
-/** How a transaction of a call begins. */
-interface BeginningOptions {
+/** How a transaction of a call is opened. Default of `evenIfWanted`: true. */
+interface HowOpened extends Partial<Pick<OpeningOptions, 'evenIfWanted' | 'asksPrevious'>> {
   /** How long its admission waits for the key's row; milliseconds. */
   readonly waitTime: number;
   /** Whether it has no lease of its own, because Redis is down. Default: false. */
   readonly shared?: boolean;
-  /** Whether to begin even if other callers wait for a connection of the pool. Default: true. */
-  readonly evenIfWanted?: boolean;
-  /** Whether to ask which attempt was admitted right before it. Default: false. */
-  readonly asksPrevious?: boolean;
 }
 
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
@@ -105,7 +101,7 @@ export async function workNow<Tx, R>(
  * The request of one call, from its start until its turn. A single object, with getters in place of fields, because thousands
  * of callers may wait.
  *
- * Its transaction begins ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
+ * Its transaction is opened ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
@@ -114,11 +110,11 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
   readonly #work: Work<Tx, R>;
-  #entry: Entry<Tx> | undefined;
-  /** The connection of the previous turn, on which this call's BEGIN and admission were sent. */
-  #begun: { readonly connection: Connection; readonly asked: AskedFor } | undefined;
+  /** The transaction that was opened ahead. */
+  #opening: Opening<Tx> | undefined;
+  #chained: Chained | undefined;
   #timer: Timer | undefined;
-  /** The holder in another process beside whose COMMIT the transaction was begun. */
+  /** The holder in another process beside whose COMMIT the transaction was opened. */
   #former: Former | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>) {
@@ -166,62 +162,61 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   open(beside: PreopenMoment): void {
-    if (this.#entry) return;
-    // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
+    if (this.#opening) return;
     const former = beside === 'look' ? undefined : beside;
+    // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
     if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
     const holders = this.#call.keys.map(() => randomUUID());
-    const { entryTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
+    const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
     // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
     this.#former = holders.length === 1 ? former : undefined;
     const asksPrevious = this.#former !== undefined;
-    const begun = this.#beginning(holders, { waitTime: rowTime, evenIfWanted, asksPrevious });
+    const options = this.#openingOptions(holders, { waitTime: rowTime, evenIfWanted, asksPrevious });
     try {
-      this.#entry = Entry.open(this.#call.database, begun);
+      this.#opening = new Opening(this.#call.database, options);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
-    this.#timer = after(entryTime, () => this.discard());
+    this.#timer = after(openTime, () => this.discard());
   }
 
   get former(): string | undefined {
-    const previous = this.#entry?.admission.value?.previous;
+    const previous = this.#opening?.admission.value?.previous;
     return previous !== undefined && previous === this.#former?.attempt ? this.#former.holder : undefined;
   }
 
   get admitting(): Promise<unknown> | undefined {
-    return this.#former && this.#entry?.admission.promise;
+    return this.#former && this.#opening?.admission.promise;
   }
 
   discard(): void {
     this.#timer?.stop();
-    this.#entry?.discard();
-    this.#entry = undefined;
+    this.#opening?.discard();
+    this.#opening = undefined;
     this.#former = undefined;
   }
 
   /** Prepares this call to begin in one flight with the COMMIT of the previous turn, if it can. */
-  follow(database: Database<unknown>, { holder, shared }: Lease): Successor | undefined {
+  chain(database: Database<unknown>, { holder, shared }: Lease): NextTurn | undefined {
     const { keys } = this.#call;
     if (database !== this.#call.database || keys.length > 1) return undefined;
-    const asked = askFor(this.#beginning([holder], { waitTime: BEHIND_COMMIT, shared }));
+    const request = buildRequest(this.#openingOptions([holder], { waitTime: BEHIND_COMMIT, shared }));
     return {
-      asked,
-      begin: (connection) => {
-        this.#begun = { connection, asked };
+      request,
+      onSent: (connection) => {
+        this.#chained = { request, connection };
       },
     };
   }
 
-  /** Returns the transaction, if it has begun. */
-  #take(): Entry<Tx> | undefined {
+  /** Returns the transaction, if it is open. */
+  #take(): Opening<Tx> | undefined {
     this.#timer?.stop();
-    if (this.#begun === undefined) return this.#entry;
-    this.#entry?.discard();
-    const { connection, asked } = this.#begun;
-    // Not in `follow`, because that runs in the async context of the previous turn.
-    return Entry.follow(this.#call.database, this.#beginning([], { waitTime: BEHIND_COMMIT }), connection, asked);
+    if (this.#chained === undefined) return this.#opening;
+    this.#opening?.discard();
+    // Not in `chain`, because that runs in the async context of the previous turn.
+    return new Opening(this.#call.database, this.#openingOptions([], { waitTime: BEHIND_COMMIT }), this.#chained);
   }
 
   /** Runs the work under the leases, then releases them. */
@@ -234,15 +229,15 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
         database,
-        entry: this.#take(),
+        opening: this.#take(),
         leases,
         options,
         deadline: this.deadline,
         abort,
         work: workOf({ call, fn: this.#work, abort, hooks, joins: true }),
         handover: {
-          successor: () =>
-            leases.pass((next, lease) => (next instanceof LockRequest ? next.follow(database, lease) : undefined)),
+          nextTurn: () =>
+            leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
           hint: (attempt) => leases.hint(attempt),
           release: () => leases.release(),
         },
@@ -256,10 +251,10 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     }
   }
 
-  #beginning(
+  #openingOptions(
     holders: readonly string[],
-    { waitTime, shared = false, evenIfWanted = true, asksPrevious = false }: BeginningOptions,
-  ): EntryOptions {
+    { waitTime, shared = false, evenIfWanted = true, asksPrevious = false }: HowOpened,
+  ): OpeningOptions {
     const { keys, options } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = options;
     const { fencing, roomId: room } = this.#parts;

@@ -98,7 +98,7 @@ export class PgConnection implements Connection {
   }
 
   begin(beginning: Beginning): Answers {
-    const [, ...answers] = this.#connection().sendFlight(beginningOf(beginning));
+    const [, ...answers] = this.#connection().sendFlight(statementsOf(beginning));
     this.#answers = answers;
     return answers;
   }
@@ -108,7 +108,7 @@ export class PgConnection implements Connection {
 
   commit(next: Beginning | undefined): Committing {
     const pooled = this.#connection();
-    const statements = next === undefined ? [COMMIT] : [COMMIT, ...beginningOf(next)];
+    const statements = next === undefined ? [COMMIT] : [COMMIT, ...statementsOf(next)];
     const [answer, , ...begun] = pooled.sendFlight(statements) as [Reply<StatementResult>, ...Reply<StatementResult>[]];
     if (next === undefined) return { answer, next };
     this.#pooled = undefined;
@@ -215,7 +215,7 @@ function sentTooEarly(): InvalidOptionError {
   );
 }
 
-function beginningOf({ isolationLevel, statements }: Beginning): Statement[] {
+function statementsOf({ isolationLevel, statements }: Beginning): Statement[] {
   const level = isolationLevel === undefined ? '' : ` ISOLATION LEVEL ${LEVELS[isolationLevel]}`;
   return [{ text: `BEGIN${level}`, values: [] }, ...statements];
 }

@@ -121,12 +121,6 @@ export interface Operation {
  */
 export type Hook = (operation: Operation) => Promise<unknown>;
 
-export interface BeginOptions {
-  /** How long to wait for a connection of the pool; milliseconds. */
-  readonly maxWait: number | undefined;
-  readonly isolationLevel: string | undefined;
-}
-
 /** A model: its table, and the models that its rows lead to. */
 export interface Model {
   /** The schema of the table, if the model names one. */
@@ -138,20 +132,23 @@ export interface Model {
   readonly relations: ReadonlyMap<string, string>;
 }
 
-/** A transaction of the database client that is about to begin. Call exactly one of its methods. */
-export interface Opening<Tx> {
+/** A transaction that the database client is opening. Call exactly one of its methods. */
+export interface ClientTransaction<Tx> {
   /** Commits if `body` resolves, rolls back if it rejects. `close` ends `tx`: no operation begins on it after that. */
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void>;
   /** Rolls back and returns the connection. Settles when the database client has ended its transaction. */
   discard(): Promise<unknown>;
 }
 
-export interface OpeningOptions extends BeginOptions {
+export interface ClientTransactionOptions {
+  /** How long to wait for a connection of the pool; milliseconds. */
+  readonly maxWait: number | undefined;
+  readonly isolationLevel: string | undefined;
   /** The key that errors name. */
   readonly key: string;
   /** Whether writes of some models need a condition on the fence. */
   readonly hooked: boolean;
-  /** Whether to begin even if other callers wait for a connection of the pool. */
+  /** Whether to open it even if other callers wait for a connection of the pool. */
   readonly evenIfWanted: boolean;
 }
 
@@ -189,8 +186,8 @@ export interface Database<Tx> {
    * for a client whose transactions are not counted.
    */
   mayBeInsideTransaction?(): boolean;
-  /** Begins a transaction of the database client on a fenced connection. */
-  open(options: OpeningOptions, place: Place): Opening<Tx>;
+  /** Opens a transaction of the database client on a fenced connection. */
+  open(options: ClientTransactionOptions, place: Place): ClientTransaction<Tx>;
   /**
    * Sends a statement over the rescue connection, a separate one: a full or hung pool must not prevent finding out an
    * outcome or ending a backend.

@@ -6,12 +6,11 @@ import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
 import { isCounted, isOfAnother, Ticket } from '../connection/pool.js';
 import {
-  type BeginOptions,
+  type ClientTransaction,
+  type ClientTransactionOptions,
   type Database,
   type Hook,
   NotRun,
-  type Opening,
-  type OpeningOptions,
   type Place,
   type Query,
   type Unfinished,
@@ -56,7 +55,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isEnded,
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
     mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options, place) => begin(innermost, options, place, names),
+    open: (options, place) => open(innermost, options, place, names),
   };
 }
 
@@ -66,7 +65,12 @@ const adapterOf = (client: PrismaInternals): object => client._engineConfig.adap
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
-function begin(client: PrismaInternals, options: OpeningOptions, place: Place, names: OperationNames): Opening<object> {
+function open(
+  client: PrismaInternals,
+  options: ClientTransactionOptions,
+  place: Place,
+  names: OperationNames,
+): ClientTransaction<object> {
   const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(place, options.evenIfWanted);
   const fencedBefore = fencedClasses.count;
@@ -86,7 +90,7 @@ function begin(client: PrismaInternals, options: OpeningOptions, place: Place, n
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
         if (isCounted(source)) countedClients.add(adapterOf(client));
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
-        hooks?.begin(hook);
+        if (hooks !== undefined) hooks.hook = hook;
         const own = new FencedTx(tx, options.key, new Operations(names, options.key));
         const forget = rememberTransaction(transactionId(tx));
         return body(own.proxy, () => {
@@ -160,7 +164,7 @@ function transactionId(tx: TransactionClient): unknown {
   return id ?? scope?.txId;
 }
 
-function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string, unknown> {
+function prismaOptions({ maxWait, isolationLevel }: ClientTransactionOptions): Record<string, unknown> {
   return {
     // Prisma's own timeout must never fire: it lets the rest of a running operation run outside the transaction
     // (prisma/orm#29762). This package's timeout shuts the gate and ends the backend.
@@ -175,11 +179,8 @@ function prismaOptions({ maxWait, isolationLevel }: BeginOptions): Record<string
  * overtakes another.
  */
 class WriteHooks {
-  #hook: Hook | undefined;
-
-  begin(hook: Hook): void {
-    this.#hook = hook;
-  }
+  /** Set when the transaction runs. */
+  hook: Hook | undefined;
 
   /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
   extension(): object {
@@ -193,7 +194,7 @@ class WriteHooks {
   }
 
   #onWrite({ model, operation: name, args, query, __internalParams: params }: HookParams): Promise<unknown> {
-    const hook = this.#hook;
+    const { hook } = this;
     if (hook === undefined) return query(args);
     if (model === undefined) {
       const send = (sent: unknown) => query(sent);

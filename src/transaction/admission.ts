@@ -3,12 +3,12 @@ import { LONGEST_TIME } from '../base/clock.js';
 import { Reply } from '../base/reply.js';
 import {
   type Beginning,
+  type ClientTransaction,
+  type ClientTransactionOptions,
   type Connection,
   type Database,
   type Hook,
   NotRun,
-  type Opening,
-  type OpeningOptions,
   type Query,
   type Statement,
   type StatementResult,
@@ -70,7 +70,7 @@ export interface AdmissionRequest {
   readonly durable?: boolean | undefined;
 }
 
-export interface EntryOptions extends OpeningOptions {
+export interface OpeningOptions extends ClientTransactionOptions {
   /** Makes the admission request when there is a connection: its wait time is what is left then. */
   readonly request: () => AdmissionRequest;
   /** Statements that run before the admission, in the same transaction. */
@@ -79,11 +79,17 @@ export interface EntryOptions extends OpeningOptions {
   readonly asksPrevious?: boolean;
 }
 
+/** BEGIN and the admission of a turn, which were sent in one flight with the COMMIT of the turn before it. */
+export interface Chained {
+  readonly request: BuiltRequest;
+  readonly connection: Connection;
+}
+
 /**
- * The start of a transaction: takes a connection from the pool, or uses the connection of the previous turn, and sends
- * BEGIN and the admission on it in one flight.
+ * The opening of a transaction: takes a connection from the pool and sends BEGIN and the admission on it in one flight. Or
+ * goes on on the connection of the previous turn, where both were sent with its COMMIT.
  */
-export class Entry<Tx> {
+export class Opening<Tx> {
   /** Resolves when Postgres admits the transaction. Rejects when Postgres refuses it, or when it was not sent. */
   readonly admission = new Reply<Admission>();
   /** The replies to the statements before the admission. */
@@ -91,16 +97,12 @@ export class Entry<Tx> {
   connection: Connection | undefined;
   /** Whether its writes pass the hook. */
   readonly hooked: boolean;
-  readonly #opening: Opening<Tx>;
+  readonly #transaction: ClientTransaction<Tx>;
   readonly #over: Connection | undefined;
   #discarded = false;
 
-  private constructor(
-    database: Database<Tx>,
-    options: EntryOptions,
-    over: Connection | undefined,
-    asked: AskedFor | undefined,
-  ) {
+  constructor(database: Database<Tx>, options: OpeningOptions, chained?: Chained) {
+    const over = chained?.connection;
     const connected = (connection: Connection): void => {
       this.connection = connection;
       if (this.#discarded) {
@@ -108,14 +110,14 @@ export class Entry<Tx> {
         connection.closeIfSilent();
         return;
       }
-      const sent = asked ?? askFor(options);
-      const answers = over === undefined ? connection.begin(sent.beginning) : connection.answers;
+      const request = chained?.request ?? buildRequest(options);
+      const answers = over === undefined ? connection.begin(request.beginning) : connection.answers;
       const at = options.before?.length ?? 0;
       this.before = answers.slice(0, at);
       answers[at]?.listen(
         ({ rows }) => {
           try {
-            this.admission.resolve(readAdmission(sent, rows));
+            this.admission.resolve(readAdmission(request, rows));
           } catch (error) {
             this.admission.reject(error);
           }
@@ -131,27 +133,15 @@ export class Entry<Tx> {
     this.#over = over;
     this.hooked = options.hooked;
     try {
-      this.#opening = database.open(options, { over, connected });
+      this.#transaction = database.open(options, { over, connected });
     } catch (error) {
       over?.abandon();
       throw error;
     }
   }
 
-  /** Begins on a connection of the pool. */
-  static open<Tx>(database: Database<Tx>, options: EntryOptions): Entry<Tx> {
-    return new Entry(database, options, undefined, undefined);
-  }
-
-  /**
-   * Continues on the connection of the previous turn, which has already sent BEGIN and the admission with its COMMIT.
-   */
-  static follow<Tx>(database: Database<Tx>, options: EntryOptions, over: Connection, asked: AskedFor): Entry<Tx> {
-    return new Entry(database, options, over, asked);
-  }
-
   run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
-    return this.#opening.run(hook, body);
+    return this.#transaction.run(hook, body);
   }
 
   /** Called when the database client has ended its transaction. */
@@ -167,7 +157,7 @@ export class Entry<Tx> {
   discard(): void {
     this.abandon();
     const ended = () => this.onTransactionEnded();
-    this.#opening.discard().then(ended, ended);
+    this.#transaction.discard().then(ended, ended);
   }
 
   /**
@@ -180,17 +170,17 @@ export class Entry<Tx> {
   }
 }
 
-/** A built admission request: its flight, and what reads the reply. */
-export interface AskedFor {
+/** An admission request as it is sent: with BEGIN, and under the id of its attempt. */
+export interface BuiltRequest {
   readonly beginning: Beginning;
   readonly attempt: string;
   readonly keys: readonly string[];
 }
 
-export function askFor({ request, isolationLevel, before = [], asksPrevious = false }: EntryOptions): AskedFor {
-  const asked = request();
-  const { statement, attempt } = admissionOf(asked, asksPrevious);
-  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: asked.keys };
+export function buildRequest({ request, isolationLevel, before = [], asksPrevious }: OpeningOptions): BuiltRequest {
+  const admission = request();
+  const { statement, attempt } = admissionStatement(admission, asksPrevious);
+  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: admission.keys };
 }
 
 /** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */
@@ -216,7 +206,7 @@ export function requestOf({ leases, timeout, registered, room }: AdmissionInput,
 }
 
 /** Builds the admission statement, with a new attempt id in it. */
-function admissionOf(
+function admissionStatement(
   request: AdmissionRequest,
   asksPrevious = false,
 ): { readonly statement: Statement; readonly attempt: string } {
@@ -270,7 +260,7 @@ function nameOf(text: string): string {
 
 /** Sends an admission in a transaction that has already begun. */
 export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
-  const { statement, attempt } = admissionOf(request);
+  const { statement, attempt } = admissionStatement(request);
   const [row] = await query(statement.text, statement.values);
   return readAdmission({ keys: request.keys, attempt }, [[row?.['answer'] as string]]);
 }

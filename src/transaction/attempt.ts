@@ -26,7 +26,7 @@ import type {
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import type { Fencing } from '../fencing/fencing.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
-import { type Admission, Entry, type EntryOptions, requestOf } from './admission.js';
+import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
 import { ANSWER_TIME, drain, endBackend, endBlockers, isLoss, roomOf } from './backends.js';
 import type { Call, Handover, Outcome } from './call.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
@@ -48,7 +48,7 @@ import { fromOvertaking } from './overtaken.js';
 const ROW_LOCK_TIMEOUT = 500;
 /**
  * The same for a call whose wait time is over, such as `$tryWithLock`; milliseconds. It has the lease, and its own
- * transaction that was begun ahead and given up may still hold the key's row until its ROLLBACK arrives.
+ * transaction that was opened ahead and given up may still hold the key's row until its ROLLBACK arrives.
  */
 const LEAST_ROW_WAIT = 250;
 /**
@@ -93,7 +93,7 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
 export class Attempt<Tx, R> implements Conductor {
   readonly #call: Call<Tx, R>;
   readonly #blocked: boolean;
-  readonly #entry: Entry<Tx>;
+  readonly #opening: Opening<Tx>;
   readonly gate: Gate;
   readonly #alarm = new Alarm();
   readonly #trace: AttemptTrace | undefined;
@@ -106,7 +106,7 @@ export class Attempt<Tx, R> implements Conductor {
   #ended: string | undefined;
   /** The error with which the transaction's function rejected. */
   #rejection: { readonly error: unknown } | undefined;
-  #hasSuccessor = false;
+  #hasNextTurn = false;
   #commitSentAt: number | undefined;
   /** Pending while the backends that block the admission are being ended. */
   #endingBlockers: Promise<void> | undefined;
@@ -115,15 +115,15 @@ export class Attempt<Tx, R> implements Conductor {
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
   #settle: (end: End<R>) => void = () => {};
 
-  /** @param entry a transaction that was begun ahead, to be used instead of a new one. */
-  constructor(call: Call<Tx, R>, entry: Entry<Tx> | undefined, { blocked, staleRow }: EarlierAttempts) {
+  /** @param opening a transaction that was opened ahead, to be used instead of a new one. */
+  constructor(call: Call<Tx, R>, opening: Opening<Tx> | undefined, { blocked, staleRow }: EarlierAttempts) {
     this.#call = call;
     this.gate = new Gate(call.leases);
     this.#blocked = blocked;
     const before: Statement[] = [];
     if (staleRow !== undefined) before.push({ text: AWAIT_ROW, values: staleRow });
     if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
-    this.#entry = entry ?? Entry.open(call.database, this.#options(before));
+    this.#opening = opening ?? new Opening(call.database, this.#openingOptions(before));
     this.#trace = call.trace?.attempt();
   }
 
@@ -133,9 +133,9 @@ export class Attempt<Tx, R> implements Conductor {
 
   run(): Promise<R> {
     const { abort } = this.#call;
-    const entry = this.#entry;
+    const opening = this.#opening;
     if (abort.aborted) {
-      entry.discard();
+      opening.discard();
       this.#trace?.settled({ error: abort.reason }, 'not-admitted');
       return Promise.reject(abort.reason);
     }
@@ -153,7 +153,7 @@ export class Attempt<Tx, R> implements Conductor {
         else reject(end.error);
         if (this.#stale) this.#call.parts.onStale(this.#stale);
       };
-      entry
+      opening
         .run(this.#hook, (tx, close) => this.#body(tx, close))
         .then(
           () => this.#onEnd(),
@@ -164,7 +164,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** Called when the database client has ended its transaction. */
   #onEnd(failed?: { readonly error: unknown }): void {
-    this.#entry.onTransactionEnded();
+    this.#opening.onTransactionEnded();
     if (this.#phase === 'committing') return;
     this.#alarm.stop();
     // Not before: an error that is made for nothing costs as much as the rest of this.
@@ -179,7 +179,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** The driver's error of a closed connection tells nothing. An error of the caller's function is left as it is. */
   #disconnected(error: unknown, failure: unknown): unknown {
     const { database, leases } = this.#call;
-    const closedBy = this.#entry.connection?.closedBy;
+    const closedBy = this.#opening.connection?.closedBy;
     if (!this.admitted || closedBy === undefined || error instanceof FencedLockError) return error;
     if (!isLoss(database, error)) return error;
     const known = [closedBy, failure].map((each) => database.sqlState(each)).find(isEndOfSession);
@@ -188,11 +188,11 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
-    const connection = this.#entry.connection as Connection;
+    const connection = this.#opening.connection as Connection;
     connection.conductor = this;
     try {
       const admission = await this.#admitted(connection);
-      if (this.#entry.hooked) await this.#prepareHook(connection, admission);
+      if (this.#opening.hooked) await this.#prepareHook(connection, admission);
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
@@ -212,7 +212,7 @@ export class Attempt<Tx, R> implements Conductor {
     this.#limitOpening(connection);
     const help = this.#blocked ? this.#scheduleEndOfBlockers(connection) : undefined;
     try {
-      const admission = await this.#entry.admission.promise;
+      const admission = await this.#opening.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
       if (this.#endingBlockers) await within(this.#endingBlockers, END_BLOCKERS_TIME);
       // On the rescue connection and not awaited, so the work is not delayed. Until an epoch exists, the outcome of a
@@ -258,7 +258,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** Ends the transactions that block the admission, if nobody works in them any more. */
   #scheduleEndOfBlockers(connection: Connection) {
     return after(END_BLOCKERS_AFTER, () => {
-      this.#entry.before.at(-1)?.listen(
+      this.#opening.before.at(-1)?.listen(
         ({ rows: [row] }) => {
           this.#endingBlockers = endBlockers(this.#call, row, connection);
         },
@@ -322,7 +322,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** The only place that sends COMMIT. */
   async commit<T>(done: T): Promise<T> {
     const { handover } = this.#call;
-    const connection = this.#entry.connection as Connection;
+    const connection = this.#opening.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
       if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();
@@ -335,13 +335,13 @@ export class Attempt<Tx, R> implements Conductor {
       throw error;
     }
     this.#phase = 'committing';
-    const chained = connection.canChain ? handover?.successor() : undefined;
-    const beginning = chained?.asked.beginning;
+    const chained = connection.canChain ? handover?.nextTurn() : undefined;
+    const beginning = chained?.request.beginning;
     const { answer, next } = this.#trace
       ? this.#trace.committing(() => connection.commit(beginning))
       : connection.commit(beginning);
-    this.#hasSuccessor = next !== undefined;
-    if (next) chained?.begin(next);
+    this.#hasNextTurn = next !== undefined;
+    if (next) chained?.onSent(next);
     else if (handover) this.#onCommitSent(handover);
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
@@ -424,7 +424,7 @@ export class Attempt<Tx, R> implements Conductor {
     // The work has not begun, so the caller need not wait. The connection is cleaned up in the background, however long
     // the admission still waits for the key's row.
     this.#fail(abort.reason);
-    this.#entry.abandon();
+    this.#opening.abandon();
   }
 
   /** ROLLBACK got no answer, so the transaction may still be open and keep the key's row locked: end its backend. */
@@ -432,7 +432,7 @@ export class Attempt<Tx, R> implements Conductor {
     const { abort } = this.#call;
     const ended = endBackend(this.#call, this.#admission as Admission);
     void within(ended, ANSWER_TIME).then(() => {
-      this.#entry.connection?.destroy();
+      this.#opening.connection?.destroy();
       this.#fail(this.#rejection ? this.#rejection.error : abort.reason);
     });
   }
@@ -442,7 +442,7 @@ export class Attempt<Tx, R> implements Conductor {
    * else.
    */
   beat(): void {
-    const connection = this.#entry.connection;
+    const connection = this.#opening.connection;
     if (connection === undefined || this.#phase !== 'working' || this.gate.busy || this.gate.isShut) return;
     this.gate.enterBeat();
     void connection
@@ -454,7 +454,7 @@ export class Attempt<Tx, R> implements Conductor {
   #onLost(connection: Connection, error: unknown): void {
     if (this.#isLost) return;
     this.#isLost = true;
-    void endOfLostCommit(this.#call, this.#admission as Admission, error, this.#hasSuccessor).then((failed) => {
+    void endOfLostCommit(this.#call, this.#admission as Admission, error, this.#hasNextTurn).then((failed) => {
       connection.destroy();
       this.#settle(failed ?? { value: this.#value as R });
     });
@@ -488,7 +488,7 @@ export class Attempt<Tx, R> implements Conductor {
     }
   }
 
-  #options(before: readonly Statement[]): EntryOptions {
+  #openingOptions(before: readonly Statement[]): OpeningOptions {
     const { options, parts, leases, database, registered } = this.#call;
     const { maxWait, isolationLevel, timeout } = options;
     const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, this.#waitTime());

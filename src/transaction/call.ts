@@ -4,9 +4,9 @@ import type { ClosedError, LockLostError, StaleTokenError } from '../base/errors
 import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { MovingAverage } from '../base/moving-average.js';
-import type { BeginOptions, Connection, Database, Query } from '../database/database.js';
+import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
-import type { Admission, AskedFor, Entry } from './admission.js';
+import type { Admission, BuiltRequest, Opening } from './admission.js';
 import type { Outage } from './outage.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
@@ -42,7 +42,7 @@ interface Registered {
   readonly durable?: boolean;
 }
 
-interface TransactionLimits extends BeginOptions {
+interface TransactionLimits extends Pick<ClientTransactionOptions, 'maxWait' | 'isolationLevel'> {
   /** The wait time as the caller gave it, for messages; milliseconds. */
   readonly waitTime: number;
   /** Time for the work, from its admission to COMMIT; milliseconds. */
@@ -54,10 +54,10 @@ interface TransactionLimits extends BeginOptions {
 }
 
 /** The next caller of this process, whose transaction begins in one flight with the COMMIT of this one. */
-export interface Successor {
-  readonly asked: AskedFor;
-  /** Called once, with the connection on which BEGIN and the admission of the next caller were sent. */
-  begin(connection: Connection): void;
+export interface NextTurn {
+  readonly request: BuiltRequest;
+  /** Called once, with the connection on which its BEGIN and admission were sent. */
+  onSent(connection: Connection): void;
 }
 
 /**
@@ -71,7 +71,7 @@ export type Outcome =
 /** How a call whose leases end with its transaction passes them on. */
 export interface Handover {
   /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
-  successor(): Successor | undefined;
+  nextTurn(): NextTurn | undefined;
   /** Called when the COMMIT of this attempt has been sent: tells the next process. */
   hint(attempt: string): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
@@ -110,8 +110,8 @@ export interface CallContext {
 /** Everything that the transactions of one call need. */
 export interface Call<Tx, R> extends CallContext {
   readonly database: Database<Tx>;
-  /** A transaction that was begun ahead, for the first attempt. */
-  readonly entry?: Entry<Tx> | undefined;
+  /** The transaction of the first attempt, if it was opened ahead. */
+  readonly opening?: Opening<Tx> | undefined;
   /** `ask` sends a statement of this package between the statements of the work. */
   readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
   /** `undefined` for a call that keeps its leases, as one of a handle does. */

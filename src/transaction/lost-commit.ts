@@ -89,13 +89,13 @@ export function isCommitRefused(code: string | undefined): boolean {
  * The end of a transaction whose COMMIT got no answer: `undefined` if it has committed, else the error of the call.
  *
  * @param error what came in place of the answer; `undefined` if nothing came within the timeout.
- * @param hasSuccessor whether the next turn of this process began with that COMMIT.
+ * @param hasNextTurn whether the next turn of this process began with that COMMIT.
  */
 export async function endOfLostCommit(
   call: CallContext,
   admission: Admission,
   error: unknown,
-  hasSuccessor: boolean,
+  hasNextTurn: boolean,
 ): Promise<{ readonly error: unknown; readonly isUnknown?: boolean } | undefined> {
   const { database, parts, leases, options } = call;
   let wasRunning = false;
@@ -111,7 +111,7 @@ export async function endOfLostCommit(
   if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
   const aborted = connectionClosed(leases.key, database.sqlState(error), error);
   // If the key has passed to a successor, the lease tells about the successor, not about this call.
-  return { error: hasSuccessor ? aborted : await fromOvertaking(aborted, call) };
+  return { error: hasNextTurn ? aborted : await fromOvertaking(aborted, call) };
 }
 
 /**

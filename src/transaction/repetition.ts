@@ -38,7 +38,7 @@ const CANCELED =
 
 interface FailedAttempt {
   readonly admitted: boolean;
-  /** Whether its transaction was begun ahead of the lease. */
+  /** Whether its transaction was opened ahead of the lease. */
   readonly wasAhead: boolean;
 }
 

@@ -22,13 +22,13 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   };
   const forget = call.whileClosing ? undefined : parts.room.untilAdmitted(leases.key, turnAway);
   try {
-    for (let { entry } = call; ; entry = undefined) {
-      attempt = new Attempt(call, entry, repetition?.earlier ?? NO_EARLIER);
+    for (let { opening } = call; ; opening = undefined) {
+      attempt = new Attempt(call, opening, repetition?.earlier ?? NO_EARLIER);
       try {
         return await attempt.run();
       } catch (error) {
         repetition ??= new Repetition(call);
-        await repetition.after(error, { admitted: attempt.admitted, wasAhead: entry !== undefined });
+        await repetition.after(error, { admitted: attempt.admitted, wasAhead: opening !== undefined });
       }
     }
   } finally {

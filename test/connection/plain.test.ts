@@ -8,7 +8,13 @@ import { LazyAbort } from '../../src/base/lazy-abort.js';
 import { MovingAverage } from '../../src/base/moving-average.js';
 import { type Connection, type Database, NotRun } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import { type Admission, askFor, Entry, type EntryOptions, requestOf } from '../../src/transaction/admission.js';
+import {
+  type Admission,
+  buildRequest,
+  Opening,
+  type OpeningOptions,
+  requestOf,
+} from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
 import { Outage } from '../../src/transaction/outage.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
@@ -162,9 +168,9 @@ describe.each([
     expect(await rowOf(name)).toEqual({ value: 1, fence: '0' });
   });
 
-  /** An entry of its own, as it is opened beside the look in Redis. */
-  function beside(key: string, more: Partial<EntryOptions> = {}): Entry<PlainTx> {
-    return Entry.open(database, {
+  /** A transaction that is opened as it is beside the look in Redis. */
+  function beside(key: string, more: Partial<OpeningOptions> = {}): Opening<PlainTx> {
+    return new Opening(database, {
       ...more,
       key,
       hooked: false,
@@ -180,10 +186,10 @@ describe.each([
     let { attempt } = await fencedTransaction(callOf(key, async (_, admission) => admission));
     // Sent under its name, and known by it.
     for (let turns = 0; turns < 2; turns++) {
-      const entry = beside(key, { asksPrevious: true });
-      const admission = await entry.admission.promise;
+      const opening = beside(key, { asksPrevious: true });
+      const admission = await opening.admission.promise;
       expect(admission.previous).toBe(attempt);
-      expect(await fencedTransaction(callOf(key, async () => 'done', { entry }))).toBe('done');
+      expect(await fencedTransaction(callOf(key, async () => 'done', { opening }))).toBe('done');
       attempt = admission.attempt;
     }
   });
@@ -193,9 +199,9 @@ describe.each([
     await world.admin.query(`REVOKE ${right} FROM PUBLIC`);
     try {
       const key = `stock:${randomUUID()}`;
-      const entry = beside(key, { asksPrevious: true });
-      await expect(entry.admission.promise).rejects.toBeInstanceOf(NotRun);
-      const call = callOf(key, async (_, { turn }) => turn, { entry });
+      const opening = beside(key, { asksPrevious: true });
+      await expect(opening.admission.promise).rejects.toBeInstanceOf(NotRun);
+      const call = callOf(key, async (_, { turn }) => turn, { opening });
       expect(await fencedTransaction(call)).toBe(1n);
     } finally {
       await world.admin.query(`GRANT ${right} TO PUBLIC`);
@@ -205,8 +211,8 @@ describe.each([
   test('one that is discarded before it has a connection sends nothing on it', async () => {
     const name = await tag();
     const others = [await pool.connect(), await pool.connect()];
-    const entry = beside(name);
-    entry.discard();
+    const opening = beside(name);
+    opening.discard();
     const sent: unknown[] = [];
     for (const other of others) {
       const { query } = other;
@@ -219,16 +225,16 @@ describe.each([
       });
       other.release();
     }
-    await expect(entry.admission.promise).rejects.toBeInstanceOf(NotRun);
+    await expect(opening.admission.promise).rejects.toBeInstanceOf(NotRun);
     await eventually('its connection is back', async () => pool.idleCount === 2);
     expect(sent).toEqual([]);
   });
 
   test('one that is discarded with its admission under way is rolled back, and is in nobody’s way', async () => {
     const name = await tag();
-    const entry = beside(name);
-    await entry.admission;
-    entry.discard();
+    const opening = beside(name);
+    await opening.admission;
+    opening.discard();
     await fencedTransaction(callOf(name, (tx) => write(tx, name, 2)));
     expect(await rowOf(name)).toMatchObject({ value: 2 });
     expect(pool.idleCount).toBe(pool.totalCount);
@@ -236,8 +242,8 @@ describe.each([
 
   /** The turn behind `key`, that begins with the COMMIT of the one before it. */
   function chained(key: string) {
-    const begun = gate<Connection>();
-    const options: EntryOptions = {
+    const sent = gate<Connection>();
+    const options: OpeningOptions = {
       key,
       hooked: false,
       evenIfWanted: true,
@@ -245,23 +251,23 @@ describe.each([
       maxWait: undefined,
       isolationLevel: undefined,
     };
-    const asked = askFor(options);
+    const request = buildRequest(options);
     return {
-      successor: () => ({ asked, begin: begun.open }),
-      entry: begun.opened.then((connection) => Entry.follow(database, options, connection, asked)),
+      nextTurn: () => ({ request, onSent: sent.open }),
+      opening: sent.opened.then((connection) => new Opening(database, options, { request, connection })),
     };
   }
 
-  test('a successor begins with the COMMIT before it, on its connection, and sees what that one committed', async () => {
+  test('the next turn begins with the COMMIT before it, on its connection, and sees what that one committed', async () => {
     const name = await tag();
-    const { successor, entry } = chained(name);
+    const { nextTurn, opening } = chained(name);
     const first = callOf(
       name,
       async (tx, { token }) => {
         await write(tx, name, 2);
         return { token, pid: await pidOf(tx) };
       },
-      { handover: { successor, hint: () => {}, release: () => {} } },
+      { handover: { nextTurn, hint: () => {}, release: () => {} } },
     );
     const before = await fencedTransaction(first);
     const after = await fencedTransaction(
@@ -271,7 +277,7 @@ describe.each([
           const { rows } = await tx.query({ text: 'SELECT value FROM people."Tag" WHERE name = $1', values: [name] });
           return { token, pid: await pidOf(tx), rows };
         },
-        { entry: await entry },
+        { opening: await opening },
       ),
     );
     expect(after).toEqual({ token: expect.any(BigInt), pid: before.pid, rows: [{ value: 2 }] });
@@ -279,9 +285,9 @@ describe.each([
     await eventually('both are back', async () => pool.idleCount === pool.totalCount);
   });
 
-  test('a successor behind a COMMIT that was a ROLLBACK is begun all the same', async () => {
+  test('a turn behind a COMMIT that was a ROLLBACK is begun all the same', async () => {
     const name = await tag();
-    const { successor, entry } = chained(name);
+    const { nextTurn, opening } = chained(name);
     const pids: unknown[] = [];
     const failing = callOf(
       name,
@@ -289,30 +295,30 @@ describe.each([
         pids.push(await pidOf(tx));
         await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
       },
-      { handover: { successor, hint: () => {}, release: () => {} } },
+      { handover: { nextTurn, hint: () => {}, release: () => {} } },
     );
     await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
     const next = async (tx: PlainTx) => {
       pids.push(await pidOf(tx));
       await write(tx, name, 3);
     };
-    await fencedTransaction(callOf(name, next, { entry: await entry }));
+    await fencedTransaction(callOf(name, next, { opening: await opening }));
     expect(new Set(pids).size).toBe(1);
     expect(await rowOf(name)).toMatchObject({ value: 3 });
     expect(pool.idleCount).toBe(pool.totalCount);
   });
 
-  test('a successor behind a COMMIT that Postgres refused begins anew', async () => {
+  test('a turn behind a COMMIT that Postgres refused begins anew', async () => {
     const name = await tag();
     await world.admin.query(`
       CREATE TABLE IF NOT EXISTS people.late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED);
       GRANT INSERT ON people.late TO PUBLIC; TRUNCATE people.late; INSERT INTO people.late VALUES (1)`);
-    const { successor, entry } = chained(name);
+    const { nextTurn, opening } = chained(name);
     const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), {
-      handover: { successor, hint: () => {}, release: () => {} },
+      handover: { nextTurn, hint: () => {}, release: () => {} },
     });
     await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
-    await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { entry: await entry }));
+    await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { opening: await opening }));
     expect(await rowOf(name)).toMatchObject({ value: 3 });
     expect(pool.idleCount).toBe(pool.totalCount);
   });

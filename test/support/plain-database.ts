@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { PgPool, PgResult } from '../../src/connection/pg.js';
 import { PgConnection } from '../../src/connection/pg-connection.js';
 import { PooledConnection } from '../../src/connection/pooled-connection.js';
-import type { Database, OpeningOptions, Place } from '../../src/database/database.js';
+import type { ClientTransactionOptions, Database, Place } from '../../src/database/database.js';
 
 /** What the work does to the database: statements over its one connection. */
 export interface PlainTx {
@@ -20,7 +20,7 @@ export function plainDatabase(pool: pg.Pool, rescue: pg.Pool): Database<PlainTx>
     isNoMatch: () => false,
     isUnavailable: (error) => (detailOf(error) as { code?: string }).code === 'ECONNREFUSED',
     isDisconnect: (error) => /Connection terminated|is not queryable/.test(detailOf(error).message ?? ''),
-    open(_: OpeningOptions, { over, connected }: Place) {
+    open(_: ClientTransactionOptions, { over, connected }: Place) {
       const had = connect(from, over as PgConnection | undefined).then((connection) => {
         connected(connection);
         return connection;
