@@ -14,7 +14,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'attempt: what the server said when it closed the connection is forgotten',
     file,
-    change: [['this.#closedBy(connection) ?? error', 'error']],
+    change: [['reasonOfClosing(this.#call, connection) ?? error', 'error']],
     tests: ['test/call/overtaken'],
     only: 'before its COMMIT',
     why: 'Nobody would be told that somebody has ended the transaction from outside.',
@@ -349,7 +349,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'attempt: a connection that is closed during the work rejects with the error of the driver',
     file: 'src/transaction/attempt.ts',
-    change: [['this.#fail(this.#disconnected(named, failure))', 'this.#fail(named)']],
+    change: [['this.#fail(fromClosedConnection(named, this.#call, closedBy, failure))', 'this.#fail(named)']],
     tests: ['test/transaction/closed-connection'],
     why: 'The caller would not learn what became of the transaction.',
   },

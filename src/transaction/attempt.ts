@@ -3,7 +3,6 @@ import { Alarm, after, Deadline, now, within } from '../base/clock.js';
 import {
   type AbortReason,
   type ClosedError,
-  FencedLockError,
   inFlightAtReturn,
   LockTimeoutError,
   lateOperation,
@@ -29,16 +28,11 @@ import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
 import { ANSWER_TIME, drain, endBackend, endBlockers, isLoss, roomOf } from './backends.js';
 import type { Call, Handover, Outcome } from './call.js';
+import { connectionClosed, fromClosedConnection, reasonOfClosing } from './closed-connection.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import {
-  connectionClosed,
-  endOfLostCommit,
-  isCommitRefused,
-  isEndOfSession,
-  LEAST_COMMIT_TIME,
-} from './lost-commit.js';
+import { endOfLostCommit, isCommitRefused, LEAST_COMMIT_TIME } from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
 
 /**
@@ -173,17 +167,14 @@ export class Attempt<Tx, R> implements Conductor {
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;
     if (failure === undefined || !isLoss(this.#call.database, failure)) this.#fail(why);
-    else void fromOvertaking(why, this.#call).then((named) => this.#fail(this.#disconnected(named, failure)));
+    else void this.#onConnectionLost(why, failure);
   }
 
-  /** The driver's error of a closed connection tells nothing. An error of the caller's function is left as it is. */
-  #disconnected(error: unknown, failure: unknown): unknown {
-    const { database, leases } = this.#call;
-    const closedBy = this.#opening.connection?.closedBy;
-    if (!this.admitted || closedBy === undefined || error instanceof FencedLockError) return error;
-    if (!isLoss(database, error)) return error;
-    const known = [closedBy, failure].map((each) => database.sqlState(each)).find(isEndOfSession);
-    return connectionClosed(leases.key, known, error);
+  /** Called when a statement has failed because its connection did. */
+  async #onConnectionLost(error: unknown, failure: unknown): Promise<void> {
+    const named = await fromOvertaking(error, this.#call);
+    const closedBy = this.admitted ? this.#opening.connection?.closedBy : undefined;
+    this.#fail(fromClosedConnection(named, this.#call, closedBy, failure));
   }
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
@@ -364,9 +355,7 @@ export class Attempt<Tx, R> implements Conductor {
   async #closedBeforeCommit(closedBy: unknown): Promise<unknown> {
     this.gate.fail(closedBy);
     await within(endBackend(this.#call, this.#admission as Admission), ANSWER_TIME);
-    const { database, leases } = this.#call;
-    const said = database.sqlState(closedBy);
-    return connectionClosed(leases.key, isEndOfSession(said) ? said : undefined, closedBy);
+    return connectionClosed(this.#call, closedBy);
   }
 
   #onCommitSent(handover: Handover): void {
@@ -394,12 +383,7 @@ export class Attempt<Tx, R> implements Conductor {
     const code = this.#call.database.sqlState(error);
     // The database client converts the error of a refused COMMIT.
     if (isCommitRefused(code)) this.#phase = 'commit-refused';
-    else this.#onLost(connection, this.#closedBy(connection) ?? error);
-  }
-
-  /** Why Postgres has closed the connection, if it told that: afterwards the driver only says that it cannot be used. */
-  #closedBy({ closedBy }: Connection): unknown {
-    return isEndOfSession(this.#call.database.sqlState(closedBy)) ? closedBy : undefined;
+    else this.#onLost(connection, reasonOfClosing(this.#call, connection) ?? error);
   }
 
   /** Throws the error that forbids a commit, if there is one. */

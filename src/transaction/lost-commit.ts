@@ -5,6 +5,7 @@ import type { Query } from '../database/database.js';
 import { END_BACKEND, EVIDENCE } from '../database/sql.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
+import { connectionClosed } from './closed-connection.js';
 import { fromOvertaking } from './overtaken.js';
 
 type Verdict = 'committed' | 'aborted' | 'unknown';
@@ -39,36 +40,6 @@ const LEAST_LOOK = 1_000;
 /** First and longest pause between two looks; milliseconds. */
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 250;
-
-/** Why a connection failed at COMMIT, by the SQLSTATE with which Postgres closed it. */
-const CLOSED_BECAUSE: ReadonlyMap<string, string> = new Map([
-  [
-    '57P01',
-    'Postgres ended its connection before COMMIT took effect, because somebody asked for that (57P01: ' +
-      'pg_terminate_backend, as `fenced-lock unlock` and another holder of the key use it, or a shutdown of the server).',
-  ],
-  [
-    '25P03',
-    'Postgres ended its connection before COMMIT took effect, because the transaction had been idle for too long (25P03: ' +
-      'idle_in_transaction_session_timeout, which is at most the lease time).',
-  ],
-  [
-    '25P04',
-    'Postgres ended its connection before COMMIT took effect, because the transaction was longer than the ' +
-      'transaction_timeout of the role or the database (25P04).',
-  ],
-]);
-
-/** Whether Postgres has closed the connection with this SQLSTATE for a reason that the error of the call names. */
-export function isEndOfSession(code: string | undefined): boolean {
-  return code !== undefined && CLOSED_BECAUSE.has(code);
-}
-
-/** The error of a transaction that did not commit because its connection failed. */
-export function connectionClosed(key: string, code: string | undefined, cause: unknown): TransactionAbortedError {
-  const why = CLOSED_BECAUSE.get(code ?? '') ?? 'its connection to Postgres failed before COMMIT took effect.';
-  return new TransactionAbortedError(key, 'connection', why, cause);
-}
 
 /** The error of a transaction whose COMMIT was still running when this client ended its backend. */
 function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
@@ -109,8 +80,8 @@ export async function endOfLostCommit(
   }
   // COMMIT had arrived, so the connection was not what failed. No `statement_timeout` covers COMMIT.
   if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
-  const aborted = connectionClosed(leases.key, database.sqlState(error), error);
-  // If the key has passed to a successor, the lease tells about the successor, not about this call.
+  const aborted = connectionClosed(call, error);
+  // If the next turn has begun, the lease tells about that turn, not about this call.
   return { error: hasNextTurn ? aborted : await fromOvertaking(aborted, call) };
 }
 

@@ -1,0 +1,55 @@
+import { FencedLockError, TransactionAbortedError } from '../base/errors.js';
+import type { Connection } from '../database/database.js';
+import { isLoss } from './backends.js';
+import type { CallContext } from './call.js';
+
+/** Why a connection was closed, by the SQLSTATE with which Postgres closed it. */
+const CLOSED_BECAUSE: ReadonlyMap<string, string> = new Map([
+  [
+    '57P01',
+    'Postgres ended its connection before COMMIT took effect, because somebody asked for that (57P01: ' +
+      'pg_terminate_backend, as `fenced-lock unlock` and another holder of the key use it, or a shutdown of the server).',
+  ],
+  [
+    '25P03',
+    'Postgres ended its connection before COMMIT took effect, because the transaction had been idle for too long (25P03: ' +
+      'idle_in_transaction_session_timeout, which is at most the lease time).',
+  ],
+  [
+    '25P04',
+    'Postgres ended its connection before COMMIT took effect, because the transaction was longer than the ' +
+      'transaction_timeout of the role or the database (25P04).',
+  ],
+]);
+
+/**
+ * The error of a transaction that did not commit because its connection failed.
+ *
+ * @param saidBy errors of which the first that tells why Postgres has closed the connection is believed.
+ */
+export function connectionClosed(
+  { database, leases }: CallContext,
+  cause: unknown,
+  saidBy: readonly unknown[] = [cause],
+): TransactionAbortedError {
+  const [why = 'its connection to Postgres failed before COMMIT took effect.'] = saidBy.flatMap(
+    (error) => CLOSED_BECAUSE.get(database.sqlState(error) ?? '') ?? [],
+  );
+  return new TransactionAbortedError(leases.key, 'connection', why, cause);
+}
+
+/** Why Postgres has closed the connection, if it told that: afterwards the driver only says that it cannot be used. */
+export function reasonOfClosing({ database }: CallContext, { closedBy }: Connection): unknown {
+  return CLOSED_BECAUSE.has(database.sqlState(closedBy) ?? '') ? closedBy : undefined;
+}
+
+/**
+ * Replaces the driver's error of a connection that was closed during the work, which tells nothing. Any other error is
+ * returned unchanged, such as one of the caller's function.
+ *
+ * @param failure the first failure of a statement.
+ */
+export function fromClosedConnection(error: unknown, call: CallContext, closedBy: unknown, failure: unknown): unknown {
+  if (closedBy === undefined || error instanceof FencedLockError || !isLoss(call.database, error)) return error;
+  return connectionClosed(call, error, [closedBy, failure]);
+}
