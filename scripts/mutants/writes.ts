@@ -176,7 +176,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'writes of one statement wait for their turn',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['return this.#before === undefined && !isConditional(operation, this.#fence);', 'return false;']],
+    change: [['this.#before === undefined && !isConditional(operation, this.#fence);', 'false;']],
     tests: ['test/fencing/writes/extensions'],
     only: 'and a read behind one',
     why: 'A read that is called behind them would be sent before them.',

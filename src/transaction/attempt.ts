@@ -12,16 +12,7 @@ import {
   TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
-import type {
-  Conductor,
-  Connection,
-  Hook,
-  Operation,
-  Query,
-  Row,
-  Statement,
-  StatementResult,
-} from '../database/database.js';
+import type { Conductor, Connection, Hook, Query, Row, Statement, StatementResult } from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import type { Fencing } from '../fencing/fencing.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
@@ -220,7 +211,7 @@ export class Attempt<Tx, R> implements Conductor {
       return admission;
     } catch (error) {
       const named = fromAdmission(error, database, leases, registered?.tokens);
-      this.#noteStale(named);
+      this.noteStale(named);
       throw named;
     } finally {
       help?.stop();
@@ -295,13 +286,13 @@ export class Attempt<Tx, R> implements Conductor {
     this.#call.leases.checkExpiry();
     const named = this.#named(error);
     this.gate.fail(named);
-    this.#noteStale(named);
+    this.noteStale(named);
     this.gate.leave();
     return named;
   }
 
   /** Keep the error: even if the caller's function swallows it, the transaction must not commit. */
-  #noteStale(error: unknown): void {
+  noteStale(error: unknown): void {
     if (error instanceof StaleTokenError) this.#stale ??= error;
   }
 
@@ -447,30 +438,14 @@ export class Attempt<Tx, R> implements Conductor {
   async #prepareHook(connection: Connection, { token }: Admission): Promise<void> {
     // Through the gate, so that a failure of the connection is found there when the outcome is explained.
     const query: Query = (text, values) => this.#ask(connection, text, values);
-    this.#operations = await FencedOperations.prepare(this.#call, token, query);
+    this.#operations = await FencedOperations.prepare(this.#call, this, token, query);
     // The function would be called although its call was given up meanwhile.
     this.#call.abort.throwIfAborted();
   }
 
-  readonly #hook: Hook = (operation) => {
-    // Not an async function: a write that is sent at once must not be overtaken by what is called behind it and is not hooked.
-    const operations = this.#operations;
-    // All tables have a guard.
-    if (operations === undefined) return operation.send(operation.args);
-    return operations.maySendAtOnce(operation)
-      ? operations.sendAtOnce(operation)
-      : this.#sendFenced(operation, operations);
-  };
-
-  async #sendFenced(operation: Operation, operations: FencedOperations): Promise<unknown> {
-    try {
-      this.gate.throwIfShut();
-      return await operations.send(operation);
-    } catch (error) {
-      this.#noteStale(error);
-      throw error;
-    }
-  }
+  /** Without operations, all tables have a guard. */
+  readonly #hook: Hook = (operation) =>
+    this.#operations === undefined ? operation.send(operation.args) : this.#operations.send(operation);
 
   #openingOptions(before: readonly Statement[]): OpeningOptions {
     const { options, parts, leases, database, registered } = this.#call;

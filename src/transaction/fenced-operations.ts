@@ -4,18 +4,27 @@ import { fromGuard } from '../fencing/refusal.js';
 import { isConditional, sendFenced } from '../fencing/writes.js';
 import type { CallContext } from './call.js';
 
+/** The attempt whose writes are sent. */
+interface Writer {
+  readonly gate: { throwIfShut(): void };
+  /** Called with each error of a write. */
+  noteStale(error: unknown): void;
+}
+
 /**
  * Sends the writes of one admitted transaction, where a fenced model has no guard. Those of such a model get a condition on
  * the fence.
  */
 export class FencedOperations {
   readonly #call: CallContext;
+  readonly #writer: Writer;
   readonly #fence: Fence;
   /** Settles when the writes before have; `undefined` if they have. */
   #before: Promise<void> | undefined;
 
-  private constructor(call: CallContext, fence: Fence) {
+  private constructor(call: CallContext, writer: Writer, fence: Fence) {
     this.#call = call;
+    this.#writer = writer;
     this.#fence = fence;
   }
 
@@ -23,12 +32,17 @@ export class FencedOperations {
    * Asks which tables have a guard, if that is not known: before the work, so that its first writes are sent as its later
    * ones. Resolves to `undefined` if all of them have one.
    */
-  static async prepare(call: CallContext, token: bigint, query: Query): Promise<FencedOperations | undefined> {
+  static async prepare(
+    call: CallContext,
+    writer: Writer,
+    token: bigint,
+    query: Query,
+  ): Promise<FencedOperations | undefined> {
     const { database, leases, parts, registered } = call;
     const { fencing } = parts;
     const guarded = await fencing.guarded(query, database.rescue);
     if (fencing.allIn(guarded)) return undefined;
-    return new FencedOperations(call, {
+    return new FencedOperations(call, writer, {
       key: leases.key,
       token,
       ofHandle: registered !== undefined,
@@ -40,32 +54,24 @@ export class FencedOperations {
     });
   }
 
-  /** Whether an operation is sent as it is, and none before it is still to be sent. */
-  maySendAtOnce(operation: Operation): boolean {
-    return this.#before === undefined && !isConditional(operation, this.#fence);
-  }
-
   /**
-   * Sends an operation in the turn of its call, so that a read that is called behind it and passes no hook does not overtake
-   * it.
+   * Sends an operation at once, if it is sent as it is and none before it is still to be sent. Any other is sent when the one
+   * before it has settled: some become several operations, and the next one may write the same row or refer to it.
    *
-   * @throws InvalidOptionError
+   * @throws StaleTokenError, InvalidOptionError, or what the database client throws.
    */
-  sendAtOnce(operation: Operation): Promise<unknown> {
+  send(operation: Operation): Promise<unknown> {
+    // Not an async function: a read that is called behind this operation passes no hook, and must not overtake it.
     try {
-      return sendFenced(operation, this.#fence);
+      const mayGo = this.#before === undefined && !isConditional(operation, this.#fence);
+      return mayGo ? sendFenced(operation, this.#fence) : this.#sendInOrder(operation);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  /**
-   * Sends the operations in the order of the calls, each when the one before it has settled: some become several
-   * operations, and the next one may write the same row or refer to it.
-   *
-   * @throws StaleTokenError, InvalidOptionError, or what the database client throws.
-   */
-  async send(operation: Operation): Promise<unknown> {
+  async #sendInOrder(operation: Operation): Promise<unknown> {
+    this.#writer.gate.throwIfShut();
     // Not by reactions to the promise of the one before: the stack of an error leads to the caller over `await` alone.
     const before = this.#before;
     let settle: () => void = () => {};
@@ -79,7 +85,9 @@ export class FencedOperations {
     } catch (error) {
       const { database, parts } = this.#call;
       const { key, token, ofHandle } = this.#fence;
-      throw fromGuard(error, database, { key, token, ofHandle, fencing: parts.fencing });
+      const named = fromGuard(error, database, { key, token, ofHandle, fencing: parts.fencing });
+      this.#writer.noteStale(named);
+      throw named;
     } finally {
       if (this.#before === settled) this.#before = undefined;
       settle();
