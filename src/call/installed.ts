@@ -1,6 +1,6 @@
 import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import type { Database, Query } from '../database/database.js';
-import { NOT_INSTALLED } from '../transaction/repetition.js';
+import { NOT_INSTALLED } from '../database/sql-states.js';
 
 /** The query, with an error that says what to do where the schema is missing, or the right to use it. */
 export function whereInstalled(query: Query, { sqlState }: Pick<Database<unknown>, 'sqlState'>): Query {

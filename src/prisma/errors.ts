@@ -1,3 +1,13 @@
+import {
+  ADMIN_SHUTDOWN,
+  CANNOT_CONNECT_NOW,
+  CRASH_SHUTDOWN,
+  IDLE_IN_TRANSACTION_TIMEOUT,
+  IDLE_SESSION_TIMEOUT,
+  SERIALIZATION_FAILURE,
+  TRANSACTION_TIMEOUT,
+} from '../database/sql-states.js';
+
 /** An error with Postgres's fields. Prisma wraps them in three ways; the rescue connection and pg do not wrap them. */
 interface Wrapped {
   readonly code?: unknown;
@@ -21,7 +31,7 @@ export function sqlState(error: unknown): string | undefined {
   const own = severity === undefined ? undefined : code;
   const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode ?? own;
   if (typeof state === 'string') return state;
-  return code === 'P2034' ? '40001' : undefined;
+  return code === 'P2034' ? SERIALIZATION_FAILURE : undefined;
 }
 
 /** The DETAIL of a Postgres error, if it has one. */
@@ -52,18 +62,24 @@ const NOT_THERE: ReadonlySet<unknown> = new Set([
 /** The same of Prisma's adapters. `SocketTimeout` is ETIMEDOUT. */
 const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout']);
 
+const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT_NOW]);
+
 /** Whether the error says that no connection could be made: the server is down, starting or stopping. */
 export function isUnavailable(error: unknown): boolean {
   const { code, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
-  return NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || ['57P02', '57P03'].includes(sqlState(error) ?? '');
+  return NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || NOT_SERVING.has(sqlState(error) ?? '');
 }
 
 /** What `pool.connect()` says after `pool.end()`. */
 const AFTER_END = /Cannot use a pool after calling end/;
 
-/** By an operator, or by a timeout: idle in a transaction, the transaction itself (PostgreSQL 17), idle outside of one. */
-const SESSION_ENDED: ReadonlySet<string> = new Set(['57P01', '25P03', '25P04', '57P05']);
+const SESSION_ENDED: ReadonlySet<string> = new Set([
+  ADMIN_SHUTDOWN,
+  IDLE_IN_TRANSACTION_TIMEOUT,
+  TRANSACTION_TIMEOUT,
+  IDLE_SESSION_TIMEOUT,
+]);
 
 /** Whether the error says that the connection was closed. For some cases, pg has only a message. */
 export function isDisconnect(error: unknown): boolean {

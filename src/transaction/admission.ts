@@ -15,6 +15,7 @@ import {
   type TextRow,
 } from '../database/database.js';
 import { ADMIT, ADMIT_AND_PREVIOUS } from '../database/sql.js';
+import { INSUFFICIENT_PRIVILEGE } from '../database/sql-states.js';
 
 /**
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
@@ -27,7 +28,6 @@ const ADMIT_AND_PREVIOUS_NAME = nameOf(ADMIT_AND_PREVIOUS);
  * milliseconds.
  */
 const BACKSTOP = 500;
-const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** What Postgres answered to one attempt at a transaction. */
 export interface Admission {

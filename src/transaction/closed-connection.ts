@@ -1,22 +1,23 @@
 import { FencedLockError, TransactionAbortedError } from '../base/errors.js';
 import type { Connection } from '../database/database.js';
+import { ADMIN_SHUTDOWN, IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
 import { isLoss } from './backends.js';
 import type { CallContext } from './call.js';
 
 /** Why a connection was closed, by the SQLSTATE with which Postgres closed it. */
 const CLOSED_BECAUSE: ReadonlyMap<string, string> = new Map([
   [
-    '57P01',
+    ADMIN_SHUTDOWN,
     'Postgres ended its connection before COMMIT took effect, because somebody asked for that (57P01: ' +
       'pg_terminate_backend, as `fenced-lock unlock` and another holder of the key use it, or a shutdown of the server).',
   ],
   [
-    '25P03',
+    IDLE_IN_TRANSACTION_TIMEOUT,
     'Postgres ended its connection before COMMIT took effect, because the transaction had been idle for too long (25P03: ' +
       'idle_in_transaction_session_timeout, which is at most the lease time).',
   ],
   [
-    '25P04',
+    TRANSACTION_TIMEOUT,
     'Postgres ended its connection before COMMIT took effect, because the transaction was longer than the ' +
       'transaction_timeout of the role or the database (25P04).',
   ],

@@ -3,6 +3,7 @@ import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
 import { CommitUnknownError, TransactionAbortedError } from '../base/errors.js';
 import type { Query } from '../database/database.js';
 import { END_BACKEND, EVIDENCE } from '../database/sql.js';
+import { IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
 import { connectionClosed } from './closed-connection.js';
@@ -30,7 +31,7 @@ const INCONCLUSIVE_CLASSES: ReadonlySet<string> = new Set(['08', '53', '57', '58
  * SQLSTATEs with which Postgres ends the session of a silent client, before a COMMIT that is late arrives. Nothing was
  * committed, and the key may have another holder by now.
  */
-const ENDED_FOR_TIME: ReadonlySet<string> = new Set(['25P03', '25P04']);
+const ENDED_FOR_TIME: ReadonlySet<string> = new Set([IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT]);
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 export const LEAST_COMMIT_TIME = 1_000;
 /** How long to look for the outcome of a COMMIT without an answer; milliseconds. */

@@ -8,15 +8,17 @@ import {
   toFencedLockError,
 } from '../base/errors.js';
 import { NotRun } from '../database/database.js';
+import {
+  DEADLOCK,
+  LOCK_NOT_AVAILABLE,
+  NOT_INSTALLED,
+  QUERY_CANCELED,
+  READ_ONLY,
+  SERIALIZATION_FAILURE,
+} from '../database/sql-states.js';
 import { type EarlierAttempts, NO_EARLIER } from './attempt.js';
 import type { CallContext } from './call.js';
 
-const LOCK_NOT_AVAILABLE = '55P03';
-const QUERY_CANCELED = '57014';
-const SERIALIZATION_FAILURE = '40001';
-const DEADLOCK = '40P01';
-/** Of a standby, or of a database that an operator or a hoster has made read-only, for example because its disk is full. */
-const READ_ONLY = '25006';
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
 const MOST_DISCONNECTS = 3;
 /** First and longest pause before the work runs again, shortened by jitter; milliseconds. */
@@ -24,9 +26,6 @@ const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
 /** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
 const CANCELED_PAUSE = 50;
-/** SQLSTATEs for a missing schema, function or table, or a missing right to use it. */
-export const NOT_INSTALLED: ReadonlySet<string> = new Set(['3F000', '42883', '42P01', '42501']);
-
 /** SQLSTATEs after which an admission is sent again within the wait time. */
 const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);
 const BLOCKED =
