@@ -1,5 +1,5 @@
 import type { AttemptTrace } from '../base/call-trace.js';
-import { Alarm, after, Deadline, now, within } from '../base/clock.js';
+import { Alarm, Deadline, now, within } from '../base/clock.js';
 import {
   type AbortReason,
   type ClosedError,
@@ -14,10 +14,9 @@ import {
 } from '../base/errors.js';
 import type { Conductor, Connection, Hook, Query, Row, Statement, StatementResult } from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
-import type { Fencing } from '../fencing/fencing.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
-import { ANSWER_TIME, drain, endBackend, endBlockers, isLoss, roomOf } from './backends.js';
+import { ANSWER_TIME, BlockerEnd, drain, endBackend, isLoss, roomOf } from './backends.js';
 import type { Call, Handover, Outcome } from './call.js';
 import { connectionClosed, fromClosedConnection, reasonOfClosing } from './closed-connection.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
@@ -25,6 +24,7 @@ import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
 import { endOfLostCommit, isCommitRefused, LEAST_COMMIT_TIME } from './lost-commit.js';
 import { fromOvertaking } from './overtaken.js';
+import type { EarlierAttempts } from './repetition.js';
 
 /**
  * How long an admission waits for the lock on the key's row before the blocking transactions are looked for;
@@ -36,33 +36,13 @@ const ROW_LOCK_TIMEOUT = 500;
  * transaction that was opened ahead and given up may still hold the key's row until its ROLLBACK arrives.
  */
 const LEAST_ROW_WAIT = 250;
-/**
- * Delay between sending the admission and asking Postgres to end the blocking transactions; milliseconds. Most blockers
- * end within it.
- */
-const END_BLOCKERS_AFTER = 50;
 /** How often to look whether the COMMIT has been answered that the admission was sent with; milliseconds. */
 const COMMIT_CHECK = 500;
-/** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
-const END_BLOCKERS_TIME = 500;
 /**
  * From this average time of a COMMIT on, it is worth telling the next process that COMMIT has been sent. If COMMIT is
  * shorter, that process takes the processor that Postgres needs for it, and gains nothing; milliseconds.
  */
 const LONG_COMMIT = 0.25;
-
-/** What earlier attempts of the same call found. */
-export interface EarlierAttempts {
-  /**
-   * An earlier admission waited in vain for the key's row, although this caller holds the lease; or its connection broke,
-   * and Postgres may have admitted it all the same.
-   */
-  readonly blocked: boolean;
-  /** The row whose fence refused an earlier run, if known. */
-  readonly staleRow: ReturnType<Fencing['rowOf']>;
-}
-
-export const NO_EARLIER: EarlierAttempts = { blocked: false, staleRow: undefined };
 
 /** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
 type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
@@ -93,8 +73,6 @@ export class Attempt<Tx, R> implements Conductor {
   #rejection: { readonly error: unknown } | undefined;
   #hasNextTurn = false;
   #commitSentAt: number | undefined;
-  /** Pending while the backends that block the admission are being ended. */
-  #endingBlockers: Promise<void> | undefined;
   /** Whether COMMIT had no answer and its outcome is being looked up. */
   #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
@@ -179,8 +157,7 @@ export class Attempt<Tx, R> implements Conductor {
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
       if (this.admitted && connection.isOver) this.#ended ??= await this.#tagOfEnd();
-      const isCommitted = this.#ended !== undefined && this.#ended !== 'ROLLBACK';
-      const why = isCommitted ? this.#endedItself(error) : error;
+      const why = this.#hasCommittedItself ? this.#endedItself(error) : error;
       this.#rejection = { error: why };
       throw why;
     } finally {
@@ -192,11 +169,11 @@ export class Attempt<Tx, R> implements Conductor {
   async #admitted(connection: Connection): Promise<Admission> {
     const { database, abort, leases, registered } = this.#call;
     this.#limitOpening(connection);
-    const help = this.#blocked ? this.#scheduleEndOfBlockers(connection) : undefined;
+    const blockers = this.#blocked ? new BlockerEnd(this.#call, connection, this.#opening.before.at(-1)) : undefined;
     try {
       const admission = await this.#opening.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
-      if (this.#endingBlockers) await within(this.#endingBlockers, END_BLOCKERS_TIME);
+      if (blockers) await blockers.ended();
       // On the rescue connection and not awaited, so the work is not delayed. Until an epoch exists, the outcome of a
       // lost COMMIT is found by the attempt ids in the key's row.
       if (admission.epoch === undefined) void database.rescue(START_EPOCH, []).catch(() => {});
@@ -214,7 +191,7 @@ export class Attempt<Tx, R> implements Conductor {
       this.noteStale(named);
       throw named;
     } finally {
-      help?.stop();
+      blockers?.stop();
     }
   }
 
@@ -234,18 +211,6 @@ export class Attempt<Tx, R> implements Conductor {
       }
       const lost = new Error('the COMMIT before it was not answered');
       abort.abort(new LockTimeoutError(leases.key, `${options.waitTime} ms`, lost));
-    });
-  }
-
-  /** Ends the transactions that block the admission, if nobody works in them any more. */
-  #scheduleEndOfBlockers(connection: Connection) {
-    return after(END_BLOCKERS_AFTER, () => {
-      this.#opening.before.at(-1)?.listen(
-        ({ rows: [row] }) => {
-          this.#endingBlockers = endBlockers(this.#call, row, connection);
-        },
-        () => {},
-      );
     });
   }
 
@@ -475,7 +440,7 @@ export class Attempt<Tx, R> implements Conductor {
   #outcomeOf(end: End<R>): Outcome {
     if ('value' in end) return { type: 'committed' };
     // What the work's own SQL has committed stays committed.
-    const isUnknown = end.isUnknown || (this.#ended !== undefined && this.#ended !== 'ROLLBACK');
+    const isUnknown = end.isUnknown || this.#hasCommittedItself;
     return { type: isUnknown ? 'unknown' : 'rolled-back', error: end.error };
   }
 
@@ -493,6 +458,11 @@ export class Attempt<Tx, R> implements Conductor {
     const { token } = this.#admission;
     const ofHandle = registered !== undefined;
     return fromGuard(error, database, { key: leases.key, token, ofHandle, fencing: parts.fencing });
+  }
+
+  /** Whether a statement of the work has committed. */
+  get #hasCommittedItself(): boolean {
+    return this.#ended !== undefined && this.#ended !== 'ROLLBACK';
   }
 
   #tagOfEnd(): Promise<string> {

@@ -1,5 +1,6 @@
-import { now, OVERDUE, within } from '../base/clock.js';
-import type { Connection, Row, TextRow } from '../database/database.js';
+import { after, now, OVERDUE, type Timer, within } from '../base/clock.js';
+import type { Reply } from '../base/reply.js';
+import type { Connection, Row, StatementResult, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
@@ -7,6 +8,10 @@ import type { Gate } from './gate.js';
 
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
 export const ANSWER_TIME = 2_000;
+/** How long an admission waits before the transactions that block it are ended; most end within it. Milliseconds. */
+const END_BLOCKERS_AFTER = 50;
+/** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
+const END_BLOCKERS_TIME = 500;
 /** Grace period for statements in flight after an abort, before their backend is ended; milliseconds. */
 const DRAIN_GRACE = 50;
 
@@ -23,15 +28,35 @@ export async function endBackend(call: CallContext, { pid, xid, epoch }: Admissi
   await end(call, () => call.database.rescue(END_BACKEND, [pid, xid, epoch ?? null]));
 }
 
+/** Ends the transactions that block an admission, if nobody works in them any more. */
+export class BlockerEnd {
+  readonly #timer: Timer;
+  /** Pending while they are being ended. */
+  #ending: Promise<void> | undefined;
+
+  /** @param own the answer to OWN_TRANSACTION, which was sent before the admission. */
+  constructor(call: CallContext, connection: Connection, own: Reply<StatementResult> | undefined) {
+    const end = ({ rows: [row] }: StatementResult) => {
+      this.#ending = endBlockers(call, row, connection);
+    };
+    this.#timer = after(END_BLOCKERS_AFTER, () => own?.listen(end, () => {}));
+  }
+
+  /** Called when the admission has been answered: resolves when it is known which blockers were ended. */
+  async ended(): Promise<void> {
+    if (this.#ending) await within(this.#ending, END_BLOCKERS_TIME);
+  }
+
+  stop(): void {
+    this.#timer.stop();
+  }
+}
+
 /**
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
  * are older than this call's lease, or on backends that the pool of `connection` has lost the connection to.
  */
-export async function endBlockers(
-  call: CallContext,
-  own: TextRow | undefined,
-  { lostBackends }: Connection,
-): Promise<void> {
+async function endBlockers(call: CallContext, own: TextRow | undefined, { lostBackends }: Connection): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
   const isAlone = Number.isFinite(age);

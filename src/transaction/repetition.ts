@@ -16,7 +16,7 @@ import {
   READ_ONLY,
   SERIALIZATION_FAILURE,
 } from '../database/sql-states.js';
-import { type EarlierAttempts, NO_EARLIER } from './attempt.js';
+import type { Fencing } from '../fencing/fencing.js';
 import type { CallContext } from './call.js';
 
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
@@ -34,6 +34,19 @@ const BLOCKED =
 const CANCELED =
   ': Postgres cancelled its admission. If a `statement_timeout` of the role is shorter than the wait for the ' +
   "key's row, raise it to a second";
+
+/** What earlier attempts of the same call found. */
+export interface EarlierAttempts {
+  /**
+   * An earlier admission waited in vain for the key's row, although this caller holds the lease; or its connection broke,
+   * and Postgres may have admitted it all the same.
+   */
+  readonly blocked: boolean;
+  /** The row whose fence refused an earlier run, if known. */
+  readonly staleRow: ReturnType<Fencing['rowOf']>;
+}
+
+export const NO_EARLIER: EarlierAttempts = { blocked: false, staleRow: undefined };
 
 interface FailedAttempt {
   readonly admitted: boolean;

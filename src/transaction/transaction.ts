@@ -1,6 +1,6 @@
-import { Attempt, NO_EARLIER } from './attempt.js';
+import { Attempt } from './attempt.js';
 import type { Call } from './call.js';
-import { Repetition } from './repetition.js';
+import { NO_EARLIER, Repetition } from './repetition.js';
 
 /**
  * Runs the caller's work in a transaction that Postgres has admitted. Where `retries` allows it, a conflict that may
