@@ -60,9 +60,9 @@ export const HOOKS: readonly Mutant[] = [
     change: [
       [
         ': this.#run(before, fn, options, hooks, undefined);',
-        ': hooks.follow(this.#run(before, fn, options, hooks, undefined));',
+        ': hooks.runAfter(this.#run(before, fn, options, hooks, undefined));',
       ],
-      ['return await hooks.follow(run);', 'return await run;'],
+      ['return await hooks.runAfter(run);', 'return await run;'],
     ],
     tests: ['test/call/after-commit'],
     only: 'may begin the next one',

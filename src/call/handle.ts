@@ -191,7 +191,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     // may begin the next transaction or release the handle.
     this.#last = run.then(nothing, nothing).then(() => before);
     try {
-      return await hooks.follow(run);
+      return await hooks.runAfter(run);
     } catch (error) {
       throw withCaller(error);
     }

@@ -148,7 +148,7 @@ export class CallHooks {
   }
 
   /** The function begins to run, with this lock. */
-  begin(lock: HeldLock): void {
+  onRun(lock: HeldLock): void {
     this.#lock = lock;
   }
 
@@ -166,7 +166,7 @@ export class CallHooks {
    *
    * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
    */
-  async follow<R>(call: Promise<R>): Promise<R> {
+  async runAfter<R>(call: Promise<R>): Promise<R> {
     const { parts, key, hookErrors } = this.#options;
     let value: R;
     try {
@@ -250,7 +250,7 @@ export function workOf<Tx, R>({
       abort.throwIfAborted();
     }
     const lock = new HeldLock(keys, token, abort);
-    hooks.begin(lock);
+    hooks.onRun(lock);
     const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
     try {
       const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));

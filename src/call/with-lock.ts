@@ -151,7 +151,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     try {
       const leases = withOthers(first, this.#parts.room, keys, this);
       const hooks = new CallHooks({ parts: this.#parts, key: keys[0] as string, hookErrors: options.hookErrors });
-      return await hooks.follow(this.#hold(leases instanceof LeaseSet ? leases : await leases, hooks));
+      return await hooks.runAfter(this.#hold(leases instanceof LeaseSet ? leases : await leases, hooks));
     } catch (error) {
       throw withCaller(error);
     }

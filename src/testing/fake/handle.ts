@@ -110,7 +110,7 @@ class FakeHandle implements LockHandle<object> {
     const run = this.#run(fn, options, hooks);
     // Not behind the hooks, which may begin the next transaction or release the handle.
     this.#last = run.then(nothing, nothing).then(() => before);
-    return await hooks.follow(run);
+    return await hooks.runAfter(run);
   }
 
   release(): Promise<void> {

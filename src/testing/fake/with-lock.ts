@@ -18,7 +18,7 @@ export async function withLock<R>(parts: FakeParts, call: FakeLockCall, work: Wo
   const hooks = parts.hooksOf(keys, options);
   const admit = () => parts.admissions.draw(turn);
   const of = { owner: call.client, joins: true, client: parts.base };
-  return await hooks.follow(
+  return await hooks.runAfter(
     hold(fakeTransaction({ ...of, turn, plan, options, record, hooks, admit }, work), turn, call),
   );
 }
