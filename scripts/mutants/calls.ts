@@ -104,7 +104,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: begins ahead without the right to ask, and fails',
     file: 'src/transaction/admission.ts',
-    change: [['          if (mayNotAsk) this', '          if (false) this']],
+    change: [['        if (mayNotAsk) this', '        if (false) this']],
     tests: ['test/connection/plain'],
     only: 'without the right',
     why: 'A lock would need a right that it did not need before.',

@@ -98,40 +98,14 @@ export class Opening<Tx> {
   /** Whether its writes pass the hook. */
   readonly hooked: boolean;
   readonly #transaction: ClientTransaction<Tx>;
-  readonly #over: Connection | undefined;
+  readonly #chained: Chained | undefined;
   #discarded = false;
 
   constructor(database: Database<Tx>, options: OpeningOptions, chained?: Chained) {
     const over = chained?.connection;
-    const connected = (connection: Connection): void => {
-      this.connection = connection;
-      if (this.#discarded) {
-        this.admission.reject(new NotRun('it is not needed any more'));
-        connection.closeIfSilent();
-        return;
-      }
-      const request = chained?.request ?? buildRequest(options);
-      const answers = over === undefined ? connection.begin(request.beginning) : connection.answers;
-      const at = options.before?.length ?? 0;
-      this.before = answers.slice(0, at);
-      answers[at]?.listen(
-        ({ rows }) => {
-          try {
-            this.admission.resolve(readAdmission(request, rows));
-          } catch (error) {
-            this.admission.reject(error);
-          }
-        },
-        (error) => {
-          // The role may lack the right to ask. The transaction begins again, and does not ask.
-          const mayNotAsk = options.asksPrevious && database.sqlState(error) === INSUFFICIENT_PRIVILEGE;
-          if (mayNotAsk) this.admission.reject(new NotRun('the attempt before it could not be asked for'));
-          else this.admission.reject(over === undefined ? unwrapNotRun(error) : error);
-        },
-      );
-    };
-    this.#over = over;
+    this.#chained = chained;
     this.hooked = options.hooked;
+    const connected = (connection: Connection) => this.#onConnection(connection, database, options);
     try {
       this.#transaction = database.open(options, { over, connected });
     } catch (error) {
@@ -150,7 +124,7 @@ export class Opening<Tx> {
     // It may have given up the wait for a connection that comes later.
     this.#discarded = true;
     // BEGIN was sent with the previous turn's COMMIT, so the connection still has to be cleaned up.
-    this.#over?.abandon();
+    this.#chained?.connection.abandon();
   }
 
   /** Called instead of `run`: rolls back and returns the connection to the pool. */
@@ -167,6 +141,36 @@ export class Opening<Tx> {
   abandon(): void {
     this.#discarded = true;
     this.connection?.closeIfSilent();
+  }
+
+  #onConnection(connection: Connection, database: Database<Tx>, options: OpeningOptions): void {
+    this.connection = connection;
+    if (this.#discarded) {
+      this.admission.reject(new NotRun('it is not needed any more'));
+      connection.closeIfSilent();
+      return;
+    }
+    const request = this.#chained?.request ?? buildRequest(options);
+    const answers = this.#chained ? connection.answers : connection.begin(request.beginning);
+    const at = options.before?.length ?? 0;
+    this.before = answers.slice(0, at);
+    answers[at]?.listen(
+      ({ rows }) => this.#onAnswer(request, rows),
+      (error) => {
+        // The role may lack the right to ask. The transaction begins again, and does not ask.
+        const mayNotAsk = options.asksPrevious && database.sqlState(error) === INSUFFICIENT_PRIVILEGE;
+        if (mayNotAsk) this.admission.reject(new NotRun('the attempt before it could not be asked for'));
+        else this.admission.reject(this.#chained ? error : unwrapNotRun(error));
+      },
+    );
+  }
+
+  #onAnswer(request: BuiltRequest, rows: readonly TextRow[]): void {
+    try {
+      this.admission.resolve(readAdmission(request, rows));
+    } catch (error) {
+      this.admission.reject(error);
+    }
   }
 }
 
@@ -233,10 +237,7 @@ function arrayOf(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
 
-function readAdmission(
-  { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: string },
-  rows: readonly TextRow[],
-): Admission {
+function readAdmission({ keys, attempt }: Omit<BuiltRequest, 'beginning'>, rows: readonly TextRow[]): Admission {
   const [answer, previous] = rows[0] ?? [];
   const words = (answer ?? '').split(' ');
   const [turn = '', xid = '', pid, epoch] = words;
