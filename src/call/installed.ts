@@ -2,7 +2,7 @@ import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
 import type { Database, Query } from '../database/database.js';
 import { NOT_INSTALLED } from '../database/sql-states.js';
 
-/** The query, with an error that says what to do where the schema is missing, or the right to use it. */
+/** The same query. If the schema or the right to use it is missing, it rejects with an error that says what to do. */
 export function whereInstalled(query: Query, { sqlState }: Pick<Database<unknown>, 'sqlState'>): Query {
   return async (text, values) => {
     try {

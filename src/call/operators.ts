@@ -85,7 +85,7 @@ export async function forceRelease<Tx>(
     const call = { database, options };
     await register({ ...parts, emit }, call, leases, deadline, { endsAnyBlocker: true });
     if (holder === undefined && problem === undefined) return ended;
-    // Only from the holder that was seen before: who has got the lease since may be well, and has not been admitted yet.
+    // Only from the holder that was seen before. One that has got the lease since may be healthy, and not admitted yet.
     const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED));
     if (holder !== undefined) parts.room.markLost(key, holder);
     return wasHeld || ended;

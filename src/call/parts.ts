@@ -28,7 +28,7 @@ export interface LockCall<Tx> {
   readonly options: ResolvedLockOptions;
   /** The options as the caller gave them. */
   readonly given: LockOptions;
-  /** What it is called for whoever listens. Default: `$withLock`. */
+  /** The name of the call in its messages. Default: `$withLock`. */
   readonly operation?: LockMessage['operation'];
   /** Where somebody listens. */
   readonly trace?: CallTrace | undefined;

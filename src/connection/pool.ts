@@ -32,7 +32,7 @@ export class Ticket {
     return this.#source === undefined && !this.#closed;
   }
 
-  /** The pool or the adapter that the transaction has its connection of; `undefined` while it has none. */
+  /** The pool or the adapter that gave the transaction its connection; `undefined` before that. */
   get source(): object | undefined {
     return this.#source;
   }

@@ -29,10 +29,10 @@ interface WorkQuery {
   readonly ended: (error?: unknown) => void;
 }
 
-/** Is told of the end of a statement, before the one who sent it. */
+/** Learns that a statement has ended, before its sender does. */
 export interface StatementEnd {
   answered(result: PgResult): void;
-  /** Returns the error that the one who sent it gets. */
+  /** Returns the error that the sender gets. */
   failed(error: unknown): unknown;
 }
 

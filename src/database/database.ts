@@ -161,8 +161,7 @@ export interface Place {
 }
 
 /**
- * Operations of a transaction that are not done. Each member tells the state at the time it is read. `undefined`: there is
- * none.
+ * Operations of a transaction that are not done, at the time a property is read; `undefined` if there is no such operation.
  */
 export interface Unfinished {
   /** The name of an operation that was called and never sent, of a client that sends operations when they are awaited. */
@@ -182,8 +181,8 @@ export interface SkippedOperation {
 /** The port to a database client. `Tx` is its transaction client. */
 export interface Database<Tx> {
   /**
-   * Whether the caller may be inside a transaction of the client that is not of a lock. Only `false` is certain; not there
-   * for a client whose transactions are not counted.
+   * Whether the caller may be inside a transaction of the client that is not of a lock. Only `false` is certain. Absent for a
+   * client whose transactions are not counted.
    */
   mayBeInsideTransaction?(): boolean;
   /** Opens a transaction of the database client on a fenced connection. */

@@ -24,7 +24,7 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
     const pool = fenceDriver(adapter);
     if (pool === undefined) fenceAdapter(adapter);
     rememberFactory(pool ?? adapter, factory);
-    // Another object than the factory, where the client's is made from it, and none where a wrapper calls the method alone.
+    // Where a client's own factory inherits from this one, `this` is that one. A wrapper may call the method without `this`.
     if (this !== undefined) rememberFactory(pool ?? adapter, this);
     return adapter;
   };

@@ -175,8 +175,8 @@ function prismaOptions({ maxWait, isolationLevel }: ClientTransactionOptions): R
 }
 
 /**
- * Passes the writes of one transaction to its hook, where a table has no guard: those of all models and raw SQL, so that none
- * overtakes another.
+ * Passes the writes of one transaction to its hook, where a table has no guard. All of them, also of other models and by raw
+ * SQL, so that no write overtakes another.
  */
 class WriteHooks {
   /** Set when the transaction runs. */

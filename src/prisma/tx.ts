@@ -29,8 +29,8 @@ export const NOT_ON_TX = [
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
 
 /**
- * Properties that JavaScript reads by itself: to await a value, and to make a text or JSON of it. A `then` that settles nothing
- * would keep whoever awaits the value waiting for ever.
+ * Properties that JavaScript reads by itself: to await a value, and to make a text or JSON of it. An `await` of a value
+ * whose `then` settles nothing would never end.
  */
 const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
 
@@ -74,7 +74,7 @@ export class FencedTx extends Facade {
   }
 }
 
-/** Whether a property may be a model or an operation, and is none that JavaScript reads by itself. */
+/** Whether a property may be a model or an operation: JavaScript does not read it by itself. */
 export function mayBeOperation(property: string | symbol): property is string {
   return typeof property === 'string' && !OF_LANGUAGE.has(property);
 }

@@ -86,7 +86,7 @@ export class Repetition {
     }
   }
 
-  /** Behind a conflict that may have passed, if `retries` allows it. */
+  /** After a conflict that may have passed, if `retries` allows it. */
   async #runAgain(error: unknown): Promise<void> {
     const { abort, leases, options, parts } = this.#call;
     if (this.#runs++ >= options.retries || !isRetryable(error, this.#call)) throw error;
