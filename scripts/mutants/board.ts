@@ -226,7 +226,7 @@ export const BOARD: readonly Mutant[] = [
   },
   {
     name: 'pg: a tracer never learns that a flight has ended',
-    file: 'src/connection/pooled-connection.ts',
+    file: 'src/connection/pool.ts',
     change: [['this.client.query(flight, ENDED);', 'this.client.query(flight);']],
     tests: ['test/otel/driver'],
     why: 'Its span of BEGIN and COMMIT would never be exported.',

@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.js';
 
 const adapter = 'src/prisma/adapter.ts';
 const connection = 'src/connection/pg-connection.ts';
-const pooled = 'src/connection/pooled-connection.ts';
+const pooled = 'src/connection/pool.ts';
 const other = 'src/connection/adapter-connection.ts';
 const flight = 'src/connection/flight.ts';
 const scope = 'src/base/scope.ts';

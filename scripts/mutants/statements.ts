@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.js';
 const messages = 'src/base/postgres-messages.ts';
 const work = 'src/connection/work-query.ts';
 const pool = 'src/connection/pool.ts';
-const pooled = 'src/connection/pooled-connection.ts';
+const pooled = 'src/connection/pool.ts';
 const adapter = 'src/prisma/adapter.ts';
 const transactions = 'src/prisma/transactions.ts';
 

@@ -12,7 +12,36 @@ import {
   type StatementResult,
 } from '../database/database.js';
 import type { PgClient, PgResult } from './pg.js';
-import type { PooledConnection } from './pooled-connection.js';
+import type { StatementEnd } from './work-query.js';
+
+/** A connection that was taken from the pool, as the transactions that follow each other on it use it. */
+export interface BorrowedConnection {
+  readonly client: PgClient;
+  /** The pool that it was taken from. */
+  readonly pool: object;
+  /** Whether somebody waits for a connection of the pool. */
+  readonly isWaitedFor: boolean;
+  /** The process ids of the backends whose connections the pool has lost, and when each was there. */
+  readonly lostBackends: ReadonlyMap<number, number>;
+  /** How many flights have been answered. */
+  readonly answered: number;
+  /** pg's transaction status, if it is known. */
+  readonly status: string | null | undefined;
+  /** `undefined` while a flight has no complete answer: the status is still that of before. */
+  readonly settledStatus: string | null | undefined;
+  /** The error that the client emitted, as when the server ends the session while nothing is in flight. */
+  readonly closedBy: unknown;
+  /** Sends the statements in one write. */
+  sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
+  /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
+  send(config: Record<string, unknown>): Promise<PgResult>;
+  /** The same for a statement of the work. */
+  sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult>;
+  rollback(): Promise<void>;
+  /** Returns it to the pool when everything in flight is answered. Closes it instead if it is not usable. */
+  returnToPool(): void;
+  destroy(): void;
+}
 
 /** How long the server may be silent before a connection that is given up is closed; milliseconds. */
 export const SILENT_TIME = 2_500;
@@ -39,9 +68,9 @@ export class PgConnection implements Connection {
   conductor: Conductor | undefined;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
-  #pooled: PooledConnection | undefined;
+  #pooled: BorrowedConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
-  #passedOn: PooledConnection | undefined;
+  #passedOn: BorrowedConnection | undefined;
   #closedBy: unknown;
   #answers: Answers;
   /** The reply to the COMMIT of the previous transaction, if BEGIN was sent with it. */
@@ -52,7 +81,7 @@ export class PgConnection implements Connection {
    *   if they were sent in one flight.
    */
   constructor(
-    pooled: PooledConnection,
+    pooled: BorrowedConnection,
     sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers },
   ) {
     this.#pooled = pooled;
@@ -167,7 +196,7 @@ export class PgConnection implements Connection {
   }
 
   #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
-    let pooled: PooledConnection;
+    let pooled: BorrowedConnection;
     try {
       pooled = this.#connection();
       conductor.gate.enter(text);
@@ -184,7 +213,7 @@ export class PgConnection implements Connection {
     });
   }
 
-  #connection(): PooledConnection {
+  #connection(): BorrowedConnection {
     if (this.#pooled === undefined) throw closed();
     return this.#pooled;
   }

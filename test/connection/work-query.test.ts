@@ -3,7 +3,7 @@ import pg from 'pg';
 import oldPg from 'pg-8.16';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { PgPool } from '../../src/connection/pg.js';
-import { PooledConnection } from '../../src/connection/pooled-connection.js';
+import { PooledConnection } from '../../src/connection/pool.js';
 import { isPlain, workQueryClass } from '../../src/connection/work-query.js';
 import { eventually } from '../support/eventually.js';
 
