@@ -87,6 +87,16 @@ describe('wrong usage', () => {
   });
 });
 
+test.each([
+  ['force-release', 'unlock'],
+  ['inspect', 'unlock <key> --dry-run'],
+])('%s, which has another name on the command line, is answered with that name: %s', async (wanted, here) => {
+  const text = await shop().run(wanted, 'stock:1');
+  expect(text).toMatchObject({ code: 2, err: expect.stringContaining(`npx fenced-lock ${here}\n`) });
+  const told = await shop().run(wanted, 'stock:1', '--json');
+  expect(told.json).toEqual({ ok: false, error: expect.stringMatching(`'${wanted}'.*npx fenced-lock ${here}$`) });
+});
+
 describe('what is shown', () => {
   test('init names the migration and the next step, and shows its SQL where that is asked for', async () => {
     const fresh = shop();
