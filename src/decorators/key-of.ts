@@ -25,7 +25,7 @@ export type MethodFits<Key, This, Args extends readonly unknown[]> = Key extends
 
 type TemplateFits<Template extends string, Args extends readonly unknown[]> = [Misfits<Template, Args>] extends [never]
   ? unknown
-  : { readonly 'no string, number or bigint is at this placeholder': Misfits<Template, Args> };
+  : { readonly 'this is no placeholder such as {0} or {0.id} of a string, number or bigint': Misfits<Template, Args> };
 
 /** The placeholders of a template, or of each of several, that a key cannot be made of. */
 type Misfits<

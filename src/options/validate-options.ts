@@ -25,6 +25,9 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   if (typeof (options as { evalsha?: unknown } | undefined)?.evalsha === 'function') {
     throw new InvalidOptionError('options', 'is a Redis client: write `fencedLock({ redis })`.');
   }
+  if (options === undefined || typeof options === 'string') {
+    throw new InvalidOptionError('options', 'must have a client of Redis: `fencedLock({ redis: new Redis(url) })`.');
+  }
   checkNames('options', options, OPTION_NAMES, OF_A_CALL);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
   const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;

@@ -201,6 +201,10 @@ describe('an option', () => {
     expect(refusal(() => extension({ defaults: wrong('fast') })).option).toBe('options');
   });
 
+  test.each([undefined, 'redis://user:s3cret@host'])('that is no object is told what belongs in it: %s', (value) => {
+    expect(refusal(() => resolveOptions(wrong(value))).message).toContain('fencedLock({ redis: new Redis(url) })');
+  });
+
   test.each([
     ['keyPrefix', ['', 'a\0b', 5, {}]],
     [
