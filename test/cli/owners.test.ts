@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ADMIT } from '../../src/database/sql.js';
-import type { OwnDatabase } from './database.js';
+import { createDatabase, type OwnDatabase } from './database.js';
 import { findings, notOk, Patient } from './patient.js';
-import { ROOT } from './project.js';
+import { project, ROOT } from './project.js';
 
 const RIGHTS = readFileSync(join(ROOT, 'docs/rights.md'), 'utf8');
 
@@ -19,6 +19,7 @@ describe('the owner of guarded tables, where another role owns fenced_lock and k
     REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC;
     REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM PUBLIC`;
 
+  const ofOwners = () => /GRANT USAGE ON SCHEMA fenced_lock TO "owner_of_tables";[^;]*;/.exec(RIGHTS)?.[0] ?? '';
   const ownersOf = async ({ url }: OwnDatabase) =>
     findings(await patient.doctor(url)).filter(({ check }) => check === 'owners');
 
@@ -62,12 +63,60 @@ describe('the owner of guarded tables, where another role owns fenced_lock and k
     },
   );
 
+  describe.each([
+    [
+      'init --role before add-fence',
+      [
+        ['init', '--role', '$APP'],
+        ['add-fence', 'Order', '--guard', 'prove'],
+      ],
+    ],
+    [
+      'init --role behind add-fence',
+      [['init'], ['add-fence', 'Order', '--guard', 'prove'], ['init', '--role', '$APP']],
+    ],
+    ['sql --role', [['sql', '--role', '$APP', '--guard', 'prove']]],
+  ])('with %s', (_, commands) => {
+    test('the owner gets these rights, and no others', async () => {
+      await using database = await createDatabase();
+      const app = `app_${randomUUID().replaceAll('-', '')}`;
+      await database.pool.query(
+        `CREATE ROLE ${app}; CREATE TABLE "Stock" (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0);
+         CREATE TABLE orders (id int PRIMARY KEY REFERENCES "Stock" ON DELETE CASCADE);
+         ALTER TABLE "Stock" OWNER TO ${patient.role}; ALTER TABLE orders OWNER TO ${patient.role}`,
+      );
+      onTestFinished(async () => {
+        await using other = await createDatabase();
+        await other.pool.query(`DROP ROLE ${app}`);
+      });
+      const fence = commands.length === 1 ? '\n  fence BigInt @default(0)' : '';
+      const fresh = project({
+        'prisma/schema.prisma': `datasource db {\n  provider = "postgresql"\n}\nmodel Order {\n  id Int @id${fence}\n  @@map("orders")\n}\n`,
+      });
+      for (const command of commands) {
+        const { code, out } = await fresh.run(...command.map((word) => word.replace('$APP', app)));
+        expect(code).toBe(0);
+        await database.pool.query(command[0] === 'sql' ? out : fresh.migration().sql);
+      }
+      expect(await cascade(database, 0)).toBe(undefined);
+      expect(await cascade(database, 5_000)).toBe('FL001');
+      expect(await ownersOf(database)).toMatchObject([{ status: 'ok' }]);
+      const { rows } = await database.pool.query<{ name: string }>(
+        `SELECT proname AS name FROM pg_proc WHERE pronamespace = 'fenced_lock'::regnamespace
+         AND has_function_privilege($1, oid, 'EXECUTE') ORDER BY 1`,
+        [patient.role],
+      );
+      const named = [...ofOwners().matchAll(/fenced_lock\.(\w+)\(/g)].map(([, name]) => name);
+      expect(rows.map(({ name }) => name)).toEqual(named);
+      await database.pool.query(`DROP OWNED BY ${app}`);
+    });
+  });
+
   test('docs/rights.md names the same rights', async () => {
     await using database = await patient.ill(restricted('prove'));
     const [found] = await ownersOf(database);
-    const [granted] = /GRANT USAGE ON SCHEMA fenced_lock TO "owner_of_tables";[^;]*;/.exec(RIGHTS) ?? [''];
     const plain = (sql = '') => sql.replaceAll(/[\s"]|;$/g, '').replaceAll(patient.role, 'owner_of_tables');
-    expect(plain(granted)).toBe(plain(found?.remedy));
+    expect(plain(ofOwners())).toBe(plain(found?.remedy));
   });
 
   test('is not asked where no action of a foreign key writes its tables, nor where everybody may lock', async () => {

@@ -1,6 +1,7 @@
 import type { Context } from '../context.js';
 import { familyOf } from '../doctor/guards.js';
 import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
+import { grantToOwners } from '../migrations/grants.js';
 import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
@@ -49,7 +50,10 @@ export async function addFence(context: Context, names: readonly string[], optio
         'add_fence',
         wanted.map(({ model }) => model.name),
       ),
-      sql: addFences(wanted.map(({ fence }) => fence)),
+      sql: [
+        addFences(wanted.map(({ fence }) => fence)),
+        ...(guarded && history.roles.length > 0 ? [grantToOwners()] : []),
+      ].join('\n'),
     },
     next: [
       ...(guarded && history.initial === undefined ? ['First: npx fenced-lock init.'] : []),

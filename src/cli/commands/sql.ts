@@ -61,8 +61,9 @@ async function write(context: Context, options: SqlOptions): Promise<void> {
   const script = [
     BEGINS,
     packaged.sql,
-    ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(packaged.sql))] : []),
     ...(fenced.length > 0 ? [addFences(fenced.map(({ fence }) => fence))] : []),
+    // Behind the guards, whose tables' owners need rights, too.
+    ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(packaged.sql))] : []),
     'COMMIT;',
   ].join('\n');
   const models = fenced.map(({ model }) => model);

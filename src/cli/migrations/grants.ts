@@ -1,4 +1,5 @@
-import { identifier } from './identifiers.js';
+import { GUARD } from './guard-sql.js';
+import { dollarQuoted, identifier, literal } from './identifiers.js';
 
 const names = String.raw`"(?:[^"]|"")+"(?:\s*,\s*"(?:[^"]|"")+")*`;
 const GRANTED = new RegExp(
@@ -19,6 +20,52 @@ REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM PUBLIC;
 ${grantUsage(roles)};
 ${grantExecute(roles, functions, '\n    ')};
+${grantToOwners()}`;
+}
+
+/** What the guard calls as the role that writes. docs/rights.md names the same, and `doctor` reads it from the functions. */
+const CALLED_BY_GUARD = [
+  'check_writer',
+  'detail',
+  'fence_without_token',
+  'is_admitted',
+  'is_overridden',
+  'refuse_stale',
+];
+
+/**
+ * Lets the owners of guarded tables run the guard, where not everybody may. The owners are those of the database that the
+ * script is applied to: schema and migrations do not name them. The arguments of the functions are those of the version that is
+ * there. What the migrating role may not grant is left to `doctor`.
+ */
+export function grantToOwners(): string {
+  return `-- The action of a foreign key, such as a cascade, runs the guard of a table as the owner of the table. Where another role owns
+-- fenced_lock, that owner needs these rights.
+DO ${dollarQuoted(`
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT pg_catalog.pg_get_userbyid(c.relowner) AS owner, (
+            SELECT pg_catalog.string_agg(p.oid::pg_catalog.regprocedure::pg_catalog.text, ', ')
+            FROM pg_catalog.pg_proc AS p
+            WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid AND p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (
+                ARRAY[${CALLED_BY_GUARD.map(literal).join(', ')}])
+        ) AS functions
+        FROM pg_catalog.pg_namespace AS n
+        JOIN pg_catalog.pg_proc AS g ON g.pronamespace OPERATOR(pg_catalog.=) n.oid
+            AND g.proname::pg_catalog.text OPERATOR(pg_catalog.=) 'guard'
+        JOIN pg_catalog.pg_trigger AS t ON t.tgfoid OPERATOR(pg_catalog.=) g.oid
+            AND t.tgname::pg_catalog.text OPERATOR(pg_catalog.=) ${literal(GUARD)}
+        JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
+        WHERE n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) 'fenced_lock'
+            AND NOT pg_catalog.pg_has_role(c.relowner, n.nspowner, 'USAGE') AND pg_catalog.pg_has_role(n.nspowner, 'USAGE')
+    LOOP
+        EXECUTE pg_catalog.format('GRANT USAGE ON SCHEMA fenced_lock TO %I', granted.owner);
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %I', granted.functions, granted.owner);
+    END LOOP;
+END
+`)};
 `;
 }
 
