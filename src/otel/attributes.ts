@@ -23,7 +23,12 @@ const OF_THE_DATABASE =
 
 /** What went wrong, if something did: a code such as `LOCK_TIMEOUT`, `P2002` or `40001`, else the name of the error's class. */
 export function errorType(error: unknown): Attributes {
-  return error === undefined ? {} : { [ERROR_TYPE]: typeOf(error) };
+  return error === undefined ? {} : typeOfError(error);
+}
+
+/** The same of something that is known to have gone wrong. */
+export function typeOfError(error: unknown): Attributes {
+  return { [ERROR_TYPE]: typeOf(error) };
 }
 
 function typeOf(error: unknown): string {

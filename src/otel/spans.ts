@@ -1,7 +1,7 @@
 import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import { isNotNow } from '../base/call-trace.js';
 import type { LockMessage, LockOutcome, TracedMessage } from '../base/messages.js';
-import { errorOfLock, errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
+import { errorOfLock, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, typeOfError, VIA } from './attributes.js';
 import { onTraced } from './subscriptions.js';
 
 /** The span of a call, in which those of its parts are. */
@@ -11,7 +11,8 @@ interface Whole {
 
 /** A span for each call, with one for its wait, each admission, run of the function and COMMIT. */
 export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): () => void {
-  const end = (span: Span, error: unknown, outcome?: LockOutcome) => endOf(span, error, withKeys, outcome);
+  const end = (span: Span, failure: Failure | undefined, outcome?: LockOutcome) =>
+    endOf(span, failure, withKeys, outcome);
   const wholes = new WeakMap<LockMessage, Whole>();
   /** `isActive`: whether what begins meanwhile is inside of it. */
   const part = (name: string, message: TracedMessage & { readonly call: LockMessage }, isActive: boolean): Span => {
@@ -33,30 +34,31 @@ export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): 
       const inside = trace.setSpan(context.active(), span);
       wholes.set(message, { context: inside });
       activate(message, inside);
-      return ({ token, outcome, error }) => {
-        if (token !== undefined) span.setAttribute(TOKEN, String(token));
-        end(span, error, outcome);
+      return (ended) => {
+        if (ended.token !== undefined) span.setAttribute(TOKEN, String(ended.token));
+        end(span, failureOf(ended), ended.outcome);
       };
     }),
     // Not active: the transaction may be begun in it, and outlives it.
     onTraced('fenced-lock:wait', (message) => {
       const span = part('wait', message, false);
-      return ({ call, via, error }) => {
+      return (ended) => {
+        const { call, via, error } = ended;
         if (via) span.setAttribute(VIA, [...via]);
-        end(span, isNotNow({ call, begun: false }, error) ? undefined : error);
+        end(span, isNotNow({ call, begun: false }, error) ? undefined : failureOf(ended));
       };
     }),
     onTraced('fenced-lock:admission', (message) => {
       const span = part('admission', message, false);
-      return ({ error }) => end(span, error);
+      return (ended) => end(span, failureOf(ended));
     }),
     onTraced('fenced-lock:work', (message) => {
       const span = part('work', message, true);
-      return ({ error }) => end(span, error);
+      return (ended) => end(span, failureOf(ended));
     }),
     onTraced('fenced-lock:commit', (message) => {
       const span = part('commit', message, true);
-      return ({ error, outcome }) => end(span, error, outcome);
+      return (ended) => end(span, failureOf(ended), ended.outcome);
     }),
   ];
   return () => {
@@ -70,10 +72,20 @@ function activate(message: TracedMessage, inside: Context): void {
   message.around = (action) => context.with(inside, () => (around === undefined ? action() : around(action)));
 }
 
-function endOf(span: Span, error: unknown, withKeys: boolean, outcome?: LockOutcome): void {
+interface Failure {
+  readonly error: unknown;
+}
+
+/** An error may be `undefined`: a function can reject with anything. */
+function failureOf(message: TracedMessage): Failure | undefined {
+  return 'error' in message ? { error: message.error } : undefined;
+}
+
+function endOf(span: Span, failure: Failure | undefined, withKeys: boolean, outcome?: LockOutcome): void {
   if (outcome !== undefined) span.setAttribute(OUTCOME, outcome);
-  if (error !== undefined) {
-    span.setAttributes(errorType(error));
+  if (failure !== undefined) {
+    const { error } = failure;
+    span.setAttributes(typeOfError(error));
     const shown = shownOf(error, withKeys);
     span.recordException(shown);
     span.setStatus({ code: SpanStatusCode.ERROR, message: typeof shown === 'string' ? shown : shown.message });

@@ -111,6 +111,17 @@ describeWithShop('the spans of a lock', () => {
     expect(failed.root.attributes).toMatchObject({ 'fenced_lock.outcome': 'rolled-back', 'error.type': 'RangeError' });
   });
 
+  test('a function that rejects with undefined has failed, too', async () => {
+    const { key } = await shop.product(1);
+    await expect(shop.client().prisma.$withLock(key, () => Promise.reject(undefined))).rejects.toBe(undefined);
+    const tree = telemetry.trace(of(key));
+    for (const span of [tree.root, tree.one('work')]) {
+      expect(span.status).toEqual({ code: SpanStatusCode.ERROR, message: 'undefined' });
+      expect(span.attributes['error.type']).toBe('_OTHER');
+    }
+    expect(tree.one('admission').status.code).toBe(SpanStatusCode.UNSET);
+  });
+
   test('"not now" of $tryWithLock is no error', async () => {
     const { key } = await shop.product(1);
     await using _handle = await shop.client().prisma.$lock(key);
