@@ -150,9 +150,10 @@ export class LockLostError extends FencedLockError {
 
 /**
  * `superseded`: the key has a newer holder. `other-key`: the row was written under another key. `forgotten`: Postgres
- * has no row of the key any more, so it is unknown whether there was a newer holder.
+ * has no row of the key any more, so it is unknown whether there was a newer holder. `hidden-rows`: a TRUNCATE cannot see all
+ * rows, so it is unknown whether one of them is fresher.
  */
-export type StaleReason = 'superseded' | 'other-key' | 'forgotten';
+export type StaleReason = 'superseded' | 'other-key' | 'forgotten' | 'hidden-rows';
 
 /** What is known about a refused write, beside the model. */
 export interface StaleDetails {
@@ -203,6 +204,10 @@ export class StaleTokenError extends FencedLockError {
       forgotten:
         `${unwritten}: Postgres has no row of the lock ${quoted(key)} any more, in which the token ${token} was ` +
         `registered. It was deleted as idle (\`fenced-lock gc\`), or the database was restored. ${again}`,
+      'hidden-rows':
+        `TRUNCATE of ${model} was refused: rows that it cannot see may carry a higher fencing token than ${token}, the token of the ` +
+        `lock ${quoted(key)}. The transaction was rolled back, and to run it again does not help: run it as READ COMMITTED, by a ` +
+        'role from which no policy of row-level security hides rows, or write DELETE in place of TRUNCATE.',
     };
     super('STALE_TOKEN', messages[reason], { key, cause });
     this.reason = reason;

@@ -14,6 +14,7 @@ const OF_HANDLE: ReadonlyMap<string, StaleReason> = new Map([
 interface Detail {
   readonly schema?: string;
   readonly table?: string;
+  /** `null`: rows that cannot be seen may be fresher. */
   readonly fence?: string | null;
   /** The columns of the primary key. */
   readonly key?: Readonly<Record<string, unknown>> | null;
@@ -30,13 +31,19 @@ export function fromGuard(
   const { schema, table = '', fence, key } = parse(database.sqlDetail(error));
   const model = by.fencing.modelOf(schema, table);
   return new StaleTokenError(by.key, by.token, model ?? table, {
-    // The admission has set the token, so a missing token means that the key's row has a newer one.
-    reason: state === STALE ? 'other-key' : 'superseded',
+    reason: reasonOf(state, fence),
     fence: fence ? BigInt(fence) : undefined,
     where: key ? by.fencing.toFields(model, key) : undefined,
     ofHandle: by.ofHandle,
     cause: error,
   });
+}
+
+function reasonOf(state: string, fence: Detail['fence']): StaleReason {
+  // The admission has set the token, so a missing token means that the key's row has a newer one.
+  if (state !== STALE) return 'superseded';
+  // Only a refusal of TRUNCATE is about no row.
+  return fence === null ? 'hidden-rows' : 'other-key';
 }
 
 /** Converts a refusal of a handle's token to a StaleTokenError. Any other error is returned unchanged. */

@@ -11,7 +11,9 @@ describeWithShop('the row that the guard names in a refusal', () => {
       CREATE TABLE people.bill (id bigint, amount numeric, ratio float8, text text, fence bigint NOT NULL,
         PRIMARY KEY (id, amount, ratio, text));
       ${guardSql('people.bill', 'fence', 'allow')}
-      GRANT ALL ON people.bill TO PUBLIC`);
+      CREATE TABLE people.strict (id int, fence bigint NOT NULL DEFAULT 0);
+      ${guardSql('people.strict', 'fence', 'require')}
+      GRANT ALL ON people.bill, people.strict TO PUBLIC`);
   });
 
   // Each with digits that a `number` cannot keep, or with text that looks like them.
@@ -42,6 +44,32 @@ describeWithShop('the row that the guard names in a refusal', () => {
       .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(StaleTokenError);
     expect(error).toMatchObject({ model: 'bill', fence: FRESHER, where: { text, ...where } });
+  });
+
+  test('is none where a TRUNCATE cannot see all rows, which is said, and not tried again', async () => {
+    let runs = 0;
+    const error = await world
+      .client()
+      .$withLock(
+        'bill:all',
+        async (tx) => {
+          runs++;
+          await tx.$executeRaw`TRUNCATE people.bill`;
+        },
+        { isolationLevel: 'RepeatableRead', retries: 2 },
+      )
+      .catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(StaleTokenError);
+    expect(error).toMatchObject({ reason: 'hidden-rows', model: 'bill', fence: undefined, where: undefined });
+    expect((error as Error).message).toMatch(/^TRUNCATE of bill was refused: .* READ COMMITTED/);
+    expect(runs).toBe(1);
+  });
+
+  test('comes with a hint in the error of Prisma, where there is no lock', async () => {
+    const write = world.client().$executeRaw`INSERT INTO people.strict VALUES (1)`;
+    await expect(write).rejects.toMatchObject({
+      meta: { driverAdapterError: { cause: { hint: expect.stringContaining('Write inside $withLock.') } } },
+    });
   });
 
   test('is the row that a retry locks before it draws its token, also by a wide id', async () => {

@@ -67,7 +67,7 @@ export interface Next {
 }
 
 const LOSS_REASONS = ['expired', 'gone', 'overtaken'] satisfies readonly LossReason[];
-const STALE_REASONS = ['superseded', 'other-key', 'forgotten'] satisfies readonly StaleReason[];
+const STALE_REASONS = ['superseded', 'other-key', 'forgotten', 'hidden-rows'] satisfies readonly StaleReason[];
 const SCRIPTED = new Error('The script of fakeLocks says so.');
 
 /** What shall happen, in order. */
