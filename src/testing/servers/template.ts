@@ -1,10 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { connectTo } from './pg.js';
+import { connectTo, type PgClient } from './pg.js';
 import { withDatabase } from './postgres-server.js';
 
 /** Of a database that somebody is just copying, or has not left yet. */
 const IN_USE = '55006';
 const COPY_TRIES = 20;
+
+/** Of a statement that has waited for a lock for longer than `lock_timeout`. */
+const LOCK_NOT_AVAILABLE = '55P03';
+/** How long a transaction that a test has left open may hold up `empty`; seconds. */
+const PATIENCE = 5;
+const SHOWN = 5;
 
 /**
  * What empties a database in one round trip, with what it remembers: the rows that the migrations have inserted, and where
@@ -41,7 +47,7 @@ DECLARE
   names text;
   seed record;
 BEGIN
-  PERFORM set_config('lock_timeout', '5000', true);
+  PERFORM set_config('lock_timeout', '${PATIENCE}s', true);
   BEGIN
     PERFORM set_config('session_replication_role', 'replica', true);
   EXCEPTION WHEN insufficient_privilege THEN -- of a role that is no superuser: with triggers, then
@@ -65,6 +71,51 @@ export async function makeTemplate(url: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+/** @throws Error that names the transactions in its way, where some do not end. */
+export async function emptyDatabase(url: string): Promise<void> {
+  const client = await connectTo(url);
+  try {
+    await client.query('SELECT fenced_lock_test.empty()');
+  } catch (error) {
+    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new Error(inTheWay(await openTransactions(client)), { cause: error });
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+interface OpenTransaction {
+  readonly pid: number;
+  readonly state: string | null;
+  readonly seconds: number;
+  /** `null`: it belongs to a role that this one may not see. */
+  readonly statement: string | null;
+}
+
+async function openTransactions(client: PgClient): Promise<OpenTransaction[]> {
+  const { rows } = await client.query(
+    `SELECT pid, state, floor(extract(epoch FROM clock_timestamp() - xact_start))::int AS seconds,
+       left(regexp_replace(query, '\\s+', ' ', 'g'), 200) AS statement
+     FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND xact_start IS NOT NULL
+     ORDER BY xact_start`,
+  );
+  return rows as unknown as OpenTransaction[];
+}
+
+function inTheWay(open: readonly OpenTransaction[]): string {
+  const each = open.map(
+    ({ pid, state, seconds, statement }) => `backend ${pid} (${state}, for ${seconds} s): ${statement}`,
+  );
+  const shown = open.length > SHOWN ? [...each.slice(0, SHOWN), `and ${open.length - SHOWN} more`] : each;
+  return [
+    `servers.empty() has emptied no table: it waited ${PATIENCE} s for tables that a transaction has locked.`,
+    ...(shown.length > 0 ? ['Open transactions, and the last statement of each:'] : []),
+    ...shown.map((line) => `  ${line}`),
+    'Await every call of the test, and end its transactions, locks and clients before servers.empty().',
+  ].join('\n');
 }
 
 /** A copy of the template, in the time that its files take. */

@@ -10,7 +10,7 @@ import { startPostgres } from './postgres.js';
 import { queryOnce } from './postgres-query.js';
 import { resolveFromProject } from './project.js';
 import { startRedis } from './redis.js';
-import { copyTemplate, dropTemplate, makeTemplate } from './template.js';
+import { copyTemplate, dropTemplate, emptyDatabase, makeTemplate } from './template.js';
 
 export interface TestServersOptions {
   /**
@@ -175,10 +175,6 @@ async function attach({ adminUrl, template, redisUrl, about }: Shared): Promise<
       }
     },
   };
-}
-
-async function emptyDatabase(url: string): Promise<void> {
-  await queryOnce(url, 'SELECT fenced_lock_test.empty()');
 }
 
 /** @throws InvalidOptionError */

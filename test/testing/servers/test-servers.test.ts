@@ -61,6 +61,28 @@ describeWithShop('servers for the tests of an application', () => {
     await pool.end();
   });
 
+  test('say which transaction is in the way, where a test has left one open', async () => {
+    const url = await servers.createDatabase();
+    const [made] = await query(url, `SELECT pg_get_functiondef('fenced_lock_test.empty'::regproc) AS definition`);
+    // Nobody waits here for five seconds.
+    await query(url, String(made?.['definition']).replace("'5s'", "'50ms'"));
+    const left = new pg.Client({ connectionString: url });
+    await left.connect();
+    await left.query('BEGIN');
+    await left.query('UPDATE "Stock"\n  SET quantity = 0');
+    const { rows } = await left.query('SELECT pg_backend_pid() AS pid');
+    await left.query('UPDATE "Stock"\n  SET quantity = 1');
+    const error = await servers.empty().catch((error: Error) => error);
+    expect(String(error)).toMatch(/emptied no table/);
+    expect(String(error)).toContain(
+      `backend ${rows[0].pid} (idle in transaction, for 0 s): UPDATE "Stock" SET quantity = 1`,
+    );
+    expect(String(error)).toMatch(/Await every call of the test/);
+    await left.query('ROLLBACK');
+    await servers.empty();
+    await left.end();
+  });
+
   test('keep the rows that a migration has inserted, and the position of its sequence', async () => {
     const url = await servers.createDatabase();
     // As if a migration had done it: before the database is made a template.
