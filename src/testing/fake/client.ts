@@ -31,7 +31,7 @@ export function fakeClient(base: object, methods: object): object {
   const get = (name: string | symbol): unknown => {
     const value: unknown = Reflect.get(ownerOf(name), name);
     if (typeof name !== 'string' || ownerOf(name) === methods) return value;
-    if (value === undefined) return OF_PRISMA.has(name) ? absent(name) : absentModel(name);
+    if (value === undefined && !Reflect.has(base, name)) return OF_PRISMA.has(name) ? absent(name) : absentModel(name);
     if (typeof value === 'function' && RAW.has(name)) {
       return watchedMethod(value, name, base, (call) => refusedInside(call, undefined));
     }

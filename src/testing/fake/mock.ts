@@ -124,12 +124,18 @@ export function modelOf(delegate: string): string {
 /** Names that a model may have on a client. Test runners look for others, such as `$$typeof` and `@@__IMMUTABLE_MAP__@@`. */
 const MODEL = /^[A-Za-z]\w*$/;
 
-/** In place of a model that the test did not give: each operation of Prisma on it says so when it is called. */
+/**
+ * In place of a model that the test did not give: each operation of Prisma on it says so when it is called. It cannot be told
+ * from a value that an extension gives to a client, such as a tenant's id, so its use as text or as a number says so, too.
+ */
 export function absentModel(name: string | symbol): object | undefined {
   if (!mayBeOperation(name) || !MODEL.test(name)) return undefined;
+  const refuse = absent(name);
   return new Proxy(Object.freeze({}), {
-    get: (target, operation) =>
-      OPERATIONS.includes(operation as string) ? absent(operation as string, name) : Reflect.get(target, operation),
+    get(target, property) {
+      if (property === Symbol.toPrimitive) return refuse;
+      return OPERATIONS.includes(property as string) ? absent(property as string, name) : Reflect.get(target, property);
+    },
   });
 }
 

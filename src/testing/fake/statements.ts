@@ -69,7 +69,8 @@ export class Statements extends Operations {
     if (typeof value === 'function' && RAW.has(name)) {
       return watchedMethod(value, name, this.#client, (call) => this.#whenAwaited(name, undefined, call, true));
     }
-    if (value === undefined) return RAW.has(name) ? absent(name) : absentModel(name);
+    if (value === undefined && !Reflect.has(this.#client, name))
+      return RAW.has(name) ? absent(name) : absentModel(name);
     if (!this.names.isModel(name) || !isModel(value)) return value;
     const known = this.#models.get(name);
     if (known !== undefined && known.mock === value) return known.model;

@@ -973,6 +973,20 @@ test('a model that the mock does not have looks to others as if it were not ther
   });
 });
 
+test('what the mock does not have says so where it is used as text or as a number', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  const says = 'has no tenantId: give fakeLocks({ tenantId: … }) what the function works on.';
+  expect(() => `stock:${prisma['tenantId']}`).toThrow(says);
+  await expect(prisma.$withLock('k', (tx) => tx['tenantId'] + 1)).rejects.toThrow(says);
+});
+
+test('what the mock has as undefined is undefined, also for code that asks whether it is there', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} }, audit: undefined, $queryRaw: undefined });
+  const found = (client: AnyClient | Record<string, unknown>) => [client['audit'], client['$queryRaw']];
+  expect(found(prisma)).toEqual([undefined, undefined]);
+  expect(await prisma.$withLock('k', found)).toEqual([undefined, undefined]);
+});
+
 test('an operation of Prisma that the mock of a model does not have says so when it is called', async () => {
   const { prisma } = fakeLocks({ stock: { update: async () => {} } });
   const says = 'has no stock.create: give fakeLocks({ stock: { create: … } })';
