@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LockLostError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { forget } from './handle-work.js';
 
 describeWithShop('a holder whose transaction is ended by somebody else', () => {
@@ -25,13 +25,15 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
     const [inside, goOn] = [gate(), gate()];
     // One that has not asked yet which tables have a guard asks before its first write.
     const client = fresh ? shop.client().prisma : prisma;
-    const held = client.$withLock(key, async (tx) => {
+    const work = async (tx: Pick<ShopClient, 'stock'>) => {
       const write = () => tx.stock.update({ where: { id }, data: { quantity: 0 } });
       await (fresh ? tx.stock.findUniqueOrThrow({ where: { id } }) : write());
       inside.open();
       await goOn.opened;
       return await then(write);
-    });
+    };
+    // So long that no renewal is the first to find the lease gone.
+    const held = client.$withLock(key, work, { leaseTime: 60_000 });
     const outcome = held.catch((error: unknown) => error);
     await inside.opened;
     return { id, key, outcome, goOn: () => goOn.open() };
@@ -82,7 +84,9 @@ describeWithShop('a holder whose transaction is ended by somebody else', () => {
   test('by an operator, in the middle of a statement: hears the same, though its lease is taken only later', async () => {
     const { key } = await shop.product(10);
     await prisma.$withLock(key, () => {});
-    const held = prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT pg_sleep(25)::text AS until_it_is_ended`);
+    const held = prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT pg_sleep(25)::text AS until_it_is_ended`, {
+      leaseTime: 60_000,
+    });
     const outcome = held.catch((error: unknown) => error);
     await eventually('it is at work', async () => {
       const { rowCount } = await shop.admin.query(
