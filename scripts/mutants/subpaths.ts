@@ -213,7 +213,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: locks are closed again behind the end of the server',
     file: 'src/nest/module.ts',
-    change: [['whenOver(() => this.#stopClosing())', 'whenOver(() => {})']],
+    change: [['whenOver(() => this.#stopIfOver())', 'whenOver(() => {})']],
     tests: ['test/nest/app-shutdown'],
     only: 'leaves a lock',
     why: 'Other modules would lose the locks of their last work.',
@@ -221,10 +221,44 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: locks are closed again where there is no server',
     file: 'src/nest/module.ts',
-    change: [['    if (!this.#connections.areAccepted) return;\n', '']],
+    change: [['    if (!this.#mayCome) return;\n', '']],
     tests: ['test/nest/app-shutdown'],
     only: 'leaves a lock',
     why: 'Other modules would lose the locks of their last work.',
+  },
+  {
+    name: 'nest: whoever comes by a message may wait',
+    file: 'src/nest/module.ts',
+    change: [
+      ['return this.#connections.areAccepted || this.#messages.areAccepted;', 'return this.#connections.areAccepted;'],
+    ],
+    tests: ['test/nest/app-shutdown'],
+    only: 'while the server of a microservice closes',
+    why: 'The server would wait for them.',
+  },
+  {
+    name: 'nest: locks are closed again behind the end of the server of a microservice',
+    file: 'src/nest/messages.ts',
+    change: [['        this.#open.delete(server);\n', '']],
+    tests: ['test/nest/app-shutdown'],
+    only: 'while the server of a microservice closes',
+    why: 'Other modules would lose the locks of their last work.',
+  },
+  {
+    name: 'nest: waiters are not turned away where a microservice closes its server first',
+    file: 'src/nest/messages.ts',
+    change: [['      heard.closing();\n', '']],
+    tests: ['test/nest/app-shutdown'],
+    only: 'before any hook',
+    why: 'The server would wait for messages that wait for locks.',
+  },
+  {
+    name: 'nest: one of several servers that closes turns everybody away',
+    file: 'src/nest/module.ts',
+    change: [['if (!this.#connections.areAccepted) this.#close();', 'this.#close();']],
+    tests: ['test/nest/app-shutdown'],
+    only: 'while requests come',
+    why: 'The others go on.',
   },
   {
     name: 'nest: clients keep their connections',
@@ -237,7 +271,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: a connection that has become idle stays',
     file: 'src/nest/module.ts',
-    change: [['      this.#connections?.closeIdle();\n', '']],
+    change: [['      this.#connections.closeIdle();\n', '']],
     tests: ['test/nest/app-shutdown'],
     only: 'keeps its connection',
     why: 'The server would wait 5 s for it.',

@@ -1,10 +1,11 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { after, type Timer } from '../base/clock.js';
 import { Connections, type HttpHost } from './connections.js';
+import { type MessageServers, Messages } from './messages.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
 
-/** How long somebody may wait who comes for a lock while the server still listens; ms. */
+/** How long somebody may wait who comes for a lock while a server still listens; ms. */
 const CLOSE_AGAIN = 200;
 
 /**
@@ -12,8 +13,9 @@ const CLOSE_AGAIN = 200;
  * `app.enableShutdownHooks()` was called.
  *
  * 1. `beforeApplicationShutdown`: callers that wait for a lock are turned away (`CLOSED`), the work that runs ends, leases are given
- *    back. So the requests behind them are answered, and Nest can close the server, which it does next. From the beginning of
- *    this on, HTTP connections end with their next answer.
+ *    back. So the requests and messages behind them are answered, and Nest can close its servers, which it does next. From the
+ *    beginning of this on, HTTP connections end with their next answer. `app.close()` of a microservice closes its server first of
+ *    all, and so turns callers away then.
  * 2. `onApplicationShutdown`: the client is disconnected.
  */
 export class FencedLockModule
@@ -22,28 +24,38 @@ export class FencedLockModule
 {
   readonly #options: FencedLockModuleOptions;
   readonly #host: HttpHost | undefined;
-  #connections: Connections | undefined;
+  readonly #messages: Messages;
+  #http: Connections | undefined;
   #again: Timer | undefined;
   /** Whether no request can come any more. */
   #isOver = false;
   #closing: Promise<void> = Promise.resolve();
   #ended: Promise<void> | undefined;
 
-  constructor(options: FencedLockModuleOptions, host?: HttpHost) {
+  constructor(options: FencedLockModuleOptions, host?: HttpHost, servers?: MessageServers) {
     super();
     this.#options = options;
     this.#host = host;
+    this.#messages = new Messages(servers, {
+      closing: () => {
+        // Of a hybrid application, one of several servers may be closed while the others go on.
+        if (!this.#connections.areAccepted) this.#close();
+      },
+      closed: () => {
+        this.#stopIfOver();
+        // Other modules take locks next, which a close that is under way would turn away.
+        return this.#closing;
+      },
+    });
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    // The server is known only when the application has been made.
-    this.#connections ??= new Connections(this.#host);
     this.#connections.beginToEnd();
     await this.#options.client.$locks.close();
-    // The server listens until Nest has asked every module, and does not end before its last request. Behind that, other
-    // modules take locks in their own hooks. Without an HTTP server it is not known how long messages come.
-    if (!this.#connections.areAccepted) return;
-    this.#connections.whenOver(() => this.#stopClosing());
+    // The servers listen until Nest has asked every module, and do not end before their last request. Behind that, other
+    // modules take locks in their own hooks.
+    if (!this.#mayCome) return;
+    this.#connections.whenOver(() => this.#stopIfOver());
     this.#closeAgainLater();
   }
 
@@ -51,6 +63,21 @@ export class FencedLockModule
   onApplicationShutdown(): Promise<void> {
     this.#ended ??= this.#end();
     return this.#ended;
+  }
+
+  get #connections(): Connections {
+    // The server is known only when the application has been made.
+    this.#http ??= new Connections(this.#host);
+    return this.#http;
+  }
+
+  /** Whether a request or a message can still come. */
+  get #mayCome(): boolean {
+    return this.#connections.areAccepted || this.#messages.areAccepted;
+  }
+
+  #stopIfOver(): void {
+    if (!this.#mayCome) this.#stopClosing();
   }
 
   #stopClosing(): void {
@@ -74,10 +101,14 @@ export class FencedLockModule
     if (this.#isOver) return;
     this.#again?.stop();
     this.#again = after(CLOSE_AGAIN, () => {
-      this.#connections?.closeIdle();
-      const next = () => this.#closeAgainLater();
-      this.#closing = this.#options.client.$locks.close().then(next, next);
+      this.#connections.closeIdle();
+      this.#close();
     }).unref();
+  }
+
+  #close(): void {
+    const next = () => this.#closeAgainLater();
+    this.#closing = this.#options.client.$locks.close().then(next, next);
   }
 }
 
@@ -86,3 +117,5 @@ Module({})(FencedLockModule);
 Inject(MODULE_OPTIONS_TOKEN)(FencedLockModule, undefined, 0);
 Optional()(FencedLockModule, undefined, 1);
 Inject(HttpAdapterHost)(FencedLockModule, undefined, 1);
+Optional()(FencedLockModule, undefined, 2);
+Inject(ModulesContainer)(FencedLockModule, undefined, 2);

@@ -2,12 +2,13 @@ import 'reflect-metadata';
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Global, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { expect, inject, test } from 'vitest';
 import { FencedLockModule } from '../../src/nest/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { startWorker, type WorkerMessage } from '../support/worker.js';
-import { inContext, listening, Stop } from './shop.js';
+import { type AppOptions, inContext, listening, Stop } from './shop.js';
 
 /**
  * From the begin of the end to its end, in the process that ends; ms. A third of a second where nothing else runs. Nobody who
@@ -116,6 +117,87 @@ describeWithShop('the end of an application of Nest', () => {
     const { app } = await start(shop, { lock: { client: prisma }, imports: [Flush] });
     await app.close();
     expect(flushed).toBe('flushed');
+  });
+
+  /** A server of messages that closes when its handlers have ended, and the application that Nest would make of it. */
+  async function microservice(options: AppOptions) {
+    const handlers = new Set<Promise<unknown>>();
+    const server = { close: async () => void (await Promise.allSettled(handlers)) };
+    const { app } = await inContext(shop, options);
+    app.get(ModulesContainer).addRpcTarget(server);
+    Object.assign(app, { dispose: () => server.close() });
+    /** Resolves to the code of the error of a handler, and how long it waited for that; ms. */
+    const handle = async (work: Promise<unknown>) => {
+      const began = performance.now();
+      const handled = work.catch((error: { code?: unknown }) => error.code);
+      handlers.add(handled);
+      const code = await handled;
+      return { code, isSoon: performance.now() - began < SHORTLY };
+    };
+    return { app, server, handle };
+  }
+
+  test('turns messages away that come for a lock while the server of a microservice closes, and leaves later locks', async () => {
+    const { key } = await shop.product(10);
+    const slow = new Stop();
+    let flushed: string | undefined;
+    @Global()
+    @Module({})
+    class Slow implements BeforeApplicationShutdown {
+      async beforeApplicationShutdown(): Promise<void> {
+        slow.inside.open();
+        await slow.goOn.opened;
+      }
+    }
+    @Module({})
+    class Flush implements OnApplicationShutdown {
+      async onApplicationShutdown(): Promise<void> {
+        const lock = await prisma.$lock(`${key} flush`);
+        // Longer than until locks are closed again while messages can come.
+        await sleep(500);
+        flushed = await lock.$transaction(() => 'flushed');
+        await lock.release();
+      }
+    }
+    const { prisma } = shop.client();
+    const { app, handle } = await microservice({ lock: { client: prisma, isGlobal: false }, imports: [Slow, Flush] });
+    await using _holder = await shop.client().prisma.$lock(key);
+    const closed = app.close();
+    await slow.inside.opened;
+    const early = handle(prisma.$withLock(key, () => {}));
+    expect(await early).toEqual({ code: 'CLOSED', isSoon: true });
+    const late = handle(prisma.$withLock(key, () => {}));
+    slow.goOn.open();
+    expect(await late).toEqual({ code: 'CLOSED', isSoon: true });
+    await closed;
+    expect(flushed).toBe('flushed');
+  });
+
+  test('turns messages away where the server of a microservice is closed before any hook, as by its `close()`', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const { app, server, handle } = await microservice({ lock: { client: prisma } });
+    await using _holder = await shop.client().prisma.$lock(key);
+    const waits = handle(prisma.$withLock(key, () => {}));
+    await queued(key);
+    await server.close();
+    expect(await waits).toEqual({ code: 'CLOSED', isSoon: true });
+    await app.close();
+  });
+
+  test('one server of messages that closes while requests come turns nobody away', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const { app } = await listening(shop, { lock: { client: prisma } });
+    const server = { close: () => {} };
+    app.get(ModulesContainer).addRpcTarget(server);
+    const holder = await shop.client().prisma.$lock(key);
+    const waits = prisma.$withLock(key, () => 'done');
+    await queued(key);
+    await server.close();
+    await holder.release();
+    expect(await waits).toBe('done');
+    await app.close();
   });
 
   test('waits for no client that keeps its connection, idle or busy, and cuts no answer off', async () => {
