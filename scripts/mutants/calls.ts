@@ -265,12 +265,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the former holder says that it has lost its lease',
     file: 'src/lease/queue/local-queue.ts',
-    change: [
-      [
-        "if (this.#promised !== lease) this.#dependencies.emit({ type: 'lease-lost'",
-        "this.#dependencies.emit({ type: 'lease-lost'",
-      ],
-    ],
+    change: [['this.#promised !== lease && this.#turns > 0;', 'this.#turns > 0;']],
     tests: ['test/lease/queue/hinted'],
     only: 'keeps the lease from the callers',
     why: 'Its COMMIT is done, and its call resolves.',
@@ -292,17 +287,9 @@ export const CALLS: readonly Mutant[] = [
     why: 'The first attempt of the turn would fail.',
   },
   {
-    name: 'hint: the former holder is forgotten with the caller that aborts',
-    file: 'src/lease/queue/acquire-loop.ts',
-    change: [['unconfirmedLease(claim, former, ', 'unconfirmedLease(claim, preopen?.former as string, ']],
-    tests: ['test/lease/queue/hinted'],
-    only: 'that aborts with its admission',
-    why: 'The next caller would lose its lease at once.',
-  },
-  {
     name: 'hint: the lease is kept by a yield',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['next && lease.loss === undefined && !isPromised) {', 'next && lease.loss === undefined) {']],
+    change: [[' && !isPromised && !lease.confirming) {', ' && !lease.confirming) {']],
     tests: ['test/lease/queue/hinted'],
     only: 'whose subscription is lost',
     why: 'The next process would take the lease from a healthy caller.',
@@ -310,15 +297,47 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: a lease that the store has not given yet is released',
     file: 'src/lease/queue/local-queue.ts',
-    change: [
-      [
-        'next && lease.loss === undefined && !isPromised) {',
-        'next && !lease.loss && !lease.confirming && !isPromised) {',
-      ],
-    ],
+    change: [['next && lease.loss === undefined && !isPromised && lease.asking) {', 'false && lease.asking) {']],
     tests: ['test/lease/queue/hinted'],
     only: 'the callers behind the first one',
     why: 'A process would have one turn where the others have many, because its answer from the store was late.',
+  },
+  {
+    name: 'hint: the next caller waits for as long as the look is repeated',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['await this.#acquireLoop.answered(answer, sentAt).catch(() => {});', 'await lease.confirming;']],
+    tests: ['test/lease/queue/hinted'],
+    only: 'before the store has answered',
+    why: 'A caller would wait for a Redis that is silent, be told that somebody has the key, and hold up the end of its client.',
+  },
+  {
+    name: 'hint: a lease without a turn is reported as lost',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['this.#promised !== lease && this.#turns > 0;', 'this.#promised !== lease;']],
+    tests: ['test/lease/queue/hinted'],
+    only: 'no work is reported as lost',
+    why: 'Operators would count a loss that ended no work.',
+  },
+  {
+    name: 'hint: what admitted a caller that has given up counts for the next one',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['if (first && isGiven && lease.leaseTime', 'if (first && lease.leaseTime']],
+    tests: ['test/lease/queue/hinted'],
+    only: 'gives a handle behind it no lease',
+    why: 'A handle would have no lease, and a transaction would begin beside a handle.',
+  },
+  {
+    name: 'yield: its silence is not told',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [
+      [
+        'await this.#acquireLoop.answered(this.#dependencies.store.yield(claim), sentAt)',
+        'await this.#dependencies.store.yield(claim)',
+      ],
+    ],
+    tests: ['test/lease/queue/hand-over'],
+    only: 'a yield without an answer',
+    why: 'A caller would be told that somebody has the key, while nobody knows.',
   },
   {
     name: 'hint: of one key counts for all',

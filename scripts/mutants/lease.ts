@@ -16,7 +16,12 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'another caller of this process is taken for nobody',
     file: queue,
-    change: [['if (lease === undefined) return this.#acquireLoop.seen();', 'return this.#acquireLoop.seen();']],
+    change: [
+      [
+        'if (lease === undefined || this.#turns === 0) return this.#acquireLoop.seen();',
+        'return this.#acquireLoop.seen();',
+      ],
+    ],
     tests: ['test/call/who-has-it'],
     only: 'another caller of the same process',
     why: 'Its own process would be looked for elsewhere.',

@@ -13,6 +13,12 @@ export interface LeaseUser {
   beat(): void;
 }
 
+/** A look of which the store's answer is awaited. */
+export interface LookUnderWay {
+  readonly sentAt: number;
+  readonly answer: Promise<unknown>;
+}
+
 /** A holder's right to a key, for a time. It is held until `lose` is called or its time is over. */
 export class Lease implements Claim {
   readonly key: string;
@@ -25,6 +31,8 @@ export class Lease implements Claim {
   shared: boolean;
   /** Resolves when the store has told whether it has the lease; `undefined` if that is known. */
   confirming: Promise<void> | undefined;
+  /** The look under way whose answer confirms it; `undefined` in the pause behind one that failed. */
+  asking: LookUnderWay | undefined;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
   /** Whether another process had the key when this one first asked for it. */

@@ -95,6 +95,16 @@ export class AcquireLoop implements WaitingProcess {
     return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
   }
 
+  /** Waits for an answer of the store that is none to a look of this loop. `failure` tells of its absence, too. */
+  async answered<T>(answer: Promise<T>, sentAt: number): Promise<T> {
+    this.#inFlightSince = sentAt;
+    try {
+      return await answer;
+    } finally {
+      this.#inFlightSince = Number.POSITIVE_INFINITY;
+    }
+  }
+
   /** How many looks in a row have failed, with the one in flight. */
   get failedLooks(): number {
     return this.#failedLooks + (Number.isFinite(this.#inFlightSince) ? 1 : 0);

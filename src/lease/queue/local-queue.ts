@@ -2,7 +2,7 @@ import { after, now, type Timer } from '../../base/clock.js';
 import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
 import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
-import { Lease } from '../lease.js';
+import { Lease, type LookUnderWay } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
 import { LeaseWatch } from './lease-watch.js';
@@ -64,10 +64,10 @@ export interface QueueHistory {
  *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
  *   - It does not suit the next caller, or has passed to `maxLocalHandovers` callers: `yielding`.
  *   - No caller waits here, and nobody is known to wait elsewhere: `lingering`.
- *   - Otherwise, as when it is lost, or promised to another process by a hint, it is released: `acquiring` if callers
- *     wait here, else `idle`.
- * - `confirming`: the lease was taken behind a hint (`unconfirmed-lease.ts`), and no turn uses it until the store has
- *   answered. Then `#passOn` decides.
+ *   - Otherwise, as when it is lost, is promised to another process by a hint, or could not be confirmed, it is released:
+ *     `acquiring` if callers wait here, else `idle`.
+ * - `confirming`: the lease was taken behind a hint (`unconfirmed-lease.ts`), and no turn uses it until the look beside it
+ *   is answered or has failed. Then `#passOn` decides.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn, so that the last caller goes on
  *   before the release is sent. A caller enters at once: `#passOn` decides. A caller enters after the event loop was
@@ -171,7 +171,7 @@ export class LocalQueue implements WaiterQueue {
   /** Who has the key, as far as this process knows. */
   #seenHolder(): SeenHolder | undefined {
     const lease = this.#lease;
-    if (lease === undefined) return this.#acquireLoop.seen();
+    if (lease === undefined || this.#turns === 0) return this.#acquireLoop.seen();
     return {
       process: this.#dependencies.name,
       here: true,
@@ -215,14 +215,17 @@ export class LocalQueue implements WaiterQueue {
     lease.attach({
       lost: (error) => {
         // The other process takes a promised lease over once the COMMIT is done, so no call has lost anything.
-        if (this.#promised !== lease) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
+        const endsWork = this.#promised !== lease && this.#turns > 0;
+        if (endsWork) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
       },
       beat: () => {},
     });
     this.#state = 'holding';
     this.#unsubscribeTimer?.stop();
     if (this.#acquireLoop.listens) this.#unsubscribeLater(lease);
-    if (first && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
+    // The caller that was admitted behind the hint may have given up since. The next one was not.
+    const isGiven = lease.confirming === undefined || first?.request.preopen?.former !== undefined;
+    if (first && isGiven && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
     // The store may be back: a caller that was to go on without it waits like the others then.
     this.#firstOf(true)?.ensureWaiting();
@@ -317,8 +320,10 @@ export class LocalQueue implements WaiterQueue {
       this.#state = 'holding';
       this.#handovers++;
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined && !isPromised) {
-      void (lease.confirming ? this.#passOnConfirmed(lease, via) : this.#yield(lease, next.request));
+    } else if (next && lease.loss === undefined && !isPromised && !lease.confirming) {
+      void this.#yield(lease, next.request);
+    } else if (next && lease.loss === undefined && !isPromised && lease.asking) {
+      void this.#passOnConfirmed(lease, lease.asking, via);
     } else if (next === undefined && !isPromised && this.#isGoodForOneMore(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
@@ -354,12 +359,14 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /**
-   * With a release instead, a process whose turn began with a hint would have fewer turns in a row than others, and the
-   * others would get the key no earlier: the store's answer is under way.
+   * A process whose turn a hint began has as many handovers as any other: its next caller waits for the store's answer, which is
+   * under way. A release at once would reach the others no earlier than that. If the look fails, the lease is released: the
+   * next caller looks by itself, and is told why it does not get the key.
    */
-  async #passOnConfirmed(lease: Lease, via: LockVia): Promise<void> {
+  async #passOnConfirmed(lease: Lease, { answer, sentAt }: LookUnderWay, via: LockVia): Promise<void> {
     this.#state = 'confirming';
-    await lease.confirming;
+    // What confirms the lease reports the error, and reads the answer before this goes on.
+    await this.#acquireLoop.answered(answer, sentAt).catch(() => {});
     this.#passOn(lease, via);
   }
 
@@ -369,7 +376,7 @@ export class LocalQueue implements WaiterQueue {
     const claim = { key: lease.key, holder: lease.holder, leaseTime };
     const sentAt = now();
     try {
-      if (await this.#dependencies.store.yield(claim)) {
+      if (await this.#acquireLoop.answered(this.#dependencies.store.yield(claim), sentAt)) {
         const kept = new Lease(claim, sentAt, lease.shared);
         if (kept.loss === undefined) return this.#take(kept, 'lease');
         this.#dependencies.releases.send(claim);

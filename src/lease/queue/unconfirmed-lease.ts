@@ -1,7 +1,7 @@
 import { Backoff } from '../../base/backoff.js';
-import { sleep } from '../../base/clock.js';
+import { now, sleep } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
-import { Lease } from '../lease.js';
+import { Lease, type LookUnderWay } from '../lease.js';
 import type { Releases } from '../releases.js';
 import type { AcquireResult, Claim, LeaseStore } from '../store.js';
 import type { Preopen } from './request.js';
@@ -10,10 +10,13 @@ import type { Preopen } from './request.js';
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
 
-/** The look that was under way when Postgres admitted the caller. */
-interface LookUnderWay {
-  readonly sentAt: number;
+/** A look beside the work. */
+interface Look extends LookUnderWay {
   readonly answer: Promise<AcquireResult>;
+}
+
+/** The look that was under way when Postgres admitted the caller. */
+interface FirstLook extends Look {
   /** Whether it names the former holder. */
   readonly namesFormer: boolean;
 }
@@ -38,7 +41,7 @@ export async function admittedBehind(looking: Promise<unknown>, preopen: Preopen
 export function unconfirmedLease(
   claim: Claim,
   former: string,
-  look: LookUnderWay,
+  look: FirstLook,
   dependencies: ConfirmDependencies,
 ): Lease {
   const lease = new Lease(claim, look.sentAt);
@@ -51,15 +54,16 @@ export function unconfirmedLease(
 async function confirm(
   lease: Lease,
   former: string,
-  { answer, namesFormer }: LookUnderWay,
+  { namesFormer, ...first }: FirstLook,
   { store, emit, releases }: ConfirmDependencies,
 ): Promise<void> {
   const backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
   // Without the former holder's id, the look may be from before the admission, or even from before that holder's lease.
   let isDecisive = namesFormer;
-  for (let looking = answer; ; looking = store.acquire(lease, { former })) {
+  for (let look: Look = first; ; look = { sentAt: now(), answer: store.acquire(lease, { former }) }) {
+    lease.asking = look;
     try {
-      const answer = await looking;
+      const answer = await look.answer;
       if (answer.taken) {
         lease.contended = answer.contended !== false;
         lease.shared = answer.shared !== undefined;
@@ -67,6 +71,7 @@ async function confirm(
       }
       if (isDecisive) lease.lose('gone');
     } catch (error) {
+      lease.asking = undefined;
       if (lease.isOver) break;
       emit({ type: 'look-failed', key: lease.key, error });
       await sleep(backoff.next());
@@ -75,6 +80,7 @@ async function confirm(
     if (lease.isOver) break;
   }
   lease.confirming = undefined;
+  lease.asking = undefined;
   // A look that was sent again may have been executed after the release.
   releases.sendAgain(lease.holder);
 }

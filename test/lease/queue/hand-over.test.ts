@@ -147,6 +147,17 @@ describeWithShop('the hand-over inside a process', () => {
     expect(actor.events.map(({ type }) => type)).toEqual(['look-failed']);
   });
 
+  test('a yield without an answer is why the next caller does not get the key, and not somebody who has it', async () => {
+    const [actor, key] = [direct({ maxLocalHandovers: 0 }), someKey()];
+    const first = await actor.acquire(key);
+    actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 1_000));
+    const next = actor.acquire(key, { waitTime: 500 });
+    first.end();
+    await expect(next).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await actor.store.yielded.reach(1);
+    await eventually('it is released', async () => (await stage().admin.exists(leaseName(key))) === 0);
+  });
+
   test('a yield whose answer came after the end of the lease that it gave is not believed', async () => {
     const [actor, key] = [direct({ maxLocalHandovers: 0 }), someKey()];
     actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 120));

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
 import type { Turn } from '../../../src/lease/lease.js';
 import type { Preopen, PreopenMoment } from '../../../src/lease/queue/request.js';
+import { Denied } from '../../../src/lease/store.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
@@ -393,6 +394,96 @@ describeWithShop('a hint', () => {
     await contender.release(its);
     await holder.release(first);
     await expectNothingLeft(stage(), contender, key);
+  });
+
+  describe('begins a turn that ends before the store has answered', () => {
+    /** The line to the store falls silent before the look, and the next caller waits for the answer. */
+    async function silentBehindTurn({ commandTimeout, waitTime }: { commandTimeout: number; waitTime: number }) {
+      const contender = throughProxy(stage(), { commandTimeout });
+      const { holder, key, first, preopen, turn } = await hinted({}, contender);
+      stage().proxy.silence();
+      preopen.admit();
+      const mine = await turn;
+      const next = contender.acquire(key, { waitTime });
+      mine.end();
+      const resume = async () => {
+        stage().proxy.resume();
+        await holder.release(first);
+      };
+      return { contender, next, resume };
+    }
+
+    test.each([
+      ['while the first look has no answer', 60_000],
+      ['after the first look has failed', 300],
+    ])('the next caller is told that the store is silent, %s', async (_, commandTimeout) => {
+      const { next, resume } = await silentBehindTurn({ commandTimeout, waitTime: 900 });
+      await expect(next).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+      await resume();
+    });
+
+    test('the next caller is told at once that the store refuses this client', async () => {
+      const { holder, contender, key, first, preopen, turn } = await hinted();
+      const refused = gate();
+      contender.store.beforeLook = async () => {
+        await refused.opened;
+        throw new Denied('NOPERM');
+      };
+      preopen.admit();
+      const mine = await turn;
+      const next = contender.acquire(key);
+      mine.end();
+      refused.open();
+      await expect(next).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+      await holder.release(first);
+    });
+
+    test('a silent store does not hold up the end of its client for longer than a look', async () => {
+      const { contender, next, resume } = await silentBehindTurn({ commandTimeout: 300, waitTime: 60_000 });
+      await contender.room.close();
+      await expect(next).rejects.toMatchObject({ code: 'CLOSED' });
+      await resume();
+    });
+
+    test('no work is reported as lost where another process has the key', async () => {
+      const { holder, contender, key, first, preopen, turn } = await hinted();
+      const { given, letGo } = lookHeldBack(contender);
+      await stage().admin.set(leaseName(key), 'stranger 60000', 'PX', 60_000);
+      preopen.admit();
+      const mine = await turn;
+      const next = contender.acquire(key);
+      await given;
+      const { answers } = contender.store;
+      const before = answers.count;
+      mine.end();
+      letGo();
+      // The next caller has asked by itself.
+      await answers.reach(before + 2);
+      expect([mine.lease.loss, contender.events]).toEqual([expect.any(LockLostError), []]);
+      await stage().admin.del(leaseName(key));
+      await holder.release(first);
+      await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+      await contender.release(await next);
+    });
+  });
+
+  test('to a caller that aborts with its admission gives a handle behind it no lease before the store has', async () => {
+    for (let ticks = 0; ticks < 8; ticks++) {
+      const impatient = new AbortController();
+      const { holder, contender, key, first, preopen, turn } = await hinted({ signal: impatient.signal });
+      const handle = contender.acquire(key, { mayShare: false });
+      const { given, letGo } = lookHeldBack(contender);
+      preopen.admit();
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      impatient.abort(new Error('impatient'));
+      const mine = await turn.catch(() => undefined);
+      await Promise.race([given, turnOfLoop()]);
+      expect([ticks, await isHad(handle)]).toEqual([ticks, false]);
+      letGo();
+      mine?.end();
+      await holder.release(first);
+      await contender.release(await handle);
+    }
   });
 
   test('gives a lease without the store that is known to be shared', async () => {
