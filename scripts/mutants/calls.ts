@@ -340,6 +340,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'A caller would be told that somebody has the key, while nobody knows.',
   },
   {
+    name: 'ahead: a transaction that began as one with a lease goes on without',
+    file: 'src/call/with-lock.ts',
+    change: [['    if (this.#isOpenShared !== shared) this.discard();\n', '']],
+    tests: ['test/call/shared-blockers'],
+    only: 'beside a look that failed',
+    why: 'A holder of a lease would end the transaction of a healthy caller, as if that had lost its lease.',
+  },
+  {
     name: 'hint: of one key counts for all',
     file: 'src/call/with-lock.ts',
     change: [['this.#former = holders.length === 1 ? former : undefined;', 'this.#former = former;']],

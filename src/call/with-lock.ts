@@ -112,6 +112,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   readonly #work: Work<Tx, R>;
   /** The transaction that was opened ahead. */
   #opening: Opening<Tx> | undefined;
+  /** Whether it was opened as one without a lease. */
+  #isOpenShared = false;
   #chained: Chained | undefined;
   #timer: Timer | undefined;
   /** The holder in another process beside whose COMMIT the transaction was opened. */
@@ -171,7 +173,9 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
     this.#former = holders.length === 1 ? former : undefined;
     const asksPrevious = this.#former !== undefined;
-    const options = this.#openingOptions(holders, { waitTime: rowTime, evenIfWanted, asksPrevious });
+    const shared = this.#parts.room.goesWithoutStore;
+    this.#isOpenShared = shared;
+    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted, asksPrevious });
     try {
       this.#opening = new Opening(this.#call.database, options);
     } catch {
@@ -210,9 +214,11 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     };
   }
 
-  /** Returns the transaction, if it is open. */
-  #take(): Opening<Tx> | undefined {
+  /** Returns the transaction, if it is open. `shared`: whether this call has no lease of its own. */
+  #take(shared: boolean): Opening<Tx> | undefined {
     this.#timer?.stop();
+    // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
+    if (this.#isOpenShared !== shared) this.discard();
     if (this.#chained === undefined) return this.#opening;
     this.#opening?.discard();
     // Not in `chain`, because that runs in the async context of the previous turn.
@@ -229,7 +235,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
         database,
-        opening: this.#take(),
+        opening: this.#take(leases.shared),
         leases,
         options,
         deadline: this.deadline,

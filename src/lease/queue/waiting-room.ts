@@ -113,6 +113,11 @@ export class WaitingRoom {
     return this.isFree(key) && !this.#recentlyContended.has(key);
   }
 
+  /** Whether a caller is likely to get its turn without a lease, because the store is away. */
+  get goesWithoutStore(): boolean {
+    return this.#dependencies.store.isPassedBy === true;
+  }
+
   /** The number of callers of this process that wait for the key. */
   waiting(key: string): number {
     return this.#byKey.get(key)?.waiting ?? 0;

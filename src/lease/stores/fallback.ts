@@ -44,6 +44,10 @@ export class FallbackStore implements LeaseStore {
     this.#emit = emit;
   }
 
+  get isPassedBy(): boolean {
+    return this.#down !== undefined;
+  }
+
   async acquire(claim: Claim, look?: Look): Promise<AcquireResult> {
     let inDoubt = false;
     if (this.#down === undefined) {
