@@ -348,6 +348,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'A holder of a lease would end the transaction of a healthy caller, as if that had lost its lease.',
   },
   {
+    name: 'hint: one that no store sends keeps the lease from all',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['lease.loss || store.hint === undefined) return;', 'lease.loss) return;']],
+    tests: ['test/lease/queue/hinted'],
+    only: 'that a store cannot send',
+    why: 'On several independent nodes a caller that comes during a COMMIT would ask them all for a lease that its process has.',
+  },
+  {
     name: 'hint: of one key counts for all',
     file: 'src/call/with-lock.ts',
     change: [['this.#former = holders.length === 1 ? former : undefined;', 'this.#former = former;']],

@@ -162,7 +162,7 @@ export interface LeaseStore {
    * Tells the first process of the queue that the COMMIT of this holder has been sent. `attempt`: the id of its transaction.
    * A store without a queue does not implement it.
    */
-  hint?(claim: Claim, attempt: string): Promise<void>;
+  readonly hint?: ((claim: Claim, attempt: string) => Promise<void>) | undefined;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   /** @param names how many of the waiting processes are named, at most `MOST_WAITERS`. Default: none. */

@@ -296,9 +296,9 @@ export class LocalQueue implements WaiterQueue {
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
-    if (staysHere || isForNobody || lease.shared || lease.loss) return;
+    if (staysHere || isForNobody || lease.shared || lease.loss || store.hint === undefined) return;
     this.#promised = lease;
-    store.hint?.(lease, attempt).catch(() => {});
+    store.hint(lease, attempt).catch(() => {});
   }
 
   /** If no other process waits, the handovers are counted from zero again, so the lease stays here without a pause. */

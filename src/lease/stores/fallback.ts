@@ -100,9 +100,14 @@ export class FallbackStore implements LeaseStore {
     return this.#store.watch(key, wake);
   }
 
-  async hint(claim: Claim, attempt: string): Promise<void> {
-    if (this.#down === undefined && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim, attempt);
+  /** Only if the inner store has it. */
+  get hint(): LeaseStore['hint'] {
+    return this.#store.hint && this.#hint;
   }
+
+  readonly #hint = async (claim: Claim, attempt: string): Promise<void> => {
+    if (this.#down === undefined && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim, attempt);
+  };
 
   transfer(claim: Claim, successor: string): Promise<boolean> {
     return this.#store.transfer(claim, successor);

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
+import type { Emit } from '../../../src/base/events.js';
 import type { Turn } from '../../../src/lease/lease.js';
 import type { Preopen, PreopenMoment } from '../../../src/lease/queue/request.js';
-import { Denied } from '../../../src/lease/store.js';
+import { Denied, type LeaseStore } from '../../../src/lease/store.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
@@ -551,6 +552,23 @@ describeWithShop('a hint', () => {
     stage().proxy.resume();
     await holder.release(its);
     await contender.release(await turn);
+  });
+
+  test.each([
+    ['itself', (store: LeaseStore) => store],
+    ['behind one that goes on without it', (store: LeaseStore, emit: Emit) => new FallbackStore(store, emit)],
+  ])('that a store cannot send (%s) keeps the lease from no caller', async (_, wrap) => {
+    const holder = direct({ wrap: (store, emit) => wrap(Object.assign(store, { hint: undefined }), emit) });
+    const key = someKey();
+    if (holder.store.inner.hint === undefined) Object.assign(holder.store, { hint: undefined });
+    const first = await holder.acquire(key);
+    first.lease.contended = true;
+    first.hint('attempt');
+    const next = holder.acquire(key);
+    first.end();
+    const its = await next;
+    expect(its.lease.holder).toBe(first.lease.holder);
+    await holder.release(its);
   });
 
   test('keeps the lease from the callers of the process that gave it, which the next one takes over', async () => {

@@ -41,6 +41,11 @@ export class ObservedStore implements LeaseStore {
     this.#store = store;
   }
 
+  /** The store itself. */
+  get inner(): LeaseStore {
+    return this.#store;
+  }
+
   async acquire(claim: Claim, look?: Look): Promise<AcquireResult> {
     this.looks.add();
     try {
