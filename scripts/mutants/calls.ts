@@ -327,6 +327,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'A handle would have no lease, and a transaction would begin beside a handle.',
   },
   {
+    name: 'yield: its silence is told to one that can do without it',
+    file: 'src/lease/queue/acquire-loop.ts',
+    change: [["this.#present !== undefined || this.holder === '';", 'this.#present !== undefined;']],
+    tests: ['test/lease/queue/hand-over'],
+    only: 'a yield without an answer',
+    why: "With onRedisUnavailable: 'postgres' a caller would fail because of Redis.",
+  },
+  {
     name: 'yield: its silence is not told',
     file: 'src/lease/queue/local-queue.ts',
     change: [
@@ -639,12 +647,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'without Redis: who waited behind a holder is told of Redis',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [
-      [
-        '    if (mayShare && this.#dependencies.store.goesOnWithout && this.#present !== undefined) return undefined;\n',
-        '',
-      ],
-    ],
+    change: [['    if (mayShare && this.#dependencies.store.goesOnWithout && isBehind) return undefined;\n', '']],
     tests: ['test/call/redis-passed-by'],
     only: 'ends as ever',
     why: 'Redis is not why it did not get the key.',

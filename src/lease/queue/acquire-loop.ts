@@ -87,8 +87,10 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Why this caller cannot know whether the key is free; `undefined` if it can. */
   failure({ mayShare }: LeaseRequest): unknown {
-    // It has waited behind a holder. That is why it did not get the key, even if Redis has fallen silent meanwhile.
-    if (mayShare && this.#dependencies.store.goesOnWithout && this.#present !== undefined) return undefined;
+    // It has waited behind a holder, of another process or of this one. That is why it did not get the key, even if Redis has
+    // fallen silent meanwhile.
+    const isBehind = this.#present !== undefined || this.holder === '';
+    if (mayShare && this.#dependencies.store.goesOnWithout && isBehind) return undefined;
     if (!mayShare && this.#withoutStore) return this.#withoutStore;
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);

@@ -1,5 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { now } from '../../../src/base/clock.js';
+import type { Emit } from '../../../src/base/events.js';
+import type { LeaseStore } from '../../../src/lease/store.js';
+import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
@@ -147,13 +150,17 @@ describeWithShop('the hand-over inside a process', () => {
     expect(actor.events.map(({ type }) => type)).toEqual(['look-failed']);
   });
 
-  test('a yield without an answer is why the next caller does not get the key, and not somebody who has it', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 0 }), someKey()];
+  test.each<[string, string, ((store: LeaseStore, emit: Emit) => LeaseStore)?]>([
+    ['is why the next caller does not get the key, and not somebody who has it', 'LOCK_UNAVAILABLE'],
+    // Redis is no reason to fail there.
+    ['ends the wait of one that can do without it as ever', 'LOCK_TIMEOUT', (...given) => new FallbackStore(...given)],
+  ])('a yield without an answer %s', async (_, code, wrap = (store) => store) => {
+    const [actor, key] = [direct({ maxLocalHandovers: 0, wrap }), someKey()];
     const first = await actor.acquire(key);
     actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 1_000));
     const next = actor.acquire(key, { waitTime: 500 });
     first.end();
-    await expect(next).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await expect(next).rejects.toMatchObject({ code });
     await actor.store.yielded.reach(1);
     await eventually('it is released', async () => (await stage().admin.exists(leaseName(key))) === 0);
   });

@@ -41,6 +41,10 @@ export class ObservedStore implements LeaseStore {
     this.#store = store;
   }
 
+  get goesOnWithout(): boolean {
+    return this.#store.goesOnWithout === true;
+  }
+
   /** The store itself. */
   get inner(): LeaseStore {
     return this.#store;
