@@ -350,7 +350,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'ahead: a transaction that began as one with a lease goes on without',
     file: 'src/call/with-lock.ts',
-    change: [['    if (this.#isOpenShared !== shared) this.discard();\n', '']],
+    change: [['    if (shared && !this.#isOpenShared) this.discard();\n', '']],
     tests: ['test/call/shared-blockers'],
     only: 'beside a look that failed',
     why: 'A holder of a lease would end the transaction of a healthy caller, as if that had lost its lease.',
@@ -362,6 +362,19 @@ export const CALLS: readonly Mutant[] = [
     tests: ['test/lease/queue/hinted'],
     only: 'that a store cannot send',
     why: 'On several independent nodes a caller that comes during a COMMIT would ask them all for a lease that its process has.',
+  },
+  {
+    name: 'hint: a turn that it has begun is registered in the waiting room, also where it may lose Redis',
+    file: 'src/call/with-lock.ts',
+    change: [
+      [
+        'former ? this.#parts.room.mayGoWithoutStore : this.#parts.room.goesWithoutStore;',
+        'this.#parts.room.goesWithoutStore;',
+      ],
+    ],
+    tests: ['test/call/hint'],
+    only: 'goes on without Redis',
+    why: 'The next holder would end the transaction of a healthy caller, as if that had lost its lease.',
   },
   {
     name: 'hint: of one key counts for all',

@@ -173,7 +173,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
     this.#former = holders.length === 1 ? former : undefined;
     const asksPrevious = this.#former !== undefined;
-    const shared = this.#parts.room.goesWithoutStore;
+    // Behind a hint, its work may have begun when it turns out that Redis is away and gives no lease.
+    const shared = former ? this.#parts.room.mayGoWithoutStore : this.#parts.room.goesWithoutStore;
     this.#isOpenShared = shared;
     const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted, asksPrevious });
     try {
@@ -218,7 +219,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   #take(shared: boolean): Opening<Tx> | undefined {
     this.#timer?.stop();
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
-    if (this.#isOpenShared !== shared) this.discard();
+    if (shared && !this.#isOpenShared) this.discard();
     if (this.#chained === undefined) return this.#opening;
     this.#opening?.discard();
     // Not in `chain`, because that runs in the async context of the previous turn.

@@ -11,6 +11,7 @@ import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
+import { triedTwice } from './waits-in-postgres.js';
 
 /** A turn shorter than this tells nobody of its COMMIT if nobody is known to want the key; milliseconds. */
 const SHORT_TURN = 50;
@@ -337,6 +338,51 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.goOn();
     expect(await held).toBe('in');
     await holder.held;
+  });
+
+  /** A client that goes on without Redis, which answers no more from the look on that tells it of the takeover. */
+  function withoutAnswer() {
+    const redis = shop.redis();
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    const state = { fails: false };
+    Object.defineProperty(redis, 'evalsha', {
+      value: async (...args: unknown[]) => {
+        // The last argument is the former holder.
+        state.fails ||= args[0] === scripts.acquire.sha1 && args.at(-1) !== '';
+        if (state.fails) throw new Error('no answer');
+        return await evalsha(...args);
+      },
+    });
+    return { ...shop.client({ redis, onRedisUnavailable: 'postgres' }), state };
+  }
+
+  test('is not ended by the next holder of the lease where it then goes on without Redis', async () => {
+    // On a busy machine, the contender's transaction may be rolled back before that COMMIT is done: then with another key.
+    for (let tries = 0; tries < 20; tries++) {
+      const { key } = await shop.product(10);
+      const holder = await committing(shop.client().prisma, key);
+      const { prisma, state } = withoutAnswer();
+      const [begun, ends] = [gate(), gate()];
+      const held = prisma.$withLock(key, async () => {
+        begun.open();
+        await ends.opened;
+        return 'done';
+      });
+      held.catch(() => {});
+      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      await holder.end();
+      await holder.goOn();
+      await Promise.all([holder.held, begun.opened]);
+      const next = state.fails && shop.client().prisma.$withLock(key, () => 'next');
+      // The third try is the first that looks for whoever is in its way.
+      if (next) for (let times = 0; times < 2; times++) await triedTwice(shop);
+      ends.open();
+      expect(await held).toBe('done');
+      if (!next) continue;
+      expect(await next).toBe('next');
+      return;
+    }
+    throw new Error('no contender has begun by a hint');
   });
 });
 

@@ -113,6 +113,11 @@ export class WaitingRoom {
     return this.isFree(key) && !this.#recentlyContended.has(key);
   }
 
+  /** Whether a caller gets its turn without a lease if the store cannot be asked. */
+  get mayGoWithoutStore(): boolean {
+    return this.#dependencies.store.goesOnWithout === true;
+  }
+
   /** Whether a caller is likely to get its turn without a lease, because the store is away. */
   get goesWithoutStore(): boolean {
     return this.#dependencies.store.isPassedBy === true;
