@@ -165,19 +165,6 @@ export const CALLS: readonly Mutant[] = [
     why: 'The caller would wait for a Postgres that does not answer, and its offer would be over.',
   },
   {
-    name: 'hint: the admission behind another one counts',
-    file: 'src/lease/queue/unconfirmed-lease.ts',
-    change: [
-      [
-        'preopen.admitting?.then(() => preopen.former, none)',
-        "preopen.admitting?.then(() => preopen.former ?? '', none)",
-      ],
-    ],
-    tests: ['test/lease/queue/hinted'],
-    only: 'came behind another one before its answer',
-    why: 'The function would run before the caller has the key.',
-  },
-  {
     name: 'hint: the look that was executed behind the release',
     file: 'src/lease/queue/unconfirmed-lease.ts',
     change: [['  releases.sendAgain(lease.holder);\n', '']],
