@@ -75,7 +75,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: for a COMMIT that is short',
     file: 'src/transaction/attempt.ts',
-    change: [['if (!this.#call.parts.commitTimes.isBelow(LONG_COMMIT)) ', '']],
+    change: [['if (!parts.commitTimes.isBelow(LONG_COMMIT)) ', '']],
     tests: ['test/call/hint'],
     only: 'whose COMMITs are short',
     why: 'The next process would take the processor from the COMMIT.',
@@ -110,9 +110,22 @@ export const CALLS: readonly Mutant[] = [
     why: 'A lock would need a right that it did not need before.',
   },
   {
+    name: 'hint: behind COMMIT',
+    file: 'src/transaction/attempt.ts',
+    change: [
+      [
+        '    this.#sendHint(admission);\n',
+        '    void Promise.resolve().then(() => setImmediate(() => this.#sendHint(admission)));\n',
+      ],
+    ],
+    tests: ['test/call/hint'],
+    only: 'before COMMIT is sent',
+    why: 'A hand-over would take a tenth longer.',
+  },
+  {
     name: 'hint: tells another transaction',
     file: 'src/transaction/attempt.ts',
-    change: [['handover.hint((this.#admission as Admission).attempt)', "handover.hint('another')"]],
+    change: [['handover?.hint(attempt);', "handover?.hint('another');"]],
     tests: ['test/call/hint'],
     only: 'before the holder has released the key',
     why: 'The work would wait for the release.',

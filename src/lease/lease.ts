@@ -127,7 +127,7 @@ export interface Turn {
    * the next turn begins with.
    */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
-  /** Called when COMMIT has been sent: tells the next process. `attempt`: the id of that transaction. */
+  /** Called before COMMIT is sent: tells the next process. `attempt`: the id of that transaction. */
   hint(attempt: string): void;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
@@ -225,7 +225,7 @@ export class LeaseSet {
   }
 
   /**
-   * Called when COMMIT has been sent. With several keys there is no hint: the next process may wait for another key
+   * Called before COMMIT is sent. With several keys there is no hint: the next process may wait for another key
    * first.
    */
   hint(attempt: string): void {

@@ -43,7 +43,7 @@ export interface Claim {
 /** `gone`: the key is free or has another holder. An error: unknown. */
 export type Extension = 'extended' | 'gone' | Error;
 
-/** A holder whose COMMIT has been sent. `attempt`: the id of its transaction, as the key's row in Postgres has it. */
+/** A holder that is about to commit. `attempt`: the id of its transaction, as the key's row in Postgres has it. */
 export interface Former {
   readonly holder: string;
   readonly attempt: string;
@@ -159,7 +159,7 @@ export interface LeaseStore {
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /**
-   * Tells the first process of the queue that the COMMIT of this holder has been sent. `attempt`: the id of its transaction.
+   * Tells the first process of the queue that this holder is about to commit. `attempt`: the id of its transaction.
    * A store without a queue does not implement it.
    */
   readonly hint?: ((claim: Claim, attempt: string) => Promise<void>) | undefined;

@@ -17,7 +17,7 @@ import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
 import { ANSWER_TIME, BlockerEnd, drain, endBackend, isLoss, roomOf } from './backends.js';
-import type { Call, Handover, Outcome } from './call.js';
+import type { Call, Outcome } from './call.js';
 import { connectionClosed, fromClosedConnection, reasonOfClosing } from './closed-connection.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
@@ -39,7 +39,7 @@ const LEAST_ROW_WAIT = 250;
 /** How often to look whether the COMMIT has been answered that the admission was sent with; milliseconds. */
 const COMMIT_CHECK = 500;
 /**
- * From this average time of a COMMIT on, it is worth telling the next process that COMMIT has been sent. If COMMIT is
+ * From this average time of a COMMIT on, it is worth telling the next process that COMMIT is about to be sent. If COMMIT is
  * shorter, that process takes the processor that Postgres needs for it, and gains nothing; milliseconds.
  */
 const LONG_COMMIT = 0.25;
@@ -233,6 +233,13 @@ export class Attempt<Tx, R> implements Conductor {
     this.#mayCommit();
     const skipped = this.#call.database.unfinished?.(tx)?.skipped;
     if (skipped) throw skippedOperation(this.#call.leases.key, skipped);
+    this.#sendHint(admission);
+  }
+
+  /** Before COMMIT is sent: the next process takes longer to open its transaction than the COMMIT takes to get there. */
+  #sendHint({ attempt }: Admission): void {
+    const { handover, parts } = this.#call;
+    if (!parts.commitTimes.isBelow(LONG_COMMIT)) handover?.hint(attempt);
   }
 
   async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
@@ -289,7 +296,8 @@ export class Attempt<Tx, R> implements Conductor {
       : connection.commit(beginning);
     this.#hasNextTurn = next !== undefined;
     if (next) chained?.onSent(next);
-    else if (handover) this.#onCommitSent(handover);
+    // Behind a chained COMMIT the answer may be late, and would say nothing about how long a COMMIT takes.
+    else if (handover) this.#commitSentAt = now();
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
     return await new Promise<T>((resolve, reject) =>
@@ -312,11 +320,6 @@ export class Attempt<Tx, R> implements Conductor {
     this.gate.fail(closedBy);
     await within(endBackend(this.#call, this.#admission as Admission), ANSWER_TIME);
     return connectionClosed(this.#call, closedBy);
-  }
-
-  #onCommitSent(handover: Handover): void {
-    this.#commitSentAt = now();
-    if (!this.#call.parts.commitTimes.isBelow(LONG_COMMIT)) handover.hint((this.#admission as Admission).attempt);
   }
 
   #onAnswer({ tag }: StatementResult): TransactionAbortedError | undefined {

@@ -72,7 +72,7 @@ export type Outcome =
 export interface Handover {
   /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
   nextTurn(): NextTurn | undefined;
-  /** Called when the COMMIT of this attempt has been sent: tells the next process. */
+  /** Called when the work of this attempt has ended and may commit: tells the next process. */
   hint(attempt: string): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
   release(): void;

@@ -268,6 +268,21 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     expect(sent).not.toContain(scripts.hint.sha1);
   });
 
+  test('is told before COMMIT is sent: its transaction takes longer to open than the COMMIT takes to get there', async () => {
+    vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(false);
+    const { redis, sent } = observed();
+    const { prisma } = shop.client({ redis });
+    const { key } = await shop.product(10);
+    const wasTold: boolean[] = [];
+    const { query } = pg.Client.prototype;
+    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
+      if ((given[0] as { text?: string }).text === 'COMMIT') wasTold.push(sent.includes(scripts.hint.sha1));
+      return Reflect.apply(query, this, given) as unknown;
+    });
+    await prisma.$withLock(key, () => sleep(SHORT_TURN));
+    expect(wasTold).toEqual([true]);
+  });
+
   test('is told by a short turn of a process that has waited for the key itself', async () => {
     vi.spyOn(MovingAverage.prototype, 'isBelow').mockReturnValue(false);
     const { redis, sent } = observed();
