@@ -69,7 +69,7 @@ export type Outcome =
   | { readonly type: 'rolled-back' | 'unknown'; readonly error: unknown };
 
 /** How a call whose leases end with its transaction passes them on. */
-export interface Handover {
+interface Handover {
   /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
   nextTurn(): NextTurn | undefined;
   /** Called when the work of this attempt has ended and may commit: tells the next process. */
