@@ -73,10 +73,9 @@ describeWithShop('the end of an application of Nest', () => {
     await other.release();
   });
 
-  test('turns requests away that come for a lock while other modules are still ending', async () => {
-    const { id, key } = await shop.product(10);
+  /** A module that takes its time to end. Nest ends global modules last: this one after that of the locks. */
+  function slowToEnd() {
     const slow = new Stop();
-    // Nest ends global modules last: this one after that of the locks.
     @Global()
     @Module({})
     class Slow implements BeforeApplicationShutdown {
@@ -85,6 +84,12 @@ describeWithShop('the end of an application of Nest', () => {
         await slow.goOn.opened;
       }
     }
+    return { slow, Slow };
+  }
+
+  test('turns requests away that come for a lock while other modules are still ending', async () => {
+    const { id, key } = await shop.product(10);
+    const { slow, Slow } = slowToEnd();
     const { prisma } = shop.client();
     const { app, post } = await listening(shop, { lock: { client: prisma, isGlobal: false }, imports: [Slow] });
     const holder = await shop.client().prisma.$lock(key);
@@ -139,16 +144,8 @@ describeWithShop('the end of an application of Nest', () => {
 
   test('turns messages away that come for a lock while the server of a microservice closes, and leaves later locks', async () => {
     const { key } = await shop.product(10);
-    const slow = new Stop();
+    const { slow, Slow } = slowToEnd();
     let flushed: string | undefined;
-    @Global()
-    @Module({})
-    class Slow implements BeforeApplicationShutdown {
-      async beforeApplicationShutdown(): Promise<void> {
-        slow.inside.open();
-        await slow.goOn.opened;
-      }
-    }
     @Module({})
     class Flush implements OnApplicationShutdown {
       async onApplicationShutdown(): Promise<void> {
