@@ -12,14 +12,6 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'A function that blocks the event loop for longer, and then returns, would be committed.',
   },
   {
-    name: 'attempt: what the server said when it closed the connection is forgotten',
-    file,
-    change: [['reasonOfClosing(this.#call, connection) ?? error', 'error']],
-    tests: ['test/call/overtaken'],
-    only: 'before its COMMIT',
-    why: 'Nobody would be told that somebody has ended the transaction from outside.',
-  },
-  {
     name: 'outage: begun again at once',
     file: 'src/transaction/repetition.ts',
     change: [['if (begins || database.isUnavailable(error)) {', 'if (begins) {']],

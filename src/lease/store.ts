@@ -134,8 +134,8 @@ export interface LeaseStore {
   readonly reach?: Reach;
   /** Whether `acquire` succeeds without the server while that cannot be reached. */
   readonly goesOnWithout?: boolean;
-  /** Whether the next `acquire` would succeed without the server, which is known to be away. */
-  readonly isPassedBy?: boolean;
+  /** Whether the server is known to be away, so that the next `acquire` succeeds without it. */
+  readonly isKnownAway?: boolean;
   /**
    * Takes the lease if the key is free and no other process is first in the queue, **or if this holder already has
    * it**, or if `former` has it. Rejects if the result is unknown; with `NotAsked` if the command was not sent.

@@ -18,7 +18,7 @@ import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
 import { ANSWER_TIME, BlockerEnd, drain, endBackend, isLoss, roomOf } from './backends.js';
 import type { Call, Outcome } from './call.js';
-import { connectionClosed, fromClosedConnection, reasonOfClosing } from './closed-connection.js';
+import { connectionClosed, fromClosedConnection } from './closed-connection.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
@@ -342,7 +342,7 @@ export class Attempt<Tx, R> implements Conductor {
     const code = this.#call.database.sqlState(error);
     // The database client converts the error of a refused COMMIT.
     if (isCommitRefused(code)) this.#phase = 'commit-refused';
-    else this.#onLost(connection, reasonOfClosing(this.#call, connection) ?? error);
+    else this.#onLost(connection, error);
   }
 
   /** Throws the error that forbids a commit, if there is one. */

@@ -1,5 +1,4 @@
 import { FencedLockError, TransactionAbortedError } from '../base/errors.js';
-import type { Connection } from '../database/database.js';
 import { ADMIN_SHUTDOWN, IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
 import { isLoss } from './backends.js';
 import type { CallContext } from './call.js';
@@ -37,11 +36,6 @@ export function connectionClosed(
     (error) => CLOSED_BECAUSE.get(database.sqlState(error) ?? '') ?? [],
   );
   return new TransactionAbortedError(leases.key, 'connection', why, cause);
-}
-
-/** Why Postgres has closed the connection, if it told that: afterwards the driver only says that it cannot be used. */
-export function reasonOfClosing({ database }: CallContext, { closedBy }: Connection): unknown {
-  return CLOSED_BECAUSE.has(database.sqlState(closedBy) ?? '') ? closedBy : undefined;
 }
 
 /**

@@ -97,7 +97,7 @@ export class AcquireLoop implements WaitingProcess {
     return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
   }
 
-  /** Waits for an answer of the store that is none to a look of this loop. `failure` tells of its absence, too. */
+  /** Awaits an answer to a command that this loop has not sent. Meanwhile `failure` tells of the store's silence. */
   async answered<T>(answer: Promise<T>, sentAt: number): Promise<T> {
     this.#inFlightSince = sentAt;
     try {

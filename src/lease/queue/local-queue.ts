@@ -359,9 +359,9 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /**
-   * A process whose turn a hint began has as many handovers as any other: its next caller waits for the store's answer, which is
-   * under way. A release at once would reach the others no earlier than that. If the look fails, the lease is released: the
-   * next caller looks by itself, and is told why it does not get the key.
+   * Waits for the store's answer, which is under way. A release now would reach other processes no earlier, and this process
+   * would have fewer turns in a row than they have. If the look fails, the lease is released: the next caller then looks by
+   * itself, and is told why it does not get the key.
    */
   async #passOnConfirmed(lease: Lease, { answer, sentAt }: LookUnderWay, via: LockVia): Promise<void> {
     this.#state = 'confirming';

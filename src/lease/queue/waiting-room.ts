@@ -120,7 +120,7 @@ export class WaitingRoom {
 
   /** Whether a caller is likely to get its turn without a lease, because the store is away. */
   get goesWithoutStore(): boolean {
-    return this.#dependencies.store.isPassedBy === true;
+    return this.#dependencies.store.isKnownAway === true;
   }
 
   /** The number of callers of this process that wait for the key. */

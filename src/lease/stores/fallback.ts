@@ -44,7 +44,7 @@ export class FallbackStore implements LeaseStore {
     this.#emit = emit;
   }
 
-  get isPassedBy(): boolean {
+  get isKnownAway(): boolean {
     return this.#down !== undefined;
   }
 
