@@ -750,6 +750,31 @@ export const CALLS: readonly Mutant[] = [
     why: 'Its writes would go past the fence.',
   },
   {
+    name: 'hook of another transaction',
+    file: 'src/prisma/transactions.ts',
+    change: [['this.#hooks.get(params?.transaction?.id)', '[...this.#hooks.values()].at(-1)']],
+    tests: ['test/fencing/writes/hook-of-each'],
+    why: 'Its writes would get the token of another one.',
+  },
+  {
+    name: 'what is set on tx, set on the client',
+    file: 'src/prisma/tx.ts',
+    change: [
+      ['    return Reflect.set(target, property, value);', '    return Reflect.set(this.inner, property, value);'],
+    ],
+    tests: ['test/prisma/tx'],
+    why: 'All other transactions would find it.',
+  },
+  {
+    name: 'transaction without an id',
+    file: 'src/prisma/transactions.ts',
+    change: [
+      ['        if (hooks !== undefined && id === undefined) return Promise.reject(unknownTransaction());\n', ''],
+    ],
+    tests: ['test/fencing/writes/hook-of-each'],
+    why: 'Its writes would find no hook, and go past the fence.',
+  },
+  {
     name: 'transaction begun beside the look, kept by who waits',
     file: 'src/call/with-lock.ts',
     change: [

@@ -32,7 +32,7 @@ export abstract class Facade implements ProxyHandler<object> {
     return Reflect.deleteProperty(this.inner, property);
   }
 
-  ownKeys(): Array<string | symbol> {
+  ownKeys(_: object): Array<string | symbol> {
     return Reflect.ownKeys(this.inner);
   }
 

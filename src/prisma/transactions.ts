@@ -45,6 +45,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
   const innermost = isExtended(client)
     ? client.$extends({ name: 'fenced-lock transactions', query: detectOutsideWrites(client) })
     : client;
+  const hooks = new WriteHooks(innermost);
   return {
     rescue,
     sqlState,
@@ -55,7 +56,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isEnded,
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
     mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options, place) => open(innermost, options, place, names),
+    open: (options, place) => open(innermost, options.hooked ? hooks : undefined, options, place, names),
   };
 }
 
@@ -67,16 +68,16 @@ type Body = (tx: TransactionClient) => Promise<void>;
 
 function open(
   client: PrismaInternals,
+  hooks: WriteHooks | undefined,
   options: ClientTransactionOptions,
   place: Place,
   names: OperationNames,
 ): ClientTransaction<object> {
-  const hooks = options.hooked ? new WriteHooks() : undefined;
   const ticket = new Ticket(place, options.evenIfWanted);
   const fencedBefore = fencedClasses.count;
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>
-    (hooks === undefined ? client : client.$extends(hooks.extension())).$transaction(
+    (hooks?.client ?? client).$transaction(
       (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
       prismaOptions(options),
     ),
@@ -90,12 +91,15 @@ function open(
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
         if (isCounted(source)) countedClients.add(adapterOf(client));
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
-        if (hooks !== undefined) hooks.hook = hook;
+        const id = transactionId(tx);
+        if (hooks !== undefined && id === undefined) return Promise.reject(unknownTransaction());
         const own = new FencedTx(tx, options.key, new Operations(names, options.key));
-        const forget = rememberTransaction(transactionId(tx));
+        const forget = rememberTransaction(id);
+        hooks?.add(id, hook);
         return body(own.proxy, () => {
           own.close();
           forget();
+          hooks?.remove(id);
         });
       };
       let ended: Promise<void> | undefined;
@@ -137,6 +141,15 @@ function anotherClient(): InvalidOptionError {
   );
 }
 
+/** Writes find the hook of their transaction by its id. Without the hook, they would not be checked against the fence. */
+function unknownTransaction(): InvalidOptionError {
+  return new InvalidOptionError(
+    'client',
+    'is of a version of Prisma that does not tell the id of a transaction, so writes could not be checked against the fence. ' +
+      'Use another version of Prisma 7, or install the guard on each fenced model with `npx fenced-lock add-fence`.',
+  );
+}
+
 /**
  * Refuses a transaction of another adapter: its outcome is looked up, and its backend ended, over a connection of this
  * client's. If the client had connected before, and shares its pool with others, this is known now, and the transaction
@@ -175,15 +188,37 @@ function prismaOptions({ maxWait, isolationLevel }: ClientTransactionOptions): R
 }
 
 /**
- * Passes the writes of one transaction to its hook, where a table has no guard. All of them, also of other models and by raw
- * SQL, so that no write overtakes another.
+ * Passes the writes of each transaction to its hook, where a table has no guard. All of them, also of other models and by raw
+ * SQL, so that no write overtakes another. One extended client serves all transactions: to extend one takes longer than a
+ * statement.
  */
 class WriteHooks {
-  /** Set when the transaction runs. */
-  hook: Hook | undefined;
+  readonly #innermost: PrismaInternals;
+  #client: PrismaInternals | undefined;
+  /** By the ids of the transactions. */
+  readonly #hooks = new Map<unknown, Hook>();
+
+  constructor(innermost: PrismaInternals) {
+    this.#innermost = innermost;
+  }
+
+  /** The client whose transactions have the hook. */
+  get client(): PrismaInternals {
+    this.#client ??= this.#innermost.$extends(this.#extension());
+    return this.#client;
+  }
+
+  add(id: unknown, hook: Hook): void {
+    this.#hooks.set(id, hook);
+  }
+
+  /** Called when the transaction ends. Its connection refuses the statements that come later. */
+  remove(id: unknown): void {
+    this.#hooks.delete(id);
+  }
 
   /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
-  extension(): object {
+  #extension(): object {
     const onWrite = (params: HookParams) => this.#onWrite(params);
     const each = (names: Iterable<string | symbol>) => Object.fromEntries([...names].map((name) => [name, onWrite]));
     return {
@@ -194,7 +229,7 @@ class WriteHooks {
   }
 
   #onWrite({ model, operation: name, args, query, __internalParams: params }: HookParams): Promise<unknown> {
-    const { hook } = this;
+    const hook = this.#hooks.get(params?.transaction?.id);
     if (hook === undefined) return query(args);
     if (model === undefined) {
       const send = (sent: unknown) => query(sent);

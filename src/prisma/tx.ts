@@ -54,23 +54,39 @@ export class FencedTx extends Facade {
     this.#operations.close();
   }
 
-  get(_: object, property: string | symbol, receiver: unknown): unknown {
+  get(target: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this.#operations;
     if (!this.#isOpen && mayBeOperation(property)) return refusing(this.#key, property);
     if (EXITS.has(property)) return exit(String(property));
+    if (Object.hasOwn(target, property)) return Reflect.get(target, property, receiver);
     return this.#operations.watched(property, Reflect.get(this.inner, property, receiver));
   }
 
-  override has(target: object, property: string | symbol): boolean {
-    return !EXITS.has(property) && super.has(target, property);
+  /** What the function sets stays here: Prisma sets it on the client itself, and all other transactions find it there. */
+  override set(target: object, property: string | symbol, value: unknown): boolean {
+    return Reflect.set(target, property, value);
   }
 
-  override ownKeys(): Array<string | symbol> {
-    return super.ownKeys().filter((property) => !EXITS.has(property));
+  override defineProperty(target: object, property: string | symbol, descriptor: PropertyDescriptor): boolean {
+    return Reflect.defineProperty(target, property, descriptor);
+  }
+
+  override deleteProperty(target: object, property: string | symbol): boolean {
+    return Reflect.deleteProperty(target, property);
+  }
+
+  override has(target: object, property: string | symbol): boolean {
+    return !EXITS.has(property) && (Object.hasOwn(target, property) || super.has(target, property));
+  }
+
+  override ownKeys(target: object): Array<string | symbol> {
+    const names = new Set([...Reflect.ownKeys(target), ...super.ownKeys(target)]);
+    return [...names].filter((property) => !EXITS.has(property));
   }
 
   override getOwnPropertyDescriptor(target: object, property: string | symbol): PropertyDescriptor | undefined {
-    return EXITS.has(property) ? undefined : super.getOwnPropertyDescriptor(target, property);
+    if (EXITS.has(property)) return undefined;
+    return Reflect.getOwnPropertyDescriptor(target, property) ?? super.getOwnPropertyDescriptor(target, property);
   }
 }
 

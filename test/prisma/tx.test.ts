@@ -67,12 +67,12 @@ describe('the client of a transaction', () => {
     expect(tx.own).toBe(tx);
   });
 
-  test('has what was set on it, as often as it is set, and deleted from it', () => {
+  test('has what was set on it, as often as it is set, and deleted from it, and its client has not', () => {
     const { client, tx } = make();
     for (const said of ['one', 'two', 'two']) {
       tx.said = said;
       expect(tx.said).toBe(said);
-      expect(client.said).toBe(said);
+      expect(client.said).toBe('');
     }
     const open = tx as unknown as Record<string, unknown>;
     for (const value of [1, 2]) {
@@ -84,6 +84,7 @@ describe('the client of a transaction', () => {
     expect('fresh' in tx).toBe(false);
     Object.defineProperty(tx, 'defined', { value: 1, configurable: true });
     expect(open['defined']).toBe(1);
+    expect('fresh' in client || 'defined' in client).toBe(false);
   });
 
   test('has what the client cannot change, too', () => {
@@ -210,9 +211,13 @@ describeWithShop('the client that the function of a lock is given', () => {
     expect((await shop.row(id))?.quantity).toBe(7);
   });
 
-  test('takes what a function sets on it, twice too, and gives it to no other transaction', async () => {
+  // Plain Prisma sets it on the client itself.
+  test.each([
+    ['a guard on each model', { models: [] }],
+    ['a model without one', {}],
+  ])('takes what a function sets on it, twice too, and gives it to nobody else: %s', async (_, options) => {
     const { key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma, plain } = shop.client(options);
     const mark = Symbol('mark');
     await prisma.$withLock(key, (tx) => {
       const open = tx as unknown as Record<string | symbol, unknown>;
@@ -221,10 +226,17 @@ describeWithShop('the client that the function of a lock is given', () => {
         open[mark] = value;
         expect([open['mine'], open[mark]]).toEqual([value, value]);
       }
+      expect('mine' in tx && mark in tx).toBe(true);
+      expect(Object.getOwnPropertyDescriptor(tx, 'mine')).toMatchObject({ value: 2, enumerable: true });
+      delete open['mine'];
+      expect('mine' in tx).toBe(false);
+      Object.defineProperty(tx, 'mine', { value: 3 });
+      expect(open['mine']).toBe(3);
     });
     await prisma.$withLock(key, (tx) => {
       expect('mine' in tx).toBe(false);
       expect(mark in tx).toBe(false);
     });
+    for (const client of [plain, prisma]) expect('mine' in client || mark in client).toBe(false);
   });
 });
