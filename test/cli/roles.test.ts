@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applicationFunctions, packagedScript } from '../../src/cli/migrations/packaged.js';
 import * as statements from '../../src/database/sql.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase, type OwnDatabase } from './database.js';
-import { type Project, project } from './project.js';
+import { type Project, project, ROOT } from './project.js';
 
 const SCHEMA = 'datasource db {\n  provider = "postgresql"\n}\n\nmodel Stock {\n  id Int @id\n}\n';
 const TABLE = 'CREATE TABLE "Stock" (id int PRIMARY KEY);';
 const shop = () =>
   project({ 'prisma/schema.prisma': SCHEMA, 'prisma/migrations/20260101000000_tables/migration.sql': TABLE });
+/** The block of docs/rights.md for owners, as somebody pastes it into a migration. */
+const OF_OWNERS =
+  /GRANT USAGE ON SCHEMA fenced_lock TO "owner_of_tables";[^;]*;/.exec(
+    readFileSync(join(ROOT, 'docs/rights.md'), 'utf8'),
+  )?.[0] ?? '';
 const deploy = (to: OwnDatabase, from: Project) => applyMigrations(to.url, { dir: from.path('prisma/migrations') });
 
 const ADMISSION = [['k'], [randomUUID()], randomUUID(), 1_000, 1_000, 1_000, null, null, null, null];
@@ -176,6 +183,29 @@ describe('init --role', () => {
         code: '42501',
       }),
     );
+  });
+
+  test('an owner of guarded tables that a migration lets run the guard may not lock yet, and can be let', async () => {
+    const fresh = shop();
+    await fresh.run('init', '--role', app);
+    fresh.write('prisma/migrations/29990101000000_owners/migration.sql', OF_OWNERS);
+    const owner = 'owner_of_tables';
+    const { out } = await fresh.run('sql');
+    expect(out).toContain(`TO ${quoted(app)};`);
+    expect(out).not.toContain(owner);
+    expect(await fresh.run('init', '--role', owner, '--json')).toMatchObject({ code: 0, json: { roles: [owner] } });
+    expect((await fresh.run('sql')).out).toContain(`TO ${quoted(app)}, "${owner}";`);
+  });
+
+  test.each([
+    ['the schema', 'REVOKE ALL ON SCHEMA fenced_lock FROM "app";'],
+    ['all functions', 'REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM "other", "app";'],
+    ['the admission', 'REVOKE EXECUTE ON FUNCTION\n  fenced_lock.touch(jsonb), fenced_lock.admit(text[])\nFROM "app";'],
+  ])('a role that a later migration takes %s from may not lock, and can be let again', async (_, revoked) => {
+    const fresh = shop();
+    await fresh.run('init', '--role', 'app');
+    fresh.write('prisma/migrations/29990101000000_revoked/migration.sql', revoked);
+    expect(await fresh.run('init', '--role', 'app', '--json')).toMatchObject({ code: 0, json: { roles: ['app'] } });
   });
 
   test.each(['', 'public'])('%j is no role that it takes', async (role) => {

@@ -1,10 +1,12 @@
 import { GUARD } from './guard-sql.js';
 import { dollarQuoted, identifier, literal } from './identifiers.js';
 
-const names = String.raw`"(?:[^"]|"")+"(?:\s*,\s*"(?:[^"]|"")+")*`;
-const GRANTED = new RegExp(
-  String.raw`^(GRANT) USAGE ON SCHEMA fenced_lock TO (${names});|^REVOKE \w+ ON SCHEMA fenced_lock FROM (${names});`,
-  'gm',
+const names = String.raw`("(?:[^"]|"")+"(?:\s*,\s*"(?:[^"]|"")+")*)`;
+const statement = (right: string) =>
+  new RegExp(String.raw`^(GRANT|REVOKE) ${right}\s+(?:TO|FROM)\s+${names}\s*;`, 'gm');
+const USAGE = statement(String.raw`\w+ ON SCHEMA fenced_lock`);
+const LOCKING = statement(
+  String.raw`\w+ ON (?:ALL FUNCTIONS IN SCHEMA fenced_lock|FUNCTION\s[^;]*?\bfenced_lock\.admit\([^;]*?)`,
 );
 
 export const grantUsage = (roles: readonly string[]) =>
@@ -69,15 +71,24 @@ END
 `;
 }
 
-/** The roles that may lock after all these scripts. */
+/**
+ * The roles that may lock after all these scripts: those that may use the schema and call `admit`. An owner of guarded tables
+ * may use the schema, too, and call what the guard needs.
+ */
 export function rolesAfter(scripts: readonly string[]): string[] {
+  const maySee = granted(scripts, USAGE);
+  const mayLock = granted(scripts, LOCKING);
+  return [...mayLock].filter((role) => maySee.has(role));
+}
+
+function granted(scripts: readonly string[], right: RegExp): Set<string> {
   const roles = new Set<string>();
-  for (const [, granted, to = '', from = ''] of scripts.flatMap((sql) => [...sql.matchAll(GRANTED)])) {
-    for (const [name] of (granted ? to : from).matchAll(/"(?:[^"]|"")+"/g)) {
+  for (const [, verb, named = ''] of scripts.flatMap((sql) => [...sql.matchAll(right)])) {
+    for (const [name] of named.matchAll(/"(?:[^"]|"")+"/g)) {
       const role = name.slice(1, -1).replaceAll('""', '"');
-      if (granted) roles.add(role);
+      if (verb === 'GRANT') roles.add(role);
       else roles.delete(role);
     }
   }
-  return [...roles];
+  return roles;
 }
