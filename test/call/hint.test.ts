@@ -11,7 +11,7 @@ import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
-import { triedTwice } from './waits-in-postgres.js';
+import { lookedForBlockers } from './waits-in-postgres.js';
 
 /** A turn shorter than this tells nobody of its COMMIT if nobody is known to want the key; milliseconds. */
 const SHORT_TURN = 50;
@@ -389,8 +389,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       await holder.goOn();
       await Promise.all([holder.held, begun.opened]);
       const next = state.fails && shop.client().prisma.$withLock(key, () => 'next');
-      // The third try is the first that looks for whoever is in its way.
-      if (next) for (let times = 0; times < 2; times++) await triedTwice(shop);
+      if (next) await lookedForBlockers(shop);
       ends.open();
       expect(await held).toBe('done');
       if (!next) continue;

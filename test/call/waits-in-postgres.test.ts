@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
-import { blockRows, named, triedTwice } from './waits-in-postgres.js';
+import { blockRows, lookedForBlockers, named } from './waits-in-postgres.js';
 
 describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', () => {
   const shop = new Shop();
@@ -38,7 +38,7 @@ describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', (
       const { id, key, held, goOn } = await atWork();
       const contender = room();
       const next = contender.prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
-      await triedTwice(shop);
+      await lookedForBlockers(shop);
       goOn.open();
       expect(await held).toMatchObject({ quantity: 9 });
       expect(await next).toMatchObject({ quantity: 9 });

@@ -36,15 +36,11 @@ export async function blockRows(shop: Shop, ...keys: string[]): Promise<() => Pr
   return letGo;
 }
 
-/** Somebody has waited for an admission, given it up as one does who finds the key's row taken, and tried again. */
-export async function triedTwice(shop: Shop): Promise<void> {
-  const attempts = new Set<string>();
-  await eventually('it has tried again, twice', async () => {
-    const { rows } = await shop.admin.query(
-      `SELECT xact_start::text AS begun FROM pg_stat_activity
-       WHERE wait_event_type = 'Lock' AND position('fenced_lock.admit' in query) > 0`,
-    );
-    for (const { begun } of rows as { begun: string }[]) attempts.add(begun);
-    return attempts.size > 2;
-  });
-}
+/**
+ * Somebody has tried four times to be admitted. The first try may have been sent ahead of the lease, and looks for nobody; nor
+ * does the first that waits for the key's row. So a try is over that would have ended who is in its way.
+ */
+export const triedInVain = (shop: Shop) => shop.blockedAgain('fenced_lock.admit', 4);
+
+/** Somebody who waits for an admission has looked for whoever is in its way, and has ended those that it may end. */
+export const lookedForBlockers = (shop: Shop) => shop.answered('pg_blocking_pids');

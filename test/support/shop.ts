@@ -106,13 +106,40 @@ export class Shop {
   /** Resolves when a session of this file waits for a lock that somebody else has; `query` is part of its statement. */
   blocked(query: string): Promise<number> {
     return eventually(`a session waits in ${query}`, async () => {
-      const { rows } = await this.admin.query(
-        `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0
-         AND datname = current_database() AND application_name = ANY($2)`,
-        [query, this.#names],
-      );
-      return (rows[0] as { pid: number } | undefined)?.pid;
+      const [first] = await this.#sessions(query, "wait_event_type = 'Lock'");
+      return first?.pid;
     });
+  }
+
+  /**
+   * Resolves when the sessions of this file have waited in at least so many transactions for a lock that somebody else has;
+   * `query` is part of their statements.
+   */
+  async blockedAgain(query: string, times: number): Promise<void> {
+    const begun = new Set<string>();
+    await eventually(`${times} transactions have waited in ${query}`, async () => {
+      for (const { began } of await this.#sessions(query, "wait_event_type = 'Lock'")) begun.add(began);
+      return begun.size >= times;
+    });
+  }
+
+  /** Resolves when a session of this file has the answer to a statement that was sent after this call; `query` is part of it. */
+  async answered(query: string): Promise<void> {
+    const { rows } = await this.admin.query<{ now: string }>('SELECT clock_timestamp()::text AS now');
+    const since = (rows[0] as { now: string }).now;
+    await eventually(`${query} is answered`, async () => {
+      const found = await this.#sessions(query, "state = 'idle' AND query_start > $3::timestamptz", since);
+      return found.length > 0;
+    });
+  }
+
+  async #sessions(query: string, condition: string, ...values: string[]): Promise<{ pid: number; began: string }[]> {
+    const { rows } = await this.admin.query<{ pid: number; began: string }>(
+      `SELECT pid, xact_start::text AS began FROM pg_stat_activity WHERE position($1 in query) > 0
+       AND datname = current_database() AND application_name = ANY($2) AND ${condition}`,
+      [query, this.#names, ...values],
+    );
+    return rows;
   }
 
   /** Closes it after the suite, before the clients that were made earlier. */
