@@ -295,7 +295,9 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: the client by default in the place of one with a name',
     file: 'src/nest/with-lock.ts',
-    change: [['name === undefined ? (self as', 'name !== null ? (self as']],
+    change: [
+      ['clientOf: byNest,', 'clientOf: (self) => byNest(self) ?? (self as { prisma?: unknown } | null)?.prisma,'],
+    ],
     tests: ['test/nest/injection'],
     why: 'The lock would be taken on another database.',
   },

@@ -1,6 +1,6 @@
 import { InsideTransactionError, InvalidOptionError } from '../base/errors.js';
 import { type KeyOf, type LockKey, type MethodFits, toKeys } from './key-of.js';
-import { checkClient, type TryWithLockOptions, toChoices, type WithLockOptions } from './options.js';
+import { type ClientSource, checkClient, type TryWithLockOptions, toChoices, type WithLockOptions } from './options.js';
 
 type Method = (this: unknown, ...args: unknown[]) => Promise<unknown>;
 
@@ -48,13 +48,22 @@ export function WithLock<const Key extends KeyOf, Self = unknown>(
   options: TryWithLockOptions<Self>,
 ): LockDecorator<Key, 'try', Self>;
 export function WithLock(key: KeyOf, options: WithLockOptions | TryWithLockOptions = {}): unknown {
+  return lockMethod(key, options);
+}
+
+/** `WithLock`, where the client may be from elsewhere than the object. */
+export function lockMethod(
+  key: KeyOf,
+  options: WithLockOptions | TryWithLockOptions,
+  byDefault?: ClientSource,
+): (target: unknown, given: unknown, descriptor?: PropertyDescriptor) => unknown {
   const keysOf = toKeys(key);
-  const { mode, client, lock } = toChoices(options);
+  const { mode, source, lock } = toChoices(options, byDefault);
   const verb = mode === 'try' ? '$tryWithLock' : '$withLock';
   return decorator((method, name) => {
     const { [name]: locked } = {
       async [name](this: unknown, ...args: unknown[]): Promise<unknown> {
-        const locking = checkClient(client(this), name) as unknown as Record<typeof verb, LockVerb>;
+        const locking = checkClient(source.clientOf(this), name, source) as unknown as Record<typeof verb, LockVerb>;
         let hasBegun = false;
         const work = () => {
           hasBegun = true;

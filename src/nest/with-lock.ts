@@ -1,8 +1,8 @@
 import { Inject } from '@nestjs/common';
 import { InvalidOptionError } from '../base/errors.js';
 import type { KeyOf } from '../decorators/key-of.js';
-import type { LockingClient, TryWithLockOptions, WithLockOptions } from '../decorators/options.js';
-import { type LockDecorator, WithLock as WithLockOf } from '../decorators/with-lock.js';
+import type { ClientSource, LockingClient, TryWithLockOptions, WithLockOptions } from '../decorators/options.js';
+import { type LockDecorator, lockMethod } from '../decorators/with-lock.js';
 import { getLockClientToken } from './injection-tokens.js';
 
 /** `client`: the name of a FencedLockModule, or a function of the object that the method is called on. Default: the module without a name. */
@@ -29,7 +29,7 @@ export function WithLock(
   options: Injected<WithLockOptions | TryWithLockOptions, never> = {},
 ): (target: object, name: string | symbol, descriptor: PropertyDescriptor) => unknown {
   const { client: name, ...others } = options ?? {};
-  if (typeof name === 'function') return WithLockOf(key, options as WithLockOptions) as never;
+  if (typeof name === 'function') return lockMethod(key, options as WithLockOptions);
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
     throw new InvalidOptionError(
       'client',
@@ -37,11 +37,7 @@ export function WithLock(
     );
   }
   const token = getLockClientToken(name);
-  const client = (self: unknown) => {
-    const injected = (self as { readonly [property: symbol]: unknown } | null | undefined)?.[token];
-    return injected ?? (name === undefined ? (self as { readonly prisma?: unknown } | null)?.prisma : undefined);
-  };
-  const lock = WithLockOf(key, { ...others, client } as unknown as WithLockOptions) as unknown as MethodDecorator;
+  const lock = lockMethod(key, others as WithLockOptions, injected(name));
   return (target, method, descriptor) => {
     if (typeof method !== 'string' && typeof method !== 'symbol') {
       throw new InvalidOptionError(
@@ -53,6 +49,26 @@ export function WithLock(
     const replaced = lock(target, method, descriptor);
     injectOnce(target, token);
     return replaced;
+  };
+}
+
+/** What Nest injects. In place of the client without a name, the object's own `prisma`. */
+function injected(name: string | undefined): ClientSource {
+  const token = getLockClientToken(name);
+  const byNest = (self: unknown) => (self as { readonly [property: symbol]: unknown } | null | undefined)?.[token];
+  if (name !== undefined) {
+    return {
+      clientOf: byNest,
+      missing:
+        `Nest has not injected that of the FencedLockModule named ${name}. Call the method on an object that Nest has ` +
+        'made, in a unit test with Test.createTestingModule.',
+    };
+  }
+  return {
+    clientOf: (self) => byNest(self) ?? (self as { readonly prisma?: unknown } | null | undefined)?.prisma,
+    missing:
+      'Nest has not injected that of FencedLockModule, and the object that the method was called on has no `prisma` ' +
+      'either. Call it on an object that Nest has made, or, in a unit test, give the object a `prisma`.',
   };
 }
 

@@ -108,8 +108,23 @@ describe.each(Object.keys(KINDS) as Kind[])('a method with a %s decorator', (kin
         option: 'client',
         message: expect.stringContaining('withoutClient'),
       });
+    });
+
+    test('tells an object without a client from a client that is not extended', async () => {
       const { soon } = new Sale(prisma);
-      await expect(Reflect.apply(soon, undefined, ['k'])).rejects.toMatchObject({ option: 'client' });
+      for (const self of [undefined, {}, { prisma: null }]) {
+        await expect(Reflect.apply(soon, self, ['k'])).rejects.toMatchObject({
+          constructor: InvalidOptionError,
+          option: 'client',
+          message: expect.stringMatching(/^`client` of the locked method soon is missing: .* has no `prisma`\. Give /),
+        });
+      }
+      const { plain } = shop.client();
+      await expect(Reflect.apply(soon, { prisma: plain }, ['k'])).rejects.toMatchObject({
+        constructor: InvalidOptionError,
+        option: 'client',
+        message: expect.stringMatching(/^`client` of the locked method soon is there, and is not extended .* Give it /),
+      });
     });
   });
 

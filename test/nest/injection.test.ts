@@ -65,6 +65,42 @@ describeWithShop('a service of Nest', () => {
     expect(await made.byName(key)).toBeGreaterThan(0);
   });
 
+  test('that Nest has not made is told so where it has no client, and otherwise that its client is not extended', async () => {
+    const { plain } = shop.client();
+    const { byDefault, byName } = Reports.prototype;
+    const expectTold = async (
+      method: (...args: never[]) => Promise<unknown>,
+      self: object | undefined,
+      why: string,
+    ) => {
+      await expect(Reflect.apply(method, self, ['k'])).rejects.toMatchObject({
+        constructor: InvalidOptionError,
+        option: 'client',
+        message: expect.stringContaining(`\`client\` of the locked method ${method.name} ${why}`),
+      });
+    };
+    for (const self of [undefined, {}, { reports: prisma }]) {
+      await expectTold(
+        byDefault,
+        self,
+        'is missing: Nest has not injected that of FencedLockModule, and the object that the method was called on has no ' +
+          '`prisma` either. Call it on an object that Nest has made, or, in a unit test, give the object a `prisma`.',
+      );
+    }
+    await expectTold(
+      byName,
+      { prisma },
+      'is missing: Nest has not injected that of the FencedLockModule named reports. Call the method on an object that ' +
+        'Nest has made, in a unit test with Test.createTestingModule.',
+    );
+    await expectTold(
+      byDefault,
+      { prisma: plain },
+      'is there, and is not extended by fencedLock. Give it what new PrismaClient(…).$extends(fencedLock(…)) returns, or in ' +
+        'a unit test what fakeLocks(…) of `prisma-extension-fenced-lock/testing` returns.',
+    );
+  });
+
   test('has one of several clients by its name', async () => {
     const nest = await Test.createTestingModule({
       imports: [appModule({ lock: { client: prisma }, reports })],
