@@ -98,6 +98,23 @@ describeWithShop('a transaction of a lock is fenced', () => {
     await expectNoneLost(once, twice, beside);
   });
 
+  test('by the options of the last extension, where it is applied twice, and $disconnect gives back the leases of both', async () => {
+    const named = (plain: PrismaClient, name: string, waitTime: number) =>
+      plain.$extends(fencedLock({ redis: shop.redis(), name, defaults: { waitTime } })) as ShopClient;
+    const once = named(plainClient(new PrismaPg(connectionString)), 'the first', 1);
+    const twice = named(once as unknown as PrismaClient, 'the last', 20);
+    const [first, last] = [await shop.product(1), await shop.product(1)];
+    await once.$lock(first.key);
+    await twice.$lock(last.key);
+    expect(await once.$locks.inspect(first.key)).toMatchObject({ process: 'the first' });
+    expect(await twice.$locks.inspect(last.key)).toMatchObject({ process: 'the last' });
+    await expect(twice.$withLock(last.key, () => {})).rejects.toThrow('within 20 ms');
+    await twice.$disconnect();
+    expect(await twice.$locks.inspect(first.key)).toMatchObject({ holder: undefined });
+    expect(await twice.$locks.inspect(last.key)).toMatchObject({ holder: undefined });
+    await twice.$disconnect();
+  });
+
   test('after $disconnect, when the client connects again', async () => {
     const prisma = clientOn(new PrismaPg(connectionString));
     await expectFenced(prisma);
