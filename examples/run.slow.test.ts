@@ -39,6 +39,7 @@ describeWithShop('npm run example', () => {
   test('names the examples where there is none of that name', async () => {
     const child = example(['no-such-example']);
     expect((await child.exited).code).toBe(2);
+    expect(child.output).toMatch(/^There is no program to run for no-such-example\.$/m);
     expect(child.output).toContain('coupon, fastify, inventory-strategies, nest, nightly, seats, webhook');
   });
 });

@@ -15,7 +15,10 @@ const [name = '', ...args] = process.argv.slice(2);
 const main = `${here}${name}/main.ts`;
 if (!/^[\w-]+$/.test(name) || name === DEMO || !existsSync(main)) {
   const names = readdirSync(here).filter((folder) => folder !== DEMO && existsSync(`${here}${folder}/main.ts`));
-  console.error(`Usage: npm run example -- <name>\n\nThe examples are ${names.join(', ')}.`);
+  const why = name === '' ? '' : `There is no program to run for ${name}.\n\n`;
+  console.error(
+    `${why}Usage: npm run example -- <name>\n\nThe examples are ${names.join(', ')}. For the demo: npm run demo`,
+  );
   process.exit(2);
 }
 
