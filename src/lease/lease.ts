@@ -127,8 +127,11 @@ export interface Turn {
    * the next turn begins with.
    */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
-  /** Called before COMMIT is sent: tells the next process. `attempt`: the id of that transaction. */
-  hint(attempt: string): void;
+  /**
+   * Called before COMMIT is sent: tells the next process, which may then take the lease over. `attempt`: the id of that
+   * transaction. Returns what is to be called if that transaction is rolled back; `undefined` if no hint was sent.
+   */
+  hint(attempt: string): (() => void) | undefined;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
   /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
@@ -228,8 +231,8 @@ export class LeaseSet {
    * Called before COMMIT is sent. With several keys there is no hint: the next process may wait for another key
    * first.
    */
-  hint(attempt: string): void {
-    if (this.#turns.length === 1) this.#turns[0]?.hint(attempt);
+  hint(attempt: string): (() => void) | undefined {
+    return this.#turns.length === 1 ? this.#turns[0]?.hint(attempt) : undefined;
   }
 
   /** Releases all leases. Idempotent; never throws. */

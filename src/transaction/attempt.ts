@@ -72,6 +72,8 @@ export class Attempt<Tx, R> implements Conductor {
   /** The error with which the transaction's function rejected. */
   #rejection: { readonly error: unknown } | undefined;
   #hasNextTurn = false;
+  /** Takes the hint to the next process back. */
+  #takeBackHint: (() => void) | undefined;
   #commitSentAt: number | undefined;
   /** Whether COMMIT had no answer and its outcome is being looked up. */
   #isLost = false;
@@ -239,7 +241,7 @@ export class Attempt<Tx, R> implements Conductor {
   /** Before COMMIT is sent: the next process takes longer to open its transaction than the COMMIT takes to get there. */
   #sendHint({ attempt }: Admission): void {
     const { handover, parts } = this.#call;
-    if (!parts.commitTimes.isBelow(LONG_COMMIT)) handover?.hint(attempt);
+    if (!parts.commitTimes.isBelow(LONG_COMMIT)) this.#takeBackHint = handover?.hint(attempt);
   }
 
   async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
@@ -434,6 +436,8 @@ export class Attempt<Tx, R> implements Conductor {
   #onOutcome(outcome: Outcome): void {
     const { parts, handover, notCommitted } = this.#call;
     if (this.#commitSentAt !== undefined && !this.#isLost) parts.commitTimes.note(now() - this.#commitSentAt);
+    // Not where the outcome is unknown: the other process may have been admitted behind it.
+    if (outcome.type === 'rolled-back') this.#takeBackHint?.();
     if (outcome.type !== 'committed') notCommitted?.(outcome);
     // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
     else handover?.release();

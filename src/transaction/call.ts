@@ -72,8 +72,11 @@ export type Outcome =
 interface Handover {
   /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
   nextTurn(): NextTurn | undefined;
-  /** Called when the work of this attempt has ended and may commit: tells the next process. */
-  hint(attempt: string): void;
+  /**
+   * Called when the work of this attempt has ended and may commit: tells the next process. Returns what is to be called
+   * if the attempt is rolled back.
+   */
+  hint(attempt: string): (() => void) | undefined;
   /** Called when the transaction has committed. Idempotent; never throws. */
   release(): void;
 }

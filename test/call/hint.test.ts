@@ -13,6 +13,8 @@ import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.j
 import { slowCommit } from './slow-commit.js';
 import { lookedForBlockers } from './waits-in-postgres.js';
 
+type OnRun = (run: number, tx: Pick<ShopClient, '$executeRawUnsafe'>) => unknown;
+
 /** A turn shorter than this tells nobody of its COMMIT if nobody is known to want the key; milliseconds. */
 const SHORT_TURN = 50;
 
@@ -65,17 +67,25 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     return { redis, sent };
   }
 
-  /** A holder whose COMMIT lasts until it is told to go on. Its turn is long enough for a hint to whoever it may be. */
-  async function committing(prisma: ShopClient, key: string, refused = false) {
-    const slow = await slowCommit(shop);
+  /**
+   * A holder whose COMMIT lasts until it is told to go on. Its turn is long enough for a hint to whoever it may be.
+   *
+   * @param refused whether its COMMIT is refused; `once`: its work then runs again.
+   * @param onRun what the work does at its end, with the number of its run.
+   */
+  async function committing(prisma: ShopClient, key: string, refused: boolean | 'once' = false, onRun?: OnRun) {
+    const slow = await slowCommit(shop, refused === 'once' ? '40001' : undefined);
     const [begun, ends] = [gate(), gate()];
+    let runs = 0;
     const work = async (tx: Pick<ShopClient, '$executeRawUnsafe'>) => {
+      runs++;
       begun.open();
       await Promise.all([ends.opened, sleep(SHORT_TURN)]);
-      await tx.$executeRawUnsafe(slow.insert(refused));
+      await tx.$executeRawUnsafe(slow.insert(refused === 'once' ? runs === 1 : refused));
+      await onRun?.(runs, tx);
     };
     // So long that nobody gets the key because a lease has ended.
-    const held = prisma.$withLock(key, work, { leaseTime: 60_000 });
+    const held = prisma.$withLock(key, work, { leaseTime: 60_000, retries: refused === 'once' ? 1 : 0 });
     await begun.opened;
     const end = async () => {
       ends.open();
@@ -88,11 +98,16 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
    * A holder of this client whose COMMIT lasts, and a contender that waits for its row. On a busy machine, the contender's
    * transaction may be rolled back before anybody has seen it wait: then with another key.
    */
-  async function hinted(client = () => shop.client().prisma, goesOn = () => {}, refused = false) {
+  async function hinted(
+    client = () => shop.client().prisma,
+    goesOn = () => {},
+    refused: boolean | 'once' = false,
+    onRun?: OnRun,
+  ) {
     for (let tries = 0; tries < 20; tries++) {
       const { key } = await shop.product(10);
       const prisma = client();
-      const holder = await committing(prisma, key, refused);
+      const holder = await committing(prisma, key, refused, onRun);
       const contender = contending();
       const { held } = await contender.enter(key);
       await holder.end();
@@ -187,6 +202,37 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     expect(worked).toBe(false);
     late.release();
     await working;
+  });
+
+  test('begins its work behind none of the attempts of a holder whose COMMIT is refused, but the last', async () => {
+    const order: string[] = [];
+    const onRun = (run: number) => void order.push(`run ${run}`);
+    const { holder, held } = await hinted(undefined, undefined, 'once', onRun);
+    const working = held.then(() => order.push('contender'));
+    await holder.goOn();
+    await Promise.all([holder.held, working]);
+    // Before them are those of the holders behind which no contender was seen to wait.
+    expect(order.slice(-3)).toEqual(['run 1', 'run 2', 'contender']);
+  });
+
+  test('cannot have the lease of a holder whose COMMIT is refused, which is told if it loses it in its next attempt', async () => {
+    const { key } = await shop.product(10);
+    const { prisma, events } = shop.client();
+    const again = gate();
+    const holder = await committing(prisma, key, 'once', async (run, tx) => {
+      if (run === 1) return;
+      again.open();
+      await tx.$executeRawUnsafe('SELECT pg_sleep(60)');
+    });
+    const { held } = await contending().enter(key);
+    await holder.end();
+    const lost = expect(holder.held).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    await holder.goOn();
+    await again.opened;
+    await shop.client().prisma.$locks.forceRelease(key);
+    await lost;
+    expect(events.map(({ type }) => type)).toContain('lease-lost');
+    await held;
   });
 
   test.each<[string, (before: string) => string]>([

@@ -7,6 +7,7 @@ import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from
 import { LazyAbort } from '../../src/base/lazy-abort.js';
 import { MovingAverage } from '../../src/base/moving-average.js';
 import { type Connection, type Database, NotRun } from '../../src/database/database.js';
+import { EVIDENCE } from '../../src/database/sql.js';
 import { Fencing } from '../../src/fencing/fencing.js';
 import {
   type Admission,
@@ -267,7 +268,7 @@ describe.each([
         await write(tx, name, 2);
         return { token, pid: await pidOf(tx) };
       },
-      { handover: { nextTurn, hint: () => {}, release: () => {} } },
+      { handover: { nextTurn, hint: () => undefined, release: () => {} } },
     );
     const before = await fencedTransaction(first);
     const after = await fencedTransaction(
@@ -295,7 +296,7 @@ describe.each([
         pids.push(await pidOf(tx));
         await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
       },
-      { handover: { nextTurn, hint: () => {}, release: () => {} } },
+      { handover: { nextTurn, hint: () => undefined, release: () => {} } },
     );
     await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
     const next = async (tx: PlainTx) => {
@@ -315,11 +316,47 @@ describe.each([
       GRANT INSERT ON people.late TO PUBLIC; TRUNCATE people.late; INSERT INTO people.late VALUES (1)`);
     const { nextTurn, opening } = chained(name);
     const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), {
-      handover: { nextTurn, hint: () => {}, release: () => {} },
+      handover: { nextTurn, hint: () => undefined, release: () => {} },
     });
     await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
     await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { opening: await opening }));
     expect(await rowOf(name)).toMatchObject({ value: 3 });
     expect(pool.idleCount).toBe(pool.totalCount);
   });
+
+  const ENDS_SESSION = 'PERFORM pg_terminate_backend(pg_backend_pid())';
+  const UNKNOWN = [{ status: null, epoch: null, born: null, turns: null, attempts: null }];
+  test.each([
+    ['is left alone where it has committed', 'committed', undefined, false],
+    ['is taken back where its COMMIT was refused', 'refused', "RAISE EXCEPTION 'refused'", true],
+    ['is taken back where its COMMIT was lost and it was rolled back', 'COMMIT', ENDS_SESSION, true],
+    ['is left alone where its COMMIT was lost and nobody knows what became of it', 'unknown', ENDS_SESSION, false],
+  ])('the hint of a transaction %s', async (_, end, atCommit, isTakenBack) => {
+    const rescue: Database<PlainTx>['rescue'] = async (text, values) =>
+      end === 'unknown' && text === EVIDENCE ? UNKNOWN : await database.rescue(text, values);
+    const of: Database<PlainTx> = { ...database, rescue };
+    let takenBack = false;
+    const takeBack = () => {
+      takenBack = true;
+    };
+    const handover = { nextTurn: () => undefined, hint: () => takeBack, release: () => {} };
+    const work = async (tx: PlainTx) => {
+      for (const text of atCommit === undefined ? [] : deferred(atCommit)) await tx.query({ text });
+      return 'committed';
+    };
+    const call = callOf(`stock:${randomUUID()}`, work, { handover, database: of });
+    expect(await fencedTransaction(call).catch(String)).toContain(end);
+    expect(takenBack).toBe(isTakenBack);
+  });
 });
+
+/** Statements that make COMMIT run this. */
+function deferred(plpgsql: string): string[] {
+  return [
+    'CREATE TEMP TABLE deferred (n int)',
+    `CREATE FUNCTION pg_temp.deferred() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${plpgsql}; RETURN NULL; END $$`,
+    `CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED
+     FOR EACH ROW EXECUTE FUNCTION pg_temp.deferred()`,
+    'INSERT INTO deferred VALUES (1)',
+  ];
+}

@@ -1,6 +1,6 @@
 import { after, now, type Timer } from '../../base/clock.js';
 import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
-import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
+import { type LockLostError, LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease, type LookUnderWay } from '../lease.js';
 import type { Renewal } from '../renewal.js';
@@ -43,6 +43,16 @@ export interface QueueDependencies extends AcquireDependencies {
   readonly name: string | undefined;
   /** How many turns pass from caller to caller of this process before waiting processes get the key. */
   readonly maxLocalHandovers: number;
+}
+
+/**
+ * What a hint has promised to another process: that it may take this lease over, even before its release, once the
+ * transaction has committed.
+ */
+interface Promised {
+  readonly lease: Lease;
+  /** Why the lease was lost meanwhile. Nobody is told before it is known that no other process has taken it over. */
+  loss?: LockLostError;
 }
 
 /** What happened until the queue became idle. */
@@ -101,8 +111,7 @@ export class LocalQueue implements WaiterQueue {
   #beganAt = 0;
   /** How often the lease has passed from caller to caller since another process last had a chance to get the key. */
   #handovers = 0;
-  /** The lease that was promised to another process by a hint. That process may take it over, even before its release. */
-  #promised: Lease | undefined;
+  #promised: Promised | undefined;
   readonly #acquireLoop: AcquireLoop;
 
   constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (had: QueueHistory) => void) {
@@ -214,9 +223,10 @@ export class LocalQueue implements WaiterQueue {
     this.#dependencies.renewal.add(lease, this.#renewed);
     lease.attach({
       lost: (error) => {
+        if (this.#turns === 0) return;
         // The other process takes a promised lease over once the COMMIT is done, so no call has lost anything.
-        const endsWork = this.#promised !== lease && this.#turns > 0;
-        if (endsWork) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
+        if (this.#promised?.lease === lease) this.#promised.loss = error;
+        else this.#reportLoss(error);
       },
       beat: () => {},
     });
@@ -274,9 +284,7 @@ export class LocalQueue implements WaiterQueue {
         this.#startTurn(next, lease, 'commit');
         return taken;
       },
-      hint: (attempt) => {
-        if (!hasPassed && !hasEnded) this.#hint(lease, beganAt, attempt);
-      },
+      hint: (attempt) => (hasPassed || hasEnded ? undefined : this.#hint(lease, beganAt, attempt)),
       alone: () => this.#turns === 1,
       look: () => this.#dependencies.renewal.look(lease),
       end: () => {
@@ -290,15 +298,30 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
-  #hint(lease: Lease, beganAt: number, attempt: string): void {
+  #hint(lease: Lease, beganAt: number, attempt: string): (() => void) | undefined {
     const { maxLocalHandovers, store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
-    if (staysHere || isForNobody || lease.shared || lease.loss || store.hint === undefined) return;
-    this.#promised = lease;
+    // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
+    const isKept = staysHere || this.#turns > 1;
+    if (isKept || isForNobody || lease.shared || lease.loss || store.hint === undefined) return undefined;
+    const promised: Promised = { lease };
+    this.#promised = promised;
     store.hint(lease, attempt).catch(() => {});
+    return () => this.#takeBack(promised);
+  }
+
+  /** The other process takes the lease over only behind the transaction of its hint, which has been rolled back. */
+  #takeBack(promised: Promised): void {
+    if (this.#promised !== promised) return;
+    this.#promised = undefined;
+    if (promised.loss) this.#reportLoss(promised.loss);
+  }
+
+  #reportLoss(error: LockLostError): void {
+    this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
   }
 
   /** If no other process waits, the handovers are counted from zero again, so the lease stays here without a pause. */
@@ -315,7 +338,7 @@ export class LocalQueue implements WaiterQueue {
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.#firstOf(lease.shared);
     // A yield would not do: it may keep the lease under the id that the other process takes over.
-    const isPromised = this.#promised === lease;
+    const isPromised = this.#promised?.lease === lease;
     if (next && this.#mayPassTo(next, lease)) {
       this.#state = 'holding';
       this.#handovers++;
@@ -342,7 +365,7 @@ export class LocalQueue implements WaiterQueue {
     // A lease that is not renewed has less time left than the next caller asks for.
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
     // The other process may already have the key's row, and take over the lease.
-    const isPromised = this.#promised === lease;
+    const isPromised = this.#promised?.lease === lease;
     const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
     return isAsGood && !isPromised && mayStay;
   }

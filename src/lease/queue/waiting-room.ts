@@ -177,7 +177,7 @@ export class WaitingRoom {
       ended();
     });
     const look = () => renewal.look(lease);
-    return { lease, via: 'resumed', pass: () => undefined, hint: () => {}, alone: () => true, look, end };
+    return { lease, via: 'resumed', pass: () => undefined, hint: () => undefined, alone: () => true, look, end };
   }
 
   /**

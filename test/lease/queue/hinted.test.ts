@@ -594,4 +594,73 @@ describeWithShop('a hint', () => {
     expect(its.lease.holder).not.toBe(first.lease.holder);
     await holder.release(its);
   });
+
+  describe('of a transaction that Postgres has rolled back', () => {
+    /** A holder that has sent a hint. */
+    async function hinting() {
+      const [holder, key] = [direct(), someKey()];
+      const first = await holder.acquire(key);
+      first.lease.contended = true;
+      const takeBack = first.hint('attempt') as () => void;
+      const losesLease = async () => {
+        await stage().admin.del(leaseName(key));
+        expect(await holder.renewal.look(first.lease)).toBe(true);
+      };
+      return { holder, key, first, takeBack, losesLease };
+    }
+
+    const typesOf = ({ events }: Actor) => events.map(({ type }) => type);
+
+    test('keeps the lease from no caller of its process', async () => {
+      const { holder, key, first, takeBack } = await hinting();
+      const local = holder.acquire(key);
+      takeBack();
+      first.end();
+      const its = await local;
+      expect(its.lease.holder).toBe(first.lease.holder);
+      await holder.release(its);
+    });
+
+    test('does not hide that the lease is lost in the next attempt', async () => {
+      const { holder, first, takeBack, losesLease } = await hinting();
+      takeBack();
+      await losesLease();
+      expect(typesOf(holder)).toEqual(['lease-lost']);
+      await holder.release(first);
+    });
+
+    test('has not hidden that the lease was lost before the outcome was known', async () => {
+      const { holder, first, takeBack, losesLease } = await hinting();
+      await losesLease();
+      expect(typesOf(holder)).toEqual([]);
+      takeBack();
+      expect(typesOf(holder)).toEqual(['lease-lost']);
+      await holder.release(first);
+    });
+
+    test('leaves that of a later attempt as it is', async () => {
+      const { holder, key, first, takeBack } = await hinting();
+      takeBack();
+      first.hint('later attempt');
+      takeBack();
+      const local = holder.acquire(key);
+      first.end();
+      const its = await local;
+      expect(its.lease.holder).not.toBe(first.lease.holder);
+      await holder.release(its);
+    });
+  });
+
+  test('is not sent while the turn before it still uses the lease, which the end of this turn does not release', async () => {
+    const [holder, key] = [direct(), someKey()];
+    const first = await holder.acquire(key);
+    const local = holder.acquire(key);
+    first.pass(() => ({}));
+    const second = await local;
+    first.lease.contended = true;
+    expect(second.hint('attempt')).toBeUndefined();
+    first.end();
+    expect(second.hint('attempt')).toBeDefined();
+    await holder.release(second);
+  });
 });
