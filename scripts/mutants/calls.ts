@@ -402,8 +402,16 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/lease/queue/local-queue.ts',
     change: [['lease.loss || store.hint === undefined) return undefined;', 'lease.loss) return undefined;']],
     tests: ['test/lease/queue/hinted'],
-    only: 'that a store cannot send',
+    only: 'without wake-ups cannot send',
     why: 'On several independent nodes a caller that comes during a COMMIT would ask them all for a lease that its process has.',
+  },
+  {
+    name: 'hint: promised by a store that sends no message',
+    file: 'src/redis/store.ts',
+    change: [['return this.#options.wakeUps === false ? undefined : this.#hint;', 'return this.#hint;']],
+    tests: ['test/lease/queue/hinted'],
+    only: 'without wake-ups cannot send',
+    why: 'With `wake: poll` the callers of the process would lose their turns, and a lost lease would be lost without a word.',
   },
   {
     name: 'hint: a turn that it has begun is registered in the waiting room, also where it may lose Redis',

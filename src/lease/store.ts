@@ -160,7 +160,7 @@ export interface LeaseStore {
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /**
    * Tells the first process of the queue that this holder is about to commit. `attempt`: the id of its transaction.
-   * A store without a queue does not implement it.
+   * `undefined` where the store cannot tell it: without a queue, and without wake-ups.
    */
   readonly hint?: ((claim: Claim, attempt: string) => Promise<void>) | undefined;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */

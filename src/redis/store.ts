@@ -198,11 +198,15 @@ export class RedisStore implements LeaseStore {
     return await this.#opened.subscriber.listen(this.#names(key).wake, wake);
   }
 
-  async hint({ key, holder }: Claim, attempt: string): Promise<void> {
-    const { lease, queue, wake } = this.#names(key);
-    if (wake === '') return;
-    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
+  /** Only with wake-ups: a lease of which a hint was sent is kept from the callers of this process. */
+  get hint(): LeaseStore['hint'] {
+    return this.#options.wakeUps === false ? undefined : this.#hint;
   }
+
+  readonly #hint = async ({ key, holder }: Claim, attempt: string): Promise<void> => {
+    const { lease, queue, wake } = this.#names(key);
+    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
+  };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const { sender } = this.#opened;

@@ -66,7 +66,7 @@ describeWithShop('a hint', () => {
     const { heard } = contender.store;
     const [told, looks] = [heard.count, contender.store.looks.count];
     preopen.noted.length = 0;
-    await holder.store.hint(first.lease, 'attempt');
+    await holder.store.hint?.(first.lease, 'attempt');
     await heard.reach(told + 1);
     return { holder, contender, key, first, preopen, turn, looks };
   }
@@ -209,7 +209,7 @@ describeWithShop('a hint', () => {
     // Nobody has released it.
     await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
     await given;
-    await holder.store.hint(first.lease, 'attempt');
+    await holder.store.hint?.(first.lease, 'attempt');
     await heard.reach(told + 2);
     letGo();
     await answers.reach(before + 1);
@@ -557,10 +557,8 @@ describeWithShop('a hint', () => {
   test.each([
     ['itself', (store: LeaseStore) => store],
     ['behind one that goes on without it', (store: LeaseStore, emit: Emit) => new FallbackStore(store, emit)],
-  ])('that a store cannot send (%s) keeps the lease from no caller', async (_, wrap) => {
-    const holder = direct({ wrap: (store, emit) => wrap(Object.assign(store, { hint: undefined }), emit) });
-    const key = someKey();
-    if (holder.store.inner.hint === undefined) Object.assign(holder.store, { hint: undefined });
+  ])('that a store without wake-ups cannot send (%s) keeps the lease from no caller', async (_, wrap) => {
+    const [holder, key] = [direct({ polls: true, wrap }), someKey()];
     const first = await holder.acquire(key);
     first.lease.contended = true;
     first.hint('attempt');

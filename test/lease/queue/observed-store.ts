@@ -104,8 +104,9 @@ export class ObservedStore implements LeaseStore {
     return await watching;
   }
 
-  async hint(claim: Claim, attempt: string): Promise<void> {
-    await this.#store.hint?.(claim, attempt);
+  get hint(): LeaseStore['hint'] {
+    const { hint } = this.#store;
+    return hint && ((claim, attempt) => hint.call(this.#store, claim, attempt));
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {
