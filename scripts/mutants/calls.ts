@@ -110,6 +110,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'A lock would need a right that it did not need before.',
   },
   {
+    name: 'hint: of a transaction that will be rolled back',
+    file: 'src/transaction/attempt.ts',
+    change: [['    if (this.gate.failure !== undefined) return;\n', '']],
+    tests: ['test/connection/plain'],
+    only: 'no hint is sent',
+    why: 'The next process would open a transaction for nothing.',
+  },
+  {
     name: 'hint: behind COMMIT',
     file: 'src/transaction/attempt.ts',
     change: [

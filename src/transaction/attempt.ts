@@ -241,6 +241,8 @@ export class Attempt<Tx, R> implements Conductor {
   /** Before COMMIT is sent: the next process takes longer to open its transaction than the COMMIT takes to get there. */
   #sendHint({ attempt }: Admission): void {
     const { handover, parts } = this.#call;
+    // Postgres will answer ROLLBACK. If the work's own SQL went back to a savepoint, it commits, and only time is lost.
+    if (this.gate.failure !== undefined) return;
     if (!parts.commitTimes.isBelow(LONG_COMMIT)) this.#takeBackHint = handover?.hint(attempt);
   }
 

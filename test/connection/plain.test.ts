@@ -324,6 +324,23 @@ describe.each([
     expect(pool.idleCount).toBe(pool.totalCount);
   });
 
+  test('no hint is sent where a statement has failed, because the answer to COMMIT will be ROLLBACK', async () => {
+    const hints: string[] = [];
+    const hint = (attempt: string) => {
+      hints.push(attempt);
+      return undefined;
+    };
+    const handover = { nextTurn: () => undefined, hint, release: () => {} };
+    const run = (sql: string) => (tx: PlainTx) => tx.query({ text: sql }).catch(() => {});
+    const key = `stock:${randomUUID()}`;
+    await expect(fencedTransaction(callOf(key, run('SELECT 1 / 0'), { handover }))).rejects.toThrow(
+      'a statement in it',
+    );
+    expect(hints).toEqual([]);
+    await fencedTransaction(callOf(key, run('SELECT 1'), { handover }));
+    expect(hints).toHaveLength(1);
+  });
+
   const ENDS_SESSION = 'PERFORM pg_terminate_backend(pg_backend_pid())';
   const UNKNOWN = [{ status: null, epoch: null, born: null, turns: null, attempts: null }];
   test.each([
