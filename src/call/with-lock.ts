@@ -9,7 +9,14 @@ import { type Lease, LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { TurnUser } from '../lease/queue/waiter.js';
 import type { Former } from '../lease/store.js';
-import { buildRequest, type Chained, Opening, type OpeningOptions, requestOf } from '../transaction/admission.js';
+import {
+  buildRequest,
+  type Chained,
+  mayAskPrevious,
+  Opening,
+  type OpeningOptions,
+  requestOf,
+} from '../transaction/admission.js';
 import type { NextTurn } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import { join } from './joinable.js';
@@ -168,6 +175,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const former = beside === 'look' ? undefined : beside;
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
     if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
+    // It could not be known whether the transaction comes right behind that COMMIT.
+    if (former && !mayAskPrevious(this.#call.database)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
     // Of several keys, the hint tells of one. The others may have holders that are in no transaction.

@@ -15,7 +15,7 @@ import {
   type TextRow,
 } from '../database/database.js';
 import { ADMIT, ADMIT_AND_PREVIOUS } from '../database/sql.js';
-import { INSUFFICIENT_PRIVILEGE } from '../database/sql-states.js';
+import { INSUFFICIENT_PRIVILEGE, SERIALIZATION_FAILURE } from '../database/sql-states.js';
 
 /**
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
@@ -28,6 +28,22 @@ const ADMIT_AND_PREVIOUS_NAME = nameOf(ADMIT_AND_PREVIOUS);
  * milliseconds.
  */
 const BACKSTOP = 500;
+
+/**
+ * SQLSTATEs of a role that cannot ask for the attempt before its own: it lacks the right, or its default isolation level
+ * gives its transactions a snapshot from before that attempt's COMMIT. Under READ COMMITTED an admission has no conflict.
+ */
+const CANNOT_ASK: ReadonlySet<string> = new Set([INSUFFICIENT_PRIVILEGE, SERIALIZATION_FAILURE]);
+/**
+ * Databases whose role was found to be such a one. They are not asked again, because each question would cost a transaction.
+ * If the role is changed, the processes that are there have to be restarted to ask again.
+ */
+const cannotAskPrevious = new WeakSet<object>();
+
+/** Whether a transaction of this database may ask which attempt was admitted right before it. */
+export function mayAskPrevious(database: Database<unknown>): boolean {
+  return !cannotAskPrevious.has(database);
+}
 
 /** What Postgres answered to one attempt at a transaction. */
 export interface Admission {
@@ -157,8 +173,10 @@ export class Opening<Tx> {
     answers[at]?.listen(
       ({ rows }) => this.#onAnswer(request, rows),
       (error) => {
+        const code = options.asksPrevious ? database.sqlState(error) : undefined;
+        if (code !== undefined && CANNOT_ASK.has(code)) cannotAskPrevious.add(database);
         // The role may lack the right to ask. The transaction begins again, and does not ask.
-        const mayNotAsk = options.asksPrevious && database.sqlState(error) === INSUFFICIENT_PRIVILEGE;
+        const mayNotAsk = code === INSUFFICIENT_PRIVILEGE;
         if (mayNotAsk) this.admission.reject(new NotRun('the attempt before it could not be asked for'));
         else this.admission.reject(this.#chained ? error : unwrapNotRun(error));
       },

@@ -12,6 +12,7 @@ import { Fencing } from '../../src/fencing/fencing.js';
 import {
   type Admission,
   buildRequest,
+  mayAskPrevious,
   Opening,
   type OpeningOptions,
   requestOf,
@@ -195,13 +196,15 @@ describe.each([
     }
   });
 
-  test('one that asks without the right to begins again, and does not ask', async () => {
+  test('one that asks without the right to begins again, and nothing of its database asks any more', async () => {
     const right = 'EXECUTE ON FUNCTION fenced_lock.evidence(text, text)';
     await world.admin.query(`REVOKE ${right} FROM PUBLIC`);
     try {
       const key = `stock:${randomUUID()}`;
+      expect(mayAskPrevious(database)).toBe(true);
       const opening = beside(key, { asksPrevious: true });
       await expect(opening.admission.promise).rejects.toBeInstanceOf(NotRun);
+      expect(mayAskPrevious(database)).toBe(false);
       const call = callOf(key, async (_, { turn }) => turn, { opening });
       expect(await fencedTransaction(call)).toBe(1n);
     } finally {
