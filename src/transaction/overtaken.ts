@@ -1,3 +1,4 @@
+import { Backoff } from '../base/backoff.js';
 import { Deadline, sleep, within } from '../base/clock.js';
 import { LockLostError, TransactionAbortedError } from '../base/errors.js';
 import type { CallContext } from './call.js';
@@ -12,6 +13,7 @@ const LOOK_TIME = 1_000;
  * mostly a failure of the network, and the key is kept from others while this looks; milliseconds.
  */
 const LOOK_TIME_AFTER_RESET = 100;
+/** First pause between two looks; milliseconds. */
 const FIRST_PAUSE = 25;
 
 /**
@@ -22,11 +24,12 @@ export async function fromOvertaking(error: unknown, { database, leases }: CallC
   const failure = error instanceof TransactionAbortedError ? error.cause : error;
   if (!database.isDisconnect(failure)) return error;
   const deadline = new Deadline(isReset(failure) ? LOOK_TIME_AFTER_RESET : LOOK_TIME);
-  for (let pause = FIRST_PAUSE; !deadline.passed; pause *= 2) {
+  const backoff = new Backoff(FIRST_PAUSE, LOOK_TIME);
+  while (!deadline.passed) {
     await within(leases.look(), deadline.remaining);
     const { loss } = leases;
     if (loss) return loss.reason === 'gone' ? new LockLostError(loss.key ?? leases.key, 'overtaken', error) : loss;
-    await sleep(Math.min(pause, deadline.remaining));
+    await sleep(Math.min(backoff.next(), deadline.remaining));
   }
   return error;
 }
