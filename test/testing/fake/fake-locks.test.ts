@@ -195,7 +195,7 @@ describe('the client of the transaction', () => {
     expect(await prisma.$withLock('k', async (tx) => tx instanceof Client && 'stock' in tx)).toBe(true);
   });
 
-  test('takes a value that is set, as the mock of the client does', async () => {
+  test('takes a value that is set, and leaves the mock of the client as it is', async () => {
     const mock: Record<string, unknown> = {};
     const { prisma } = fakeLocks(mock);
     await prisma.$withLock('k', (tx) => {
@@ -204,7 +204,7 @@ describe('the client of the transaction', () => {
       delete tx['tenant'];
       tx['tenant'] = 8;
     });
-    expect(mock).toEqual({ tenant: 8 });
+    expect(mock).toEqual({});
   });
 });
 
