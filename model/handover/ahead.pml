@@ -51,11 +51,15 @@
   :: d_step { well(me) && state[me] == AHEAD && subscribed[me] -> subscribed[me] = false; heard[me] = 0 }
 #endif
 
-  :: d_step { well(me) && (state[me] == AHEAD || state[me] == HOLDING) && work[me] == AT_WORK && row == me ->
-      commits(me) }
+#define is_in_transaction(p) ((state[p] == AHEAD || state[p] == HOLDING) && (work[p] == AT_WORK || work[p] == COMMITTING))
+  :: d_step { well(me) && is_in_transaction(me) && work[me] == AT_WORK && row == me -> send_hint(me) }
+#ifdef YIELD
+  /* No hint is sent. Without YIELD, that is as a hint that is not heard. */
+  :: d_step { well(me) && is_in_transaction(me) && work[me] == AT_WORK && row == me -> commits(me) }
+#endif
+  :: d_step { well(me) && is_in_transaction(me) && work[me] == COMMITTING && row == me -> commits(me) }
   /* Postgres has ended its transaction. */
-  :: d_step { well(me) && (state[me] == AHEAD || state[me] == HOLDING) && work[me] == AT_WORK && row != me ->
-      work[me] = AT_END }
+  :: d_step { well(me) && is_in_transaction(me) && row != me -> work[me] = AT_END }
   /* One connection: a look that was sent before is executed before the release. */
   :: d_step { well(me) && state[me] == AHEAD && work[me] == AT_END && asks[me] == ANSWERED ->
 #ifdef ASKS_BEHIND_RELEASE
@@ -71,31 +75,40 @@
   :: d_step { me == PROCESSES - 1 && well(me) && state[me] == HOLDING && work[me] == NO_WORK && row == NOBODY ->
       work[me] = HANDLE; count_turn() }
 #endif
-  :: d_step { !is_of_handle(me) && well(me) && state[me] == HOLDING && work[me] == NO_WORK && row == NOBODY ->
-      commits(me) }
+#define begins(p) (!is_of_handle(p) && well(p) && state[p] == HOLDING && \
+  ((work[p] == NO_WORK && row == NOBODY) || (work[p] == IN_VAIN && row == p)))
+  :: d_step { begins(me) -> row = me; send_hint(me) }
+#ifdef YIELD
+  :: d_step { begins(me) -> row = me; commits(me) }
+#endif
   :: d_step { well(me) && state[me] == HOLDING && lease == me && work[me] == NO_WORK && row != NOBODY ->
-      row = NOBODY }
+      rolled_back() }
+  /* A transaction was begun by a hint, and may not go ahead. */
+  :: d_step { well(me) && (state[me] == ASLEEP || state[me] == LOOK || state[me] == TOLD) && admitted(me) ->
+      row = me; work[me] = IN_VAIN; hinted[me] = 0; former[me] = NOBODY }
+  :: d_step { well(me) && work[me] == IN_VAIN ->
+      if :: row == me -> rolled_back() :: else fi;
+      work[me] = NO_WORK }
 #ifdef REFUSED
   /* Its COMMIT is refused behind the hint. The call may begin again under the same lease. */
-  :: atomic { !is_of_handle(me) && well(me) && state[me] == HOLDING && work[me] == NO_WORK && row == NOBODY &&
-      faults < FAULTS ->
-      d_step {
-        faults++;
-#ifdef HINT_BY_NUMBER
-        tell_next(me, turn + 1)
-#else
-        tell_next(me, NEVER)
-#endif
-      };
+  :: atomic { well(me) && is_in_transaction(me) && work[me] == COMMITTING && row == me && faults < FAULTS ->
+      d_step { faults++; rolled_back() };
       if
-#ifdef RETRIES
-      :: skip
+#if defined(RETRIES_AHEAD)
+      :: work[me] = NO_WORK
+#elif defined(RETRIES)
+      :: state[me] == HOLDING -> work[me] = NO_WORK
 #endif
       :: work[me] = AT_END
       fi }
 #endif
+#ifdef RETRIES_AHEAD
+  /* It asks Postgres for nothing but the row this time. */
+  :: d_step { well(me) && state[me] == AHEAD && work[me] == NO_WORK && row == NOBODY ->
+      row = me; work[me] = AT_WORK; not_beside_a_handle(me) }
+#endif
 #ifdef GIVE_UP
-  /* The work fails. */
-  :: d_step { me == 0 && well(me) && (state[me] == AHEAD || state[me] == HOLDING) && row == me ->
-      row = NOBODY; work[me] = AT_END }
+  /* The work fails, or may not commit. */
+  :: d_step { me == 0 && well(me) && is_in_transaction(me) && row == me ->
+      rolled_back(); work[me] = AT_END }
 #endif

@@ -1,18 +1,20 @@
 /*
- * The hint with a COMMIT, and Postgres as far as it matters for that.
+ * The hint ahead of a COMMIT, and Postgres as far as it matters for that.
  *
- * The key's row serializes the transactions. A holder of the lease is admitted and commits in one step. Only a
- * transaction that was begun by a hint keeps the row for a while, so no two processes are in a transaction at once. A
- * handle is admitted without keeping the row: `beside_a_handle` says that somebody works beside it. `ahead_in_vain`: where
- * nothing fails, one who works ahead of its lease does not get it. `offered_to_nobody`: where nothing fails, the lease is
- * offered to a holder id that waits no more, which costs the time of an offer.
+ * The key's row serializes the transactions: one has it from its admission to its end. Its work ends, the hint is sent,
+ * and COMMIT follows as a step of its own. Between the two the process may be frozen or killed, may lose its lease, may
+ * roll back, or Postgres ends the transaction, or refuses the COMMIT. A handle is admitted without keeping the row:
+ * `beside_a_handle` says that somebody works beside it. `ahead_in_vain`: where nothing fails, one who works ahead of its
+ * lease does not get it. `offered_to_nobody`: where nothing fails, the lease is offered to a holder id that waits no more,
+ * which costs the time of an offer.
  *
- * A transaction is named by its place among those that commit. A hint is handled at any time after that COMMIT, or never. So
- * a hint that is not sent, and one that is handled while COMMIT is under way, need no steps of their own.
+ * A holder of the lease is admitted and sends the hint in one step: until the hint, nobody can tell whether it has the row.
+ * A hint is handled at any time after that, or never. Whoever handles it is admitted when nobody has the row, however the
+ * transaction before it has ended. If that was not the one that the hint names, it has the row in vain: it rolls back, or
+ * uses the transaction when it gets the lease as any other. So does a caller of several keys behind any hint.
  *
  * A lease of which a hint was sent is released where other callers of the process wait, and not yielded: where `yield` finds
- * nobody in the queue, the holder would go on under the id that the hint has named. A holder may yield as long as no process
- * works by its hint: then it has sent none.
+ * nobody in the queue, the holder would go on under the id that the hint has named. That stays so if its COMMIT is refused.
  *
  * With LEASE_TIMES_DIFFER, a takeover may be for a shorter time than the former lease still had. Then it is published like an
  * offer, and those who hear that look within two seconds, whatever time it tells.
@@ -21,6 +23,8 @@
  *
  *   HINT_OF_ANY_TURN      the work begins whoever was admitted before
  *   HINT_BY_NUMBER        the hint tells a number, which a refused COMMIT gives back: the next one that commits has it
+ *   ROLLED_BACK_COUNTS    the work begins behind the transaction that the hint names, even if that was rolled back
+ *   PROMISE_KEPT          behind a hint and a refused COMMIT, the lease waits to be taken over, and is not released
  *   TAKEN_FROM_ANYBODY    the lease is taken over from whoever has it
  *   PLACE_KEPT            whoever takes it over keeps the place in the queue
  *   HINTED_LEASE_KEPT     behind a hint, the lease passes to a caller of the same process
@@ -40,26 +44,29 @@
 #define forget_hint(p) skip
 #define look_ends(p) skip
 #define answer_comes(p) skip
-#define unsay(p) skip
 #define goes_on(p) skip
 #define offer_is_for_somebody(e) skip
 #define retire(p, as) skip
 #else
 
-byte turn;                        /* the last transaction that has committed */
-byte row = NOBODY;                /* whose transaction, begun by a hint, has the key's row */
+byte row = NOBODY;                /* whose transaction has the key's row */
 
-#define NEVER 255                 /* of a transaction that is rolled back */
-byte hinted[PROCESSES];           /* the transaction that the hint to this process tells; 0: it has heard none */
+/* What has become of the transaction that a hint tells; 0: there is no hint. */
+#define COMING 1                  /* it has the row, and has not committed */
+#define LAST 2                    /* it has committed, and nobody was admitted since */
+#define NEVER 3                   /* it was rolled back, or somebody has committed since */
+byte hinted[PROCESSES];           /* by the hint to this process */
+byte untold[PROCESSES];           /* by the hint of this process, which is sent behind a look */
 byte former[PROCESSES] = NOBODY;  /* the holder that the hint names */
 
 #define NO_WORK 0
-#define AT_WORK 1                 /* in a transaction that was begun by a hint */
-#define AT_END 2                  /* the work has committed, or failed: the lease is released next */
-#define HANDLE 3                  /* has an admitted handle, and with it no transaction */
+#define AT_WORK 1                 /* in a transaction */
+#define COMMITTING 2              /* the work has ended and the hint is sent: COMMIT is next, or on its way */
+#define AT_END 3                  /* the work has committed, or failed: the lease is released next */
+#define HANDLE 4                  /* has an admitted handle, and with it no transaction */
+#define IN_VAIN 5                 /* waits, in a transaction that was begun by a hint and may not go ahead */
 byte work[PROCESSES];
-bool followed[PROCESSES];         /* another process works by the hint of this one */
-byte untold[PROCESSES];           /* its transaction, if that committed ahead of its lease: the hint is sent behind the look */
+bool promised[PROCESSES];         /* has sent a hint under its lease, where that matters */
 
 /* How a process that is AHEAD asks for the lease. */
 #define WITH_FORMER 1             /* a look that names the former holder */
@@ -76,11 +83,15 @@ byte late[PROCESSES] = NONE;      /* such an answer comes behind the release: th
 bool beside_a_handle, ahead_in_vain, offered_to_nobody;
 
 #define at_end(p) (work[p] == AT_END)
+#ifdef PROMISE_KEPT
+#define may_end(p) ((work[p] == AT_END && !(promised[p] && lease == p)) || work[p] == HANDLE)
+#else
 #define may_end(p) (work[p] == AT_END || work[p] == HANDLE)
+#endif
 #if defined(HINTED_LEASE_KEPT) || defined(YIELDS_BEHIND_HINT)
 #define may_yield(p) (work[p] == AT_END)
 #else
-#define may_yield(p) (work[p] == AT_END && !followed[p])
+#define may_yield(p) (work[p] == AT_END && !promised[p])
 #endif
 #define never_asked(p) (work[p] == NO_WORK)
 #ifdef HANDLES
@@ -91,9 +102,9 @@ bool beside_a_handle, ahead_in_vain, offered_to_nobody;
 #define asks_late(p) (late[p] != NONE)
 
 inline forget_hint(p) {
-  hinted[p] = 0; former[p] = NOBODY; asks[p] = 0; work[p] = NO_WORK; untold[p] = 0; followed[p] = false;
+  hinted[p] = 0; former[p] = NOBODY; asks[p] = 0; work[p] = NO_WORK; untold[p] = 0; promised[p] = false;
   answer_comes(p);
-  if :: row == p -> row = NOBODY :: else fi
+  if :: row == p -> rolled_back() :: else fi
 }
 
 /* The process goes on under a new holder id. What it may have left in Redis stays under the old one. */
@@ -113,48 +124,82 @@ inline tell_next(p, transaction) {
   if
   :: lease == p && waiting > 0 && queue[0] < PROCESSES ->
     entry = queue[0];
-    if :: entry != p && hears(entry) && state[entry] != AHEAD -> hinted[entry] = transaction; former[entry] = p :: else fi;
+    if
+    :: entry != p && hears(entry) && state[entry] != AHEAD && work[entry] != IN_VAIN ->
+      hinted[entry] = transaction; former[entry] = p
+    :: else
+    fi;
     entry = 0
   :: else
   fi
 }
 
+/* The work has ended, and may commit. */
+inline send_hint(p) {
+  work[p] = COMMITTING;
+#if defined(YIELD) || defined(PROMISE_KEPT)
+  promised[p] = true;
+#endif
+  /* One connection: the look that was sent before is executed first. */
+  if
+  :: state[p] == AHEAD && asks[p] != ANSWERED -> untold[p] = COMING
+  :: else -> tell_next(p, COMING)
+  fi
+}
+
+/* Somebody has committed. */
 inline count_turn() {
-  turn++;
-#ifndef HINT_OF_ANY_TURN
   for (i : 0 .. PROCESSES - 1) {
-    /* Nobody is admitted right behind that one any more. */
-    if :: hinted[i] != 0 && hinted[i] < turn -> hinted[i] = 0; former[i] = NOBODY :: else fi
+    if :: hinted[i] == LAST -> hinted[i] = NEVER :: hinted[i] == COMING -> hinted[i] = LAST :: else fi;
+    if :: untold[i] == LAST -> untold[i] = NEVER :: untold[i] == COMING -> untold[i] = LAST :: else fi
+  }
+  i = 0
+}
+
+#ifdef ROLLED_BACK_COUNTS
+#define ROLLED_BACK LAST
+#else
+#define ROLLED_BACK NEVER
+#endif
+
+/* The transaction that has the row ends without a COMMIT. */
+inline rolled_back() {
+  row = NOBODY;
+#ifndef HINT_BY_NUMBER
+  for (i : 0 .. PROCESSES - 1) {
+    if :: hinted[i] == COMING -> hinted[i] = ROLLED_BACK :: else fi;
+    if :: untold[i] == COMING -> untold[i] = ROLLED_BACK :: else fi
   }
   i = 0
 #endif
 }
 
 inline commits(p) {
-  if :: row == p -> row = NOBODY :: else fi;
-  work[p] = AT_END;
-  count_turn();
-  /* One connection: the look that was sent before is executed first. */
-  if
-  :: state[p] == AHEAD && asks[p] != ANSWERED -> untold[p] = turn
-  :: else -> tell_next(p, turn)
-  fi
+  row = NOBODY; work[p] = AT_END;
+#ifdef PROMISE_KEPT
+  promised[p] = false;
+#endif
+  count_turn()
 }
 
-#ifdef HINT_OF_ANY_TURN
-#define admitted_next(p) (hinted[p] != 0 && row == NOBODY)
-#else
 /* Its admission waits for the row, and tells which one has committed before it. */
-#define admitted_next(p) (hinted[p] != 0 && hinted[p] == turn && row == NOBODY)
+#define admitted(p) (hinted[p] != 0 && row == NOBODY)
+#ifdef HINT_OF_ANY_TURN
+#define admitted_next(p) admitted(p)
+#else
+#define admitted_next(p) (admitted(p) && hinted[p] == LAST)
 #endif
 
-inline go_ahead(p) {
-  row = p; work[p] = AT_WORK; hinted[p] = 0;
-  if :: named(former[p]) -> followed[former[p]] = true :: else fi;
+inline not_beside_a_handle(p) {
   for (i : 0 .. PROCESSES - 1) {
     if :: i != p && work[i] == HANDLE && !excused[i] -> violated(beside_a_handle) :: else fi
   }
-  i = 0;
+  i = 0
+}
+
+inline go_ahead(p) {
+  row = p; work[p] = AT_WORK; hinted[p] = 0;
+  not_beside_a_handle(p);
   served_in_order(p);
   timer[p] = UNARMED;
   state[p] = AHEAD
@@ -193,7 +238,7 @@ inline take_over(p) {
 /* The answer to the look that confirms the lease of one who is ahead. */
 inline confirmed(p) {
   asks[p] = 0; former[p] = NOBODY;
-  if :: untold[p] != 0 && untold[p] == turn -> tell_next(p, turn) :: else fi;
+  if :: untold[p] != 0 -> tell_next(p, untold[p]) :: else fi;
   untold[p] = 0
 }
 
@@ -248,18 +293,6 @@ inline look_ends(p) {
 inline answer_comes(p) {
 #ifdef OLD_ANSWER_COUNTS
   seen[p] = NOBODY
-#else
-  skip
-#endif
-}
-
-/* Whoever yields has sent no hint. */
-inline unsay(p) {
-#if !defined(HINTED_LEASE_KEPT) && !defined(YIELDS_BEHIND_HINT)
-  for (i : 0 .. PROCESSES - 1) {
-    if :: former[i] == p -> hinted[i] = 0; former[i] = NOBODY :: else fi
-  }
-  i = 0
 #else
   skip
 #endif

@@ -92,7 +92,6 @@ proctype process(byte me) {
 #ifdef YIELD
   :: d_step { well(me) && state[me] == HOLDING && !yielded && may_yield(me) ->
       yielded = true;
-      unsay(me);
 #ifdef HINTED_LEASE_KEPT
       if :: lease == me -> skip :: else -> yield(me) fi;
 #else

@@ -28,6 +28,8 @@ type Violation =
   | 'offered_to_nobody';
 
 const EVERY_FAULT = ['KILL', 'FREEZE', 'DROP', 'FLUSH', 'EXPIRE', 'LOST', 'GIVE_UP', 'YIELD'];
+/** With hints, yields alone make a search up to thirty times as large. */
+const UNYIELDING = EVERY_FAULT.filter((fault) => fault !== 'YIELD').join(' ');
 
 const fence = (name: string, defines: string, expected: Run['expected'] = 'holds'): Run => ({
   name,
@@ -89,14 +91,30 @@ const INTACT: readonly Run[] = [
   hint('three processes, a handle', 'GIVE_UP YIELD HANDLES'),
   hint('four processes', 'PROCESSES=4'),
   hint('two processes, each twice', 'PROCESSES=2 TURNS=2 GIVE_UP YIELD HANDLES'),
-  hint('two processes, any two faults, refused COMMITs', `PROCESSES=2 ${faults(2)} REFUSED RETRIES`),
-  hint('three processes, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES HANDLES GIVE_UP YIELD'),
+  hint(
+    'two processes that do not yield, any two faults, refused COMMITs',
+    `PROCESSES=2 FAULTS=2 ${UNYIELDING} REFUSED RETRIES RETRIES_AHEAD`,
+  ),
+  hint(
+    'three processes that do not yield, any fault, refused COMMITs',
+    `FAULTS=1 ${UNYIELDING} REFUSED RETRIES RETRIES_AHEAD`,
+  ),
+  hint('three processes, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES RETRIES_AHEAD HANDLES GIVE_UP'),
   hint('three processes, a COMMIT is refused, a lease ends, a handle', 'FAULTS=2 REFUSED RETRIES EXPIRE HANDLES'),
   hint('three processes, one frozen or killed, a handle', 'FAULTS=1 FREEZE KILL HANDLES'),
   hint('three processes, lease times that differ, a kill', 'FAULTS=1 KILL LEASE_TIMES_DIFFER'),
   hint('two processes, each twice, any fault', `PROCESSES=2 TURNS=2 ${faults(1)}`),
-  ends(hint('two processes, any fault', `PROCESSES=2 ${faults(1)} REFUSED RETRIES`)),
-  large(hint('three processes, any fault, a handle', `${faults(1)} HANDLES`)),
+  ends(hint('two processes, any fault', `PROCESSES=2 ${faults(1)} REFUSED RETRIES RETRIES_AHEAD`)),
+  large(hint('three processes, any fault, refused COMMITs, a handle', `${faults(1)} REFUSED RETRIES HANDLES`)),
+  large(
+    hint('two processes, any two faults, refused COMMITs', `PROCESSES=2 ${faults(2)} REFUSED RETRIES RETRIES_AHEAD`),
+  ),
+  large(
+    hint(
+      'three processes that do not yield, any two faults, refused COMMITs',
+      `FAULTS=2 ${UNYIELDING} REFUSED RETRIES RETRIES_AHEAD`,
+    ),
+  ),
   large(hint('three processes, one frozen or killed', 'FAULTS=1 FREEZE KILL YIELD')),
   large(ends(handover('three processes, each twice', 'TURNS=2 GIVE_UP YIELD'))),
   large(ends(handover('three processes, any fault', faults(1)))),
@@ -142,6 +160,9 @@ const BROKEN: readonly Run[] = [
   handover('a new entry goes to the front', 'LAST_COME_FIRST', 'out_of_turn'),
   handover('a release does not compare the holder', `${faults(1)} HOLDER_NOT_COMPARED`, 'two_holders'),
   hint('the turns are not compared', 'FAULTS=1 EXPIRE HANDLES HINT_OF_ANY_TURN', 'beside_a_handle'),
+  hint('the turns are not compared, a COMMIT is refused', 'FAULTS=1 REFUSED RETRIES HINT_OF_ANY_TURN', 'two_holders'),
+  hint('a COMMIT that is refused counts as done', 'FAULTS=1 REFUSED RETRIES ROLLED_BACK_COUNTS', 'two_holders'),
+  hint('a refused COMMIT leaves a lease that nobody passes on', 'FAULTS=1 REFUSED PROMISE_KEPT', 'unserved'),
   hint('the lease is taken from anybody', 'FAULTS=1 EXPIRE TAKEN_FROM_ANYBODY', 'two_holders'),
   hint('who takes the lease keeps the place in the queue', 'YIELD PLACE_KEPT', 'offered_to_nobody'),
   hint('a look from before the admission is not made again', 'GIVE_UP NOT_ASKED_AGAIN', 'ahead_in_vain'),
@@ -173,6 +194,11 @@ const LIMITS: readonly Run[] = [
     'lease times that differ, FLUSHALL, a kill',
     'FAULTS=2 FLUSH KILL LEASE_TIMES_DIFFER',
     'asleep_beside_a_free_key',
+  ),
+  hint(
+    'a COMMIT is refused and tried again ahead of the lease, deaf, a handle',
+    'FAULTS=2 REFUSED RETRIES RETRIES_AHEAD DROP HANDLES',
+    'beside_a_handle',
   ),
 ];
 
