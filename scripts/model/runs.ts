@@ -111,8 +111,8 @@ const INTACT: readonly Run[] = [
   ),
   large(
     hint(
-      'three processes that do not yield, any two faults, refused COMMITs',
-      `FAULTS=2 ${UNYIELDING} REFUSED RETRIES RETRIES_AHEAD`,
+      'three processes, frozen or killed, a COMMIT is refused',
+      'FAULTS=2 FREEZE KILL REFUSED RETRIES RETRIES_AHEAD',
     ),
   ),
   large(hint('three processes, one frozen or killed', 'FAULTS=1 FREEZE KILL YIELD')),
