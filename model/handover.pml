@@ -17,7 +17,6 @@
  *   HINT                  ahead of COMMIT the next process is told, and works before it has the lease: handover/hint.pml
  *   HANDLES               with HINT: the last process takes handles
  *   REFUSED RETRIES       with HINT: Postgres may refuse a COMMIT, and the call may begin again; counted as a fault
- *   RETRIES_AHEAD         with RETRIES: also a call that does not have its lease yet
  *
  * Broken on purpose: WAKE_NAMED_ONLY SUBSCRIBE_AFTER_LOOK GIVE_UP_KEEPS_OFFER SILENT_RENEWAL SILENT_RELEASE
  * DEAF_WHILE_LOOKING RECONNECT_WITHOUT_LOOK LAST_COME_FIRST HOLDER_NOT_COMPARED

@@ -90,14 +90,12 @@
       if :: row == me -> rolled_back() :: else fi;
       work[me] = NO_WORK }
 #ifdef REFUSED
-  /* Its COMMIT is refused behind the hint. The call may begin again under the same lease. */
+  /* Its COMMIT is refused behind the hint. The call may begin again under the same lease, once that is confirmed. */
   :: atomic { well(me) && is_in_transaction(me) && work[me] == COMMITTING && row == me && faults < FAULTS ->
       d_step { faults++; rolled_back() };
       if
-#if defined(RETRIES_AHEAD)
+#ifdef RETRIES
       :: work[me] = NO_WORK
-#elif defined(RETRIES)
-      :: state[me] == HOLDING -> work[me] = NO_WORK
 #endif
       :: work[me] = AT_END
       fi }

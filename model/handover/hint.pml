@@ -25,6 +25,7 @@
  *   HINT_BY_NUMBER        the hint tells a number, which a refused COMMIT gives back: the next one that commits has it
  *   ROLLED_BACK_COUNTS    the work begins behind the transaction that the hint names, even if that was rolled back
  *   PROMISE_KEPT          behind a hint and a refused COMMIT, the lease waits to be taken over, and is not released
+ *   RETRIES_AHEAD         with RETRIES: a call begins again before its lease is confirmed
  *   TAKEN_FROM_ANYBODY    the lease is taken over from whoever has it
  *   PLACE_KEPT            whoever takes it over keeps the place in the queue
  *   HINTED_LEASE_KEPT     behind a hint, the lease passes to a caller of the same process

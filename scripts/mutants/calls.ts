@@ -37,6 +37,18 @@ export const CALLS: readonly Mutant[] = [
     why: 'All callers with an empty value would share one key.',
   },
   {
+    name: 'hint: run again before the lease is confirmed',
+    file: 'src/transaction/repetition.ts',
+    change: [
+      [
+        '!isRetryable(error, this.#call)) throw error;\n    await this.#leaseConfirmed();\n',
+        '!isRetryable(error, this.#call)) throw error;\n',
+      ],
+    ],
+    tests: ['test/call/hint'],
+    why: 'It could be admitted beside a handle that has the lease, and make it stale.',
+  },
+  {
     name: 'hint: a snapshot from before the COMMIT',
     file: 'src/call/with-lock.ts',
     change: [['if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;', '']],

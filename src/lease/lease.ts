@@ -199,6 +199,11 @@ export class LeaseSet {
     return undefined;
   }
 
+  /** Resolves when the store has told whether it has the lease; `undefined` if that is known, as it is of several keys. */
+  get confirming(): Promise<void> | undefined {
+    return this.#turns.length === 1 ? this.#turns[0]?.lease.confirming : undefined;
+  }
+
   /** Marks the leases as lost whose time is over. */
   checkExpiry(): void {
     for (const { lease } of this.#turns) lease.checkExpiry();

@@ -24,6 +24,8 @@ export interface HeldLeases {
   readonly age: number;
   /** Why a lease was lost; `undefined` while all are held. */
   readonly loss: LockLostError | undefined;
+  /** Resolves when the store has told whether it has the lease; `undefined` if that is known. Never rejects. */
+  readonly confirming?: Promise<void> | undefined;
   /** Marks a lease as lost if its time is over. Timers do that, too, but late after a pause of the process. */
   checkExpiry(): void;
   /** Asks the store now whether the leases still stand, and marks a missing one as lost. */

@@ -416,6 +416,57 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.held;
   });
 
+  /** A client whose looks that tell of a takeover are answered when they may be. */
+  function confirmedLate() {
+    const [redis, mayAnswer] = [shop.redis(), gate()];
+    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    const state = { isHeldBack: false };
+    Object.defineProperty(redis, 'evalsha', {
+      value: async (...args: unknown[]) => {
+        const answer = await evalsha(...args);
+        // The last argument is the former holder.
+        if (args[0] === scripts.acquire.sha1 && args.at(-1) !== '') {
+          state.isHeldBack = true;
+          await mayAnswer.opened;
+        }
+        return answer;
+      },
+    });
+    return { ...shop.client({ redis }), state, answer: mayAnswer.open };
+  }
+
+  test('runs its work again only when the lease is confirmed: that attempt is not right behind the COMMIT', async () => {
+    // On a busy machine, the contender's transaction may be rolled back before that COMMIT is done: then with another key.
+    for (let tries = 0; tries < 20; tries++) {
+      const { key } = await shop.product(10);
+      const holder = await committing(shop.client().prisma, key);
+      const { prisma, state, answer } = confirmedLate();
+      const failed = gate();
+      let runs = 0;
+      const held = prisma.$withLock(
+        key,
+        async (tx) => {
+          if (++runs > 1) return runs;
+          failed.open();
+          await tx.$executeRawUnsafe("DO $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END $$");
+        },
+        { retries: 1 },
+      );
+      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      await holder.end();
+      await holder.goOn();
+      await Promise.all([holder.held, failed.opened]);
+      const isAhead = state.isHeldBack;
+      // Far longer than the pause between two runs.
+      await sleep(200);
+      if (isAhead) expect(runs).toBe(1);
+      answer();
+      expect(await held).toBe(2);
+      if (isAhead) return;
+    }
+    throw new Error('no contender has begun by a hint');
+  });
+
   /** A client that goes on without Redis, which answers no more from the look on that tells it of the takeover. */
   function withoutAnswer() {
     const redis = shop.redis();
