@@ -95,10 +95,7 @@ const INTACT: readonly Run[] = [
     'two processes that do not yield, any two faults, refused COMMITs',
     `PROCESSES=2 FAULTS=2 ${UNYIELDING} REFUSED RETRIES`,
   ),
-  hint(
-    'three processes that do not yield, any fault, refused COMMITs',
-    `FAULTS=1 ${UNYIELDING} REFUSED RETRIES`,
-  ),
+  hint('three processes that do not yield, any fault, refused COMMITs', `FAULTS=1 ${UNYIELDING} REFUSED RETRIES`),
   hint('three processes, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES HANDLES GIVE_UP'),
   hint('three processes, a COMMIT is refused, one is deaf, a handle', 'FAULTS=2 REFUSED RETRIES DROP HANDLES'),
   hint('three processes, a COMMIT is refused, a lease ends, a handle', 'FAULTS=2 REFUSED RETRIES EXPIRE HANDLES'),
@@ -107,15 +104,8 @@ const INTACT: readonly Run[] = [
   hint('two processes, each twice, any fault', `PROCESSES=2 TURNS=2 ${faults(1)}`),
   ends(hint('two processes, any fault', `PROCESSES=2 ${faults(1)} REFUSED RETRIES`)),
   large(hint('three processes, any fault, refused COMMITs, a handle', `${faults(1)} REFUSED RETRIES HANDLES`)),
-  large(
-    hint('two processes, any two faults, refused COMMITs', `PROCESSES=2 ${faults(2)} REFUSED RETRIES`),
-  ),
-  large(
-    hint(
-      'three processes, frozen or killed, a COMMIT is refused',
-      'FAULTS=2 FREEZE KILL REFUSED RETRIES',
-    ),
-  ),
+  large(hint('two processes, any two faults, refused COMMITs', `PROCESSES=2 ${faults(2)} REFUSED RETRIES`)),
+  large(hint('three processes, frozen or killed, a COMMIT is refused', 'FAULTS=2 FREEZE KILL REFUSED RETRIES')),
   large(hint('three processes, one frozen or killed', 'FAULTS=1 FREEZE KILL YIELD')),
   large(ends(handover('three processes, each twice', 'TURNS=2 GIVE_UP YIELD'))),
   large(ends(handover('three processes, any fault', faults(1)))),
