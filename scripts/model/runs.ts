@@ -103,10 +103,20 @@ const INTACT: readonly Run[] = [
   hint('three processes, lease times that differ, a kill', 'FAULTS=1 KILL LEASE_TIMES_DIFFER'),
   hint('two processes, each twice, any fault', `PROCESSES=2 TURNS=2 ${faults(1)}`),
   ends(hint('two processes, any fault', `PROCESSES=2 ${faults(1)} REFUSED RETRIES`)),
-  large(hint('three processes, any fault, refused COMMITs, a handle', `${faults(1)} REFUSED RETRIES HANDLES`)),
+  large(
+    hint(
+      'three processes that do not yield, any fault, refused COMMITs, a handle',
+      `FAULTS=1 ${UNYIELDING} REFUSED RETRIES HANDLES`,
+    ),
+  ),
+  large(
+    hint('three processes that yield, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES GIVE_UP YIELD HANDLES'),
+  ),
+  large(
+    hint('three processes that yield, deaf, or a reply is lost, a handle', 'FAULTS=1 DROP LOST GIVE_UP YIELD HANDLES'),
+  ),
   large(hint('two processes, any two faults, refused COMMITs', `PROCESSES=2 ${faults(2)} REFUSED RETRIES`)),
   large(hint('three processes, frozen or killed, a COMMIT is refused', 'FAULTS=2 FREEZE KILL REFUSED RETRIES')),
-  large(hint('three processes, one frozen or killed', 'FAULTS=1 FREEZE KILL YIELD')),
   large(ends(handover('three processes, each twice', 'TURNS=2 GIVE_UP YIELD'))),
   large(ends(handover('three processes, any fault', faults(1)))),
   large(handover('two processes, any three faults', `PROCESSES=2 ${faults(3)}`)),
