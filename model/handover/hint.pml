@@ -11,7 +11,7 @@
  * A holder of the lease is admitted and sends the hint in one step: until the hint, nobody can tell whether it has the row.
  * A hint is handled at any time after that, or never. Whoever handles it is admitted when nobody has the row, however the
  * transaction before it has ended. If that was not the one that the hint names, it has the row in vain: it rolls back, or
- * uses the transaction when it gets the lease as any other. So does a caller of several keys behind any hint.
+ * uses the transaction when it gets the lease in its turn. So does a caller of several keys, behind any hint.
  *
  * A lease of which a hint was sent is released where other callers of the process wait, and not yielded: where `yield` finds
  * nobody in the queue, the holder would go on under the id that the hint has named. That stays so if its COMMIT is refused.

@@ -860,6 +860,13 @@ export const CALLS: readonly Mutant[] = [
     why: 'All other transactions would find it.',
   },
   {
+    name: 'what is fixed on tx',
+    file: 'src/prisma/tx.ts',
+    change: [['return descriptor.configurable === true && Reflect', 'return Reflect']],
+    tests: ['test/prisma/tx'],
+    why: 'A call of it behind the end would throw the engine’s own TypeError.',
+  },
+  {
     name: 'transaction without an id',
     file: 'src/prisma/transactions.ts',
     change: [

@@ -67,8 +67,9 @@ export class FencedTx extends Facade {
     return Reflect.set(target, property, value);
   }
 
+  /** Only what can be deleted again: the engine refuses a `get` that gives anything else for a fixed property of the target. */
   override defineProperty(target: object, property: string | symbol, descriptor: PropertyDescriptor): boolean {
-    return Reflect.defineProperty(target, property, descriptor);
+    return descriptor.configurable === true && Reflect.defineProperty(target, property, descriptor);
   }
 
   override deleteProperty(target: object, property: string | symbol): boolean {

@@ -230,8 +230,10 @@ describeWithShop('the client that the function of a lock is given', () => {
       expect(Object.getOwnPropertyDescriptor(tx, 'mine')).toMatchObject({ value: 2, enumerable: true });
       delete open['mine'];
       expect('mine' in tx).toBe(false);
-      Object.defineProperty(tx, 'mine', { value: 3 });
+      Object.defineProperty(tx, 'mine', { value: 3, configurable: true });
       expect(open['mine']).toBe(3);
+      // A fixed property could not be hidden when the transaction has ended.
+      expect(Reflect.defineProperty(tx, 'fixed', { value: 4 })).toBe(false);
     });
     await prisma.$withLock(key, (tx) => {
       expect('mine' in tx).toBe(false);
