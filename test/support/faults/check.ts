@@ -145,17 +145,25 @@ export function progressTimes({ from, callers }: Calm, operations: readonly Oper
 
 function checkProgress({ calms, operations }: History): Violation[] {
   return calms.flatMap((calm) =>
-    progressTimes(calm, operations).flatMap((time, index): Violation[] =>
-      time <= PROGRESS_WITHIN
-        ? []
-        : [
-            {
-              kind: 'no-progress',
-              what: `${calm.callers[index]} got nothing done within ${PROGRESS_WITHIN} ms of calm`,
-            },
-          ],
-    ),
+    progressTimes(calm, operations).flatMap((time, index): Violation[] => {
+      const caller = `${calm.callers[index]}`;
+      if (time <= PROGRESS_WITHIN) return [];
+      const what = `${caller} got nothing done within ${PROGRESS_WITHIN} ms of calm, but ${toldInCalm(caller, calm, operations)}`;
+      return [{ kind: 'no-progress', what }];
+    }),
   );
+}
+
+/** What the caller was told instead, so that the report of a run that cannot be repeated says why. */
+function toldInCalm(caller: string, { from }: Calm, operations: readonly Operation[]): string {
+  const told = operations
+    .filter((each) => each.caller === caller && (each.told?.at ?? Number.POSITIVE_INFINITY) >= from)
+    .map(({ way, keys, askedAt, told: answer }) => {
+      const after =
+        answer === undefined ? 'never' : `${answer.code ?? answer.outcome} at ${Math.round(answer.at - from)}`;
+      return `${way} of ${keys.join(', ')}, asked at ${Math.round(askedAt - from)}: ${after}`;
+    });
+  return told.length > 0 ? told.join('; ') : 'asked for nothing';
 }
 
 function checkLeft({ left, troubles }: History): Violation[] {
