@@ -99,7 +99,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'Prisma.skip taken for a value',
     file: 'src/prisma/transactions.ts',
-    change: [['.filter(([, value]) => !isSkip(value))', '']],
+    change: [['if (!isSkip(value)) kept', 'kept']],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'skip',
     why: 'A write that Prisma accepts would be refused.',
@@ -116,7 +116,10 @@ export const WRITES: readonly Mutant[] = [
     name: 'guards asked for by the first write',
     file: 'src/transaction/attempt.ts',
     change: [
-      ['if (this.#opening.hooked) await this.#prepareHook(', 'if (this.#opening.hooked) void this.#prepareHook('],
+      [
+        '?? (await this.#readGuarded(connection))',
+        '?? (void this.#readGuarded(connection), new Set(parts.fencing.models.keys()))',
+      ],
     ],
     tests: ['test/fencing/writes/extensions', 'test/promises/g2-rows'],
     why: 'The writes until then would be sent without the condition on the fence.',
@@ -142,8 +145,8 @@ export const WRITES: readonly Mutant[] = [
     file: 'src/transaction/attempt.ts',
     change: [
       [
-        'query);\n    // The function would be called although its call was given up meanwhile.\n    this.#call.abort.throwIfAborted();',
-        'query);',
+        '    // The function would be called although its call was given up meanwhile.\n    this.#call.abort.throwIfAborted();\n',
+        '',
       ],
     ],
     tests: ['test/transaction/aborted-early'],

@@ -46,9 +46,9 @@ export function claimed(fence: Fence): Args {
  * goes into AND.
  */
 export function withCondition(where: unknown, condition: Args): Args {
-  const { AND, ...rest } = (where ?? {}) as Args;
-  const others = AND === undefined ? [] : Array.isArray(AND) ? AND : [AND];
-  return { ...rest, AND: [...others, condition] };
+  const given = (where ?? {}) as Args;
+  const { AND } = given;
+  return { ...given, AND: AND === undefined ? condition : [AND, condition].flat() };
 }
 
 /** Adds the token to a row's data. */

@@ -45,15 +45,25 @@ export class Fencing {
   }
 
   /**
-   * The models with a guard. A guard may be dropped, so the list is used for a minute at most. A busy client refreshes
-   * it over the rescue connection (`aside`), without delaying work. After a pause it is read in the transaction, by
-   * `query`.
+   * The models with a guard; `undefined` if they have to be read. A guard may be dropped, so the list is used for a minute at
+   * most. A busy client refreshes it over the rescue connection (`aside`), without delaying work.
    */
-  async guarded(query: Query, aside: Query): Promise<ReadonlySet<string>> {
-    const age = now() - this.#queriedAt;
-    if (this.#guarded === undefined || age > GOOD_FOR) return await this.#queryGuards(query);
+  guarded(aside: Query): ReadonlySet<string> | undefined {
     this.#refresh(aside);
-    return this.#guarded;
+    return now() - this.#queriedAt > GOOD_FOR ? undefined : this.#guarded;
+  }
+
+  /** Reads the models with a guard. */
+  async readGuarded(query: Query): Promise<ReadonlySet<string>> {
+    const askedAt = now();
+    const guarded = this.#match(await query(GUARDS, []));
+    // A later query may have been answered before this one.
+    if (askedAt > this.#queriedAt) {
+      this.#queriedAt = askedAt;
+      this.#guarded = guarded;
+      this.#isAllGuarded = this.allIn(guarded);
+    }
+    return guarded;
   }
 
   #refresh(aside: Query): void {
@@ -61,7 +71,7 @@ export class Fencing {
     if (this.#isRefreshing || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
     this.#isRefreshing = true;
     // If this fails, the next transactions read the list themselves once it is too old.
-    void this.#queryGuards(aside)
+    void this.readGuarded(aside)
       .catch(() => {})
       .finally(() => {
         this.#isRefreshing = false;
@@ -90,18 +100,6 @@ export class Fencing {
     if (schema === undefined || table === undefined || fields.length === 0 || !fields.every(isPlain)) return undefined;
     const key = Object.fromEntries(fields.map(([name, value]) => [columns?.get(name), String(value)]));
     return [schema, table, JSON.stringify(key)];
-  }
-
-  async #queryGuards(query: Query): Promise<ReadonlySet<string>> {
-    const askedAt = now();
-    const guarded = this.#match(await query(GUARDS, []));
-    // A later query may have been answered before this one.
-    if (askedAt > this.#queriedAt) {
-      this.#queriedAt = askedAt;
-      this.#guarded = guarded;
-      this.#isAllGuarded = this.allIn(guarded);
-    }
-    return guarded;
   }
 
   #match(rows: readonly Row[]): ReadonlySet<string> {

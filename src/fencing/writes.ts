@@ -58,28 +58,26 @@ export function sendFenced(operation: Operation, fence: Fence): Promise<unknown>
   return send === undefined ? operation.send(operation.args) : send({ operation, model, args, fence });
 }
 
-async function create({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
-  return await operation.send({ ...args, data: withToken(model, args['data'], fence) });
+function create({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
+  return operation.send({ ...args, data: withToken(model, args['data'], fence) });
 }
 
-async function insertMany({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
+function insertMany({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { data } = args;
   const rows = Array.isArray(data) ? data.map((row) => withToken(model, row, fence)) : withToken(model, data, fence);
-  return await operation.send({ ...args, data: rows });
+  return operation.send({ ...args, data: rows });
 }
 
-async function update(write: ConditionalWrite): Promise<unknown> {
+function update(write: ConditionalWrite): Promise<unknown> {
   const { operation, model, args, fence } = write;
-  return await oneRow(write, (where) =>
-    operation.send({ ...args, where, data: withToken(model, args['data'], fence) }),
-  );
+  return oneRow(write, (where) => operation.send({ ...args, where, data: withToken(model, args['data'], fence) }));
 }
 
-async function remove(write: ConditionalWrite): Promise<unknown> {
+function remove(write: ConditionalWrite): Promise<unknown> {
   const { operation, args } = write;
   // If relations are returned, Prisma looks up the row first and deletes it by id.
   const looksUp = args['include'] !== undefined || args['select'] !== undefined;
-  return await oneRow(write, (where) => operation.send({ ...args, where }), looksUp);
+  return oneRow(write, (where) => operation.send({ ...args, where }), looksUp);
 }
 
 /** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */

@@ -254,10 +254,11 @@ const READ = new Set(['where', 'data', 'create', 'update']);
 function withoutSkips(args: unknown, depth = 0): unknown {
   if (Array.isArray(args)) return args.map((each) => withoutSkips(each, depth));
   if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
-  const kept = Object.entries(args).filter(([, value]) => !isSkip(value));
-  const read = ([name, value]: [string, unknown]) =>
-    [name, depth === 0 && READ.has(name) ? withoutSkips(value, 1) : value] as const;
-  return Object.fromEntries(kept.map(read));
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(args)) {
+    if (!isSkip(value)) kept[name] = depth === 0 && READ.has(name) ? withoutSkips(value, 1) : value;
+  }
+  return kept;
 }
 
 /** Known by its method: there is a class of it in each copy of Prisma's runtime. */

@@ -69,8 +69,8 @@ export class RedisStore implements LeaseStore {
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   #unanswered: UnansweredAcquires | undefined;
-  /** The releases that are not answered yet, by holder. None of these promises rejects. */
-  readonly #releasing = new Map<string, Promise<void>>();
+  /** The releases that are not answered yet, by holder. */
+  readonly #releasing = new Map<string, Promise<unknown>>();
   #open: OpenParts | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
@@ -133,7 +133,8 @@ export class RedisStore implements LeaseStore {
       const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
       const overtaken = releasing?.get(seen);
       if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {
-        await within(overtaken, time - (now() - since));
+        const ended = overtaken.catch(() => {});
+        await within(ended, time - (now() - since));
         answer = await look(time - (now() - since));
       }
     } catch (error) {
@@ -181,16 +182,18 @@ export class RedisStore implements LeaseStore {
     return kept;
   }
 
-  async release(claim: Claim, quietly = false): Promise<void> {
+  release(claim: Claim, quietly = false): Promise<void> {
+    const { holder } = claim;
     const sent = this.#sendRelease(claim, quietly);
-    const settled = sent.catch(() => {});
-    this.#releasing.set(claim.holder, settled);
-    try {
-      await sent;
-    } finally {
-      if (this.#releasing.get(claim.holder) === settled) this.#releasing.delete(claim.holder);
-      this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim, quietly));
-    }
+    this.#releasing.set(holder, sent);
+    const onEnd = () => {
+      if (this.#releasing.get(holder) === sent) this.#releasing.delete(holder);
+      this.#unanswered?.onReleased(holder, () => this.#sendRelease(claim, quietly));
+    };
+    return sent.then(onEnd, (error: unknown) => {
+      onEnd();
+      throw error;
+    });
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -291,10 +294,10 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  async #sendRelease({ key, holder }: Claim, quietly = false): Promise<void> {
+  #sendRelease({ key, holder }: Claim, quietly = false): Promise<unknown> {
     const { lease, queue, wake } = this.#names(key);
     const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub, this.#name] as const;
-    await this.#sender.runScript(scripts.release, [lease, queue], [...args]);
+    return this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */

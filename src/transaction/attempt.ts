@@ -150,11 +150,17 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
+    const { database, parts } = this.#call;
     const connection = this.#opening.connection as Connection;
     connection.conductor = this;
     try {
       const admission = await this.#admitted(connection);
-      if (this.#opening.hooked) await this.#prepareHook(connection, admission);
+      if (this.#opening.hooked) {
+        // Before the work, so that its first writes are sent as its later ones.
+        const guarded = parts.fencing.guarded(database.rescue) ?? (await this.#readGuarded(connection));
+        if (!parts.fencing.allIn(guarded))
+          this.#operations = new FencedOperations(this.#call, this, admission.token, guarded);
+      }
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
@@ -407,12 +413,12 @@ export class Attempt<Tx, R> implements Conductor {
     });
   }
 
-  async #prepareHook(connection: Connection, { token }: Admission): Promise<void> {
+  async #readGuarded(connection: Connection): Promise<ReadonlySet<string>> {
     // Through the gate, so that a failure of the connection is found there when the outcome is explained.
-    const query: Query = (text, values) => this.#ask(connection, text, values);
-    this.#operations = await FencedOperations.prepare(this.#call, this, token, query);
+    const guarded = await this.#call.parts.fencing.readGuarded((text, values) => this.#ask(connection, text, values));
     // The function would be called although its call was given up meanwhile.
     this.#call.abort.throwIfAborted();
+    return guarded;
   }
 
   /** Without operations, all tables have a guard. */

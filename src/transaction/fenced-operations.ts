@@ -1,4 +1,4 @@
-import type { Operation, Query } from '../database/database.js';
+import type { Operation } from '../database/database.js';
 import type { Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
 import { isConditional, sendFenced } from '../fencing/writes.js';
@@ -22,27 +22,13 @@ export class FencedOperations {
   /** Settles when the writes before have; `undefined` if they have. */
   #before: Promise<void> | undefined;
 
-  private constructor(call: CallContext, writer: Writer, fence: Fence) {
-    this.#call = call;
-    this.#writer = writer;
-    this.#fence = fence;
-  }
-
-  /**
-   * Asks which tables have a guard, if that is not known: before the work, so that its first writes are sent as its later
-   * ones. Resolves to `undefined` if all of them have one.
-   */
-  static async prepare(
-    call: CallContext,
-    writer: Writer,
-    token: bigint,
-    query: Query,
-  ): Promise<FencedOperations | undefined> {
+  /** @param guarded the models that have a guard. */
+  constructor(call: CallContext, writer: Writer, token: bigint, guarded: ReadonlySet<string>) {
     const { database, leases, parts, registered } = call;
     const { fencing } = parts;
-    const guarded = await fencing.guarded(query, database.rescue);
-    if (fencing.allIn(guarded)) return undefined;
-    return new FencedOperations(call, writer, {
+    this.#call = call;
+    this.#writer = writer;
+    this.#fence = {
       key: leases.key,
       token,
       ofHandle: registered !== undefined,
@@ -51,7 +37,7 @@ export class FencedOperations {
       isFenced: (model) => fencing.isFenced(model),
       isGuarded: (model) => guarded.has(model),
       isNoMatch: (error) => database.isNoMatch(error),
-    });
+    };
   }
 
   /**
