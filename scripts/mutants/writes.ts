@@ -99,10 +99,18 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'Prisma.skip taken for a value',
     file: 'src/prisma/transactions.ts',
-    change: [['if (!isSkip(value)) kept', 'kept']],
+    change: [["isSkip(value) || name === '__proto__'", "name === '__proto__'"]],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'skip',
     why: 'A write that Prisma accepts would be refused.',
+  },
+  {
+    name: 'an own __proto__ of the arguments taken for conditions',
+    file: 'src/prisma/transactions.ts',
+    change: [["isSkip(value) || name === '__proto__'", 'isSkip(value)']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: '__proto__',
+    why: 'Other rows would be written than Prisma writes.',
   },
   {
     name: 'typed SQL outside of the transaction',

@@ -15,6 +15,7 @@ import {
   type Query,
   type Unfinished,
 } from '../database/database.js';
+import type { Args } from '../fencing/fence.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isExtended } from './client.js';
@@ -250,13 +251,15 @@ class WriteHooks {
 /** The parts of the arguments that this package reads, which has to see what Prisma will make of them. */
 const READ = new Set(['where', 'data', 'create', 'update']);
 
-/** Leaves out what is `Prisma.skip`, as Prisma does. */
+/** Leaves out what is `Prisma.skip`, and an own `__proto__`, as Prisma does. */
 function withoutSkips(args: unknown, depth = 0): unknown {
   if (Array.isArray(args)) return args.map((each) => withoutSkips(each, depth));
   if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
-  const kept: Record<string, unknown> = {};
+  const kept: Args = {};
   for (const [name, value] of Object.entries(args)) {
-    if (!isSkip(value)) kept[name] = depth === 0 && READ.has(name) ? withoutSkips(value, 1) : value;
+    // An assignment of `__proto__` would give the copy a prototype, whose fields Prisma takes for conditions.
+    if (isSkip(value) || name === '__proto__') continue;
+    kept[name] = depth === 0 && READ.has(name) ? withoutSkips(value, 1) : value;
   }
   return kept;
 }

@@ -67,6 +67,32 @@ describeWithShop('a write of a model without a guard means what it means to Pris
     expect(await world.client().word.findUnique({ where: { id } })).toMatchObject({ value });
   });
 
+  /** As arguments come from JSON. */
+  const withProto = <T extends object>(args: T): T =>
+    Object.defineProperty(args, '__proto__', { value: { value: 99 }, enumerable: true });
+
+  const WITH_PROTO: Record<string, (tx: FenceTx, id: number) => PromiseLike<unknown>> = {
+    update: (tx, id) => tx.word.update({ where: withProto({ id }), data: withProto({ parent: id }) }),
+    'update, with a relation': (tx, id) =>
+      tx.word.update({ where: withProto({ id, update: { none: {} } }), data: withProto({ parent: id }) }),
+    updateMany: (tx, id) => tx.word.updateMany({ where: withProto({ id }), data: withProto({ parent: id }) }),
+    upsert: (tx, id) =>
+      tx.word.upsert({
+        where: withProto({ id }),
+        update: withProto({ parent: id }),
+        create: { name: name(), value: 1 },
+      }),
+    create: (tx, id) => tx.word.create({ data: withProto({ name: name(), value: 1, parent: id }) }),
+  };
+
+  test.each(Object.entries(WITH_PROTO))('an own `__proto__` is left out: %s', async (_, write) => {
+    const id = await run(async (tx, id) => {
+      await write(tx, id);
+      return id;
+    });
+    expect(await world.client().word.findFirst({ where: { parent: id } })).toMatchObject({ value: 1 });
+  });
+
   // A claim of the row is a write of it: triggers fire, and Prisma sets `@updatedAt`.
   beforeAll(() =>
     world.admin.query(`
