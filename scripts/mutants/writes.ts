@@ -151,12 +151,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'late list of guards: the function is called behind an abort',
     file: 'src/transaction/attempt.ts',
-    change: [
-      [
-        '    // The function would be called although its call was given up meanwhile.\n    this.#call.abort.throwIfAborted();\n',
-        '',
-      ],
-    ],
+    change: [['      abort.throwIfAborted();\n      await this.#work(', '      await this.#work(']],
     tests: ['test/transaction/aborted-early'],
     why: 'Its mails would go out for a call that was rejected.',
   },

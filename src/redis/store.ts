@@ -69,7 +69,7 @@ export class RedisStore implements LeaseStore {
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   #unanswered: UnansweredAcquires | undefined;
-  /** The releases that are not answered yet, by holder. */
+  /** The releases that are not answered yet, by holder. They may reject. */
   readonly #releasing = new Map<string, Promise<unknown>>();
   #open: OpenParts | undefined;
 
@@ -133,8 +133,10 @@ export class RedisStore implements LeaseStore {
       const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
       const overtaken = releasing?.get(seen);
       if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {
-        const ended = overtaken.catch(() => {});
-        await within(ended, time - (now() - since));
+        await within(
+          overtaken.catch(() => {}),
+          time - (now() - since),
+        );
         answer = await look(time - (now() - since));
       }
     } catch (error) {
@@ -182,18 +184,16 @@ export class RedisStore implements LeaseStore {
     return kept;
   }
 
-  release(claim: Claim, quietly = false): Promise<void> {
+  async release(claim: Claim, quietly = false): Promise<void> {
     const { holder } = claim;
     const sent = this.#sendRelease(claim, quietly);
     this.#releasing.set(holder, sent);
-    const onEnd = () => {
+    try {
+      await sent;
+    } finally {
       if (this.#releasing.get(holder) === sent) this.#releasing.delete(holder);
       this.#unanswered?.onReleased(holder, () => this.#sendRelease(claim, quietly));
-    };
-    return sent.then(onEnd, (error: unknown) => {
-      onEnd();
-      throw error;
-    });
+    }
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {

@@ -150,7 +150,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
-    const { database, parts } = this.#call;
+    const { abort, database, parts } = this.#call;
     const connection = this.#opening.connection as Connection;
     connection.conductor = this;
     try {
@@ -161,6 +161,8 @@ export class Attempt<Tx, R> implements Conductor {
         if (!parts.fencing.allIn(guarded))
           this.#operations = new FencedOperations(this.#call, this, admission.token, guarded);
       }
+      // Otherwise the function would be called although its call was given up since the admission.
+      abort.throwIfAborted();
       await this.#work(tx, close, connection, admission);
     } catch (error) {
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
@@ -415,10 +417,7 @@ export class Attempt<Tx, R> implements Conductor {
 
   async #readGuarded(connection: Connection): Promise<ReadonlySet<string>> {
     // Through the gate, so that a failure of the connection is found there when the outcome is explained.
-    const guarded = await this.#call.parts.fencing.readGuarded((text, values) => this.#ask(connection, text, values));
-    // The function would be called although its call was given up meanwhile.
-    this.#call.abort.throwIfAborted();
-    return guarded;
+    return await this.#call.parts.fencing.readGuarded((text, values) => this.#ask(connection, text, values));
   }
 
   /** Without operations, all tables have a guard. */

@@ -1,3 +1,4 @@
+import { tracingChannel } from 'node:diagnostics_channel';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, test } from 'vitest';
@@ -81,6 +82,32 @@ describeWithShop('a call that is struck before it is admitted', () => {
     expect(await client.$withLock('next', () => 'in')).toBe('in');
     expect(called).toBe(false);
     await pool.end();
+  });
+
+  test('does not begin its work where whoever traces the admission gives it up', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    // The list of guards is known from here on.
+    await prisma.$withLock(key, () => 'in');
+    const abort = new AbortController();
+    const admission = tracingChannel('fenced-lock:admission');
+    const giveUp = { asyncEnd: () => abort.abort(new Error('no sale')) };
+    let called = false;
+    admission.subscribe(giveUp as never);
+    try {
+      const call = prisma.$withLock(
+        key,
+        () => {
+          called = true;
+        },
+        { signal: abort.signal },
+      );
+      await expect(call).rejects.toThrow('no sale');
+    } finally {
+      admission.unsubscribe(giveUp as never);
+    }
+    expect(called).toBe(false);
+    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
   });
 
   test('may have the longest timeout there is', async () => {

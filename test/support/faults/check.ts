@@ -148,22 +148,22 @@ function checkProgress({ calms, operations }: History): Violation[] {
     progressTimes(calm, operations).flatMap((time, index): Violation[] => {
       const caller = `${calm.callers[index]}`;
       if (time <= PROGRESS_WITHIN) return [];
-      const what = `${caller} got nothing done within ${PROGRESS_WITHIN} ms of calm, but ${toldInCalm(caller, calm, operations)}`;
+      const what = `${caller} got nothing done within ${PROGRESS_WITHIN} ms of calm. Told instead: ${toldInCalm(caller, calm, operations)}`;
       return [{ kind: 'no-progress', what }];
     }),
   );
 }
 
-/** What the caller was told instead, so that the report of a run that cannot be repeated says why. */
+/** So that the report of a run that cannot be repeated says why. Times are milliseconds of the calm. */
 function toldInCalm(caller: string, { from }: Calm, operations: readonly Operation[]): string {
-  const told = operations
-    .filter((each) => each.caller === caller && (each.told?.at ?? Number.POSITIVE_INFINITY) >= from)
-    .map(({ way, keys, askedAt, told: answer }) => {
-      const after =
-        answer === undefined ? 'never' : `${answer.code ?? answer.outcome} at ${Math.round(answer.at - from)}`;
-      return `${way} of ${keys.join(', ')}, asked at ${Math.round(askedAt - from)}: ${after}`;
-    });
-  return told.length > 0 ? told.join('; ') : 'asked for nothing';
+  const told = operations.flatMap(({ caller: by, way, keys, askedAt, told: answer }) => {
+    if (by !== caller || answer === undefined || answer.at < from) return [];
+    const outcome = answer.code ?? answer.outcome;
+    return [
+      `${outcome} at ${Math.round(answer.at - from)} (${way} of ${keys.join(', ')}, asked at ${Math.round(askedAt - from)})`,
+    ];
+  });
+  return told.length > 0 ? told.join('; ') : 'nothing';
 }
 
 function checkLeft({ left, troubles }: History): Violation[] {
