@@ -15,7 +15,6 @@ import {
   type Query,
   type Unfinished,
 } from '../database/database.js';
-import type { Args } from '../fencing/fence.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isExtended } from './client.js';
@@ -255,7 +254,7 @@ const READ = new Set(['where', 'data', 'create', 'update']);
 function withoutSkips(args: unknown, depth = 0): unknown {
   if (Array.isArray(args)) return args.map((each) => withoutSkips(each, depth));
   if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
-  const kept: Args = {};
+  const kept: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(args)) {
     // An assignment of `__proto__` would give the copy a prototype, whose fields Prisma takes for conditions.
     if (isSkip(value) || name === '__proto__') continue;
