@@ -240,7 +240,7 @@ class WriteHooks {
     return hook({
       model,
       name,
-      args: withoutSkips(args),
+      args: asPrismaReads(args),
       send: (sent, other = name) => query(sent, named(other)),
       run: (other, sent) => query(sent, { ...named(other), dataPath: [], unpacker: undefined }),
     });
@@ -251,14 +251,14 @@ class WriteHooks {
 const READ = new Set(['where', 'data', 'create', 'update']);
 
 /** Leaves out what is `Prisma.skip`, and an own `__proto__`, as Prisma does. */
-function withoutSkips(args: unknown, depth = 0): unknown {
-  if (Array.isArray(args)) return args.map((each) => withoutSkips(each, depth));
+function asPrismaReads(args: unknown, depth = 0): unknown {
+  if (Array.isArray(args)) return args.map((each) => asPrismaReads(each, depth));
   if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
   const kept: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(args)) {
     // An assignment of `__proto__` would give the copy a prototype, whose fields Prisma takes for conditions.
     if (isSkip(value) || name === '__proto__') continue;
-    kept[name] = depth === 0 && READ.has(name) ? withoutSkips(value, 1) : value;
+    kept[name] = depth === 0 && READ.has(name) ? asPrismaReads(value, 1) : value;
   }
   return kept;
 }
