@@ -103,6 +103,14 @@ export const NODES: readonly Mutant[] = [
     why: 'The error would have no code.',
   },
   {
+    name: 'cluster: nobody listens to the answer to ASKING',
+    file: 'src/redis/topology/asking.ts',
+    change: [['    answer.catch(() => {});\n', '']],
+    tests: ['test/redis/topology/cluster-client.slow'],
+    only: 'takes over a slot',
+    why: 'The process would end, because a node is silent while a slot moves to it.',
+  },
+  {
     name: 'store: an answer that comes late opens again what was closed',
     file: 'src/redis/store.ts',
     change: [['if (nodes.resends &&', 'if (this.#nodes.resends &&']],

@@ -45,11 +45,11 @@ export interface ClusterClient extends Commands {
   /** Asks a node for the slot map. `refresh` is emitted after the answer. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
   on(
-    event: 'refresh' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
+    event: 'refresh' | '+node' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
     listener: (error?: Error) => void,
   ): unknown;
   off(
-    event: 'refresh' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
+    event: 'refresh' | '+node' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
     listener: (error?: Error) => void,
   ): unknown;
 }
