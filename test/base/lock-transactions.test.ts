@@ -1,12 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isOfLock, rememberTransaction } from '../../src/base/lock-transactions.js';
-import { processWide } from '../../src/base/process-wide.js';
 
 test('an interactive transaction is one of a lock until it ends, and no other kind is', () => {
-  // Another test of this process may have used a Prisma that tells no id, which is remembered until the process ends.
-  const ids = processWide('transactions', () => new Set<unknown>());
-  if (ids.delete(undefined)) onTestFinished(() => void ids.add(undefined));
   const id = randomUUID();
   expect(isOfLock('itx', id)).toBe(false);
   const forget = rememberTransaction(id);

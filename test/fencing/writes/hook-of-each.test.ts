@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
+import { processWide } from '../../../src/base/process-wide.js';
 import { fencedLock, InvalidOptionError } from '../../../src/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
 
@@ -46,6 +47,9 @@ describeWithShop('a version of Prisma that does not tell the id of a transaction
     Symbol.for('prisma.client.transaction.id'),
     Symbol.for('prisma.client.transaction.scope_context'),
   ]);
+
+  // That the id is unknown is remembered until the process ends, and the tests of other files run in it, too.
+  afterAll(() => void processWide('transactions', () => new Set<unknown>()).delete(undefined));
 
   function withoutIds(options: { models?: string[] }) {
     const { plain } = shop.client();
