@@ -5,27 +5,28 @@ interface AskingNode {
   asking?(...given: unknown[]): Promise<unknown>;
 }
 
-const guarded = new WeakSet<object>();
+/** The clients of nodes whose ASKING is handled. */
+const handled = new WeakSet<object>();
 
 /**
- * Keeps the process from being ended by an answer that nobody awaits. While a slot moves, ioredis (up to 6.0) sends ASKING in front of a
- * command, and listens to the command alone. If the node does not answer, and the client has a `commandTimeout`, ASKING
- * rejects, too: an unhandled rejection, by which Node ends the process.
+ * Handles rejections of ASKING, which would otherwise end the process. While a slot moves, ioredis (up to 6.0) sends ASKING
+ * in front of a command, and drops its promise. If the node does not answer within the client's `commandTimeout`, that
+ * promise rejects: an unhandled rejection.
  *
  * @returns the function that stops listening to the client for new nodes.
  */
-export function guardAsking(redis: ClusterClient): () => void {
-  const guardAll = () => {
-    for (const node of redis.nodes('all')) guard(node as AskingNode);
+export function handleAsking(redis: ClusterClient): () => void {
+  const handleAll = () => {
+    for (const node of redis.nodes('all')) handle(node as AskingNode);
   };
-  guardAll();
-  return listen(redis, '+node', guardAll);
+  handleAll();
+  return listen(redis, '+node', handleAll);
 }
 
-function guard(node: AskingNode): void {
+function handle(node: AskingNode): void {
   const { asking } = node;
-  if (asking === undefined || guarded.has(node)) return;
-  guarded.add(node);
+  if (asking === undefined || handled.has(node)) return;
+  handled.add(node);
   node.asking = (...given) => {
     const answer = asking.apply(node, given);
     answer.catch(() => {});

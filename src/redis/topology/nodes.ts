@@ -1,7 +1,7 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../client.js';
 import type { PubSub } from '../pubsub/subscriber-connection.js';
 import { listen } from '../shared-listeners.js';
-import { guardAsking } from './asking.js';
+import { handleAsking } from './asking.js';
 import { ConnectFailures } from './connect-failures.js';
 import { Reconnector } from './reconnector.js';
 import { RefusedConnection } from './refused-connection.js';
@@ -147,7 +147,7 @@ class ClusterNodes implements Nodes {
     this.#ends = [
       listen(redis, 'end', remember(true)),
       listen(redis, 'connecting', remember(false)),
-      guardAsking(redis),
+      handleAsking(redis),
     ];
   }
 
