@@ -5,6 +5,7 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { fencedLock, type LockOptions, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { proxied } from '../support/proxied.js';
@@ -355,13 +356,10 @@ describeWithShop('an admission beside the look in Redis', () => {
   function heldLook() {
     const redis = shop.redis();
     const looked = gate();
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    Object.defineProperty(redis, 'evalsha', {
-      value: async (...args: unknown[]) => {
-        const answer = await evalsha(...args);
-        await looked.opened;
-        return answer;
-      },
+    aroundScripts(redis, async ({ send }) => {
+      const answer = await send();
+      await looked.opened;
+      return answer;
     });
     return { redis, looked };
   }

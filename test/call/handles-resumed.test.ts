@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
-import { transfer } from '../../src/redis/scripts.generated.js';
 import { turnOfLoop } from '../lease/actors.js';
+import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -59,12 +59,10 @@ describeWithShop('a handle that is handed on', () => {
   test('while the old one is at work: that one finds out first, and the lease is had all the same', async () => {
     const redis = shop.redis();
     const superseded = gate();
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    const late = async (sha: string, ...args: unknown[]) => {
-      if (sha === transfer.sha1) await superseded.opened;
-      return await evalsha(sha, ...args);
-    };
-    Object.assign(redis, { evalsha: late });
+    aroundScripts(redis, async ({ name, send }) => {
+      if (name === 'transfer') await superseded.opened;
+      return await send();
+    });
     const elsewhere = shop.client({ redis }).prisma;
     const own = shop.redis();
     const { id, key } = await shop.product(10);

@@ -6,8 +6,8 @@ import { afterEach, expect, inject, test, vi } from 'vitest';
 import { MovingAverage } from '../../src/base/moving-average.js';
 import { fencedLock } from '../../src/index.js';
 import { namesOf } from '../../src/redis/keys.js';
-import * as scripts from '../../src/redis/scripts.generated.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
@@ -57,12 +57,9 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   function observed() {
     const redis = shop.redis();
     const sent: unknown[] = [];
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    Object.defineProperty(redis, 'evalsha', {
-      value: (...args: unknown[]) => {
-        sent.push(args[0]);
-        return evalsha(...args);
-      },
+    aroundScripts(redis, ({ name, send }) => {
+      sent.push(name);
+      return send();
     });
     return { redis, sent };
   }
@@ -151,12 +148,9 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   /** A client whose releases wait until they may go. */
   function releasingLate() {
     const [redis, mayGo] = [shop.redis(), gate()];
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    Object.defineProperty(redis, 'evalsha', {
-      value: async (...args: unknown[]) => {
-        if (args[0] === scripts.release.sha1) await mayGo.opened;
-        return await evalsha(...args);
-      },
+    aroundScripts(redis, async ({ name, send }) => {
+      if (name === 'release') await mayGo.opened;
+      return await send();
     });
     return { prisma: shop.client({ redis }).prisma, release: mayGo.open };
   }
@@ -293,8 +287,8 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.end();
     await holder.goOn();
     await Promise.all([holder.held, held]);
-    expect(sent).toContain(scripts.release.sha1);
-    expect(sent).not.toContain(scripts.hint.sha1);
+    expect(sent).toContain('release');
+    expect(sent).not.toContain('hint');
   });
 
   test('is told nothing by a short turn that had the key at once', async () => {
@@ -310,8 +304,8 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       if (performance.now() - began < SHORT_TURN) break;
       expect(tries).toBeLessThan(50);
     }
-    await eventually('it is released', async () => sent.includes(scripts.release.sha1));
-    expect(sent).not.toContain(scripts.hint.sha1);
+    await eventually('it is released', async () => sent.includes('release'));
+    expect(sent).not.toContain('hint');
   });
 
   test('is told before COMMIT is sent: its transaction takes longer to open than the COMMIT takes to get there', async () => {
@@ -322,7 +316,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     const wasTold: boolean[] = [];
     const { query } = pg.Client.prototype;
     vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
-      if ((given[0] as { text?: string }).text === 'COMMIT') wasTold.push(sent.includes(scripts.hint.sha1));
+      if ((given[0] as { text?: string }).text === 'COMMIT') wasTold.push(sent.includes('hint'));
       return Reflect.apply(query, this, given) as unknown;
     });
     await prisma.$withLock(key, () => sleep(SHORT_TURN));
@@ -347,7 +341,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       if (performance.now() - began < SHORT_TURN) break;
       expect(tries).toBeLessThan(50);
     }
-    expect(sent).toContain(scripts.hint.sha1);
+    expect(sent).toContain('hint');
   });
 
   test('gets the key before a caller of the holder that has come since', async () => {
@@ -361,7 +355,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await Promise.all([first, second, holder.held]);
     expect(order).toEqual(['contender', 'caller of the holder']);
     // Not under the lease that the contender takes over.
-    expect(sent).toContain(scripts.acquire.sha1);
+    expect(sent).toContain('acquire');
   });
 
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {
@@ -419,18 +413,15 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   /** A client whose looks that tell of a takeover are answered when they may be. */
   function confirmedLate() {
     const [redis, mayAnswer] = [shop.redis(), gate()];
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
     const state = { isHeldBack: false };
-    Object.defineProperty(redis, 'evalsha', {
-      value: async (...args: unknown[]) => {
-        const answer = await evalsha(...args);
-        // The last argument is the former holder.
-        if (args[0] === scripts.acquire.sha1 && args.at(-1) !== '') {
-          state.isHeldBack = true;
-          await mayAnswer.opened;
-        }
-        return answer;
-      },
+    aroundScripts(redis, async ({ name, args, send }) => {
+      const answer = await send();
+      // The last argument is the former holder.
+      if (name === 'acquire' && args.at(-1) !== '') {
+        state.isHeldBack = true;
+        await mayAnswer.opened;
+      }
+      return answer;
     });
     return { ...shop.client({ redis }), state, answer: mayAnswer.open };
   }
@@ -470,15 +461,12 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
   /** A client that goes on without Redis, which answers no more from the look on that tells it of the takeover. */
   function withoutAnswer() {
     const redis = shop.redis();
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
     const state = { fails: false };
-    Object.defineProperty(redis, 'evalsha', {
-      value: async (...args: unknown[]) => {
-        // The last argument is the former holder.
-        state.fails ||= args[0] === scripts.acquire.sha1 && args.at(-1) !== '';
-        if (state.fails) throw new Error('no answer');
-        return await evalsha(...args);
-      },
+    aroundScripts(redis, async ({ name, args, send }) => {
+      // The last argument is the former holder.
+      state.fails ||= name === 'acquire' && args.at(-1) !== '';
+      if (state.fails) throw new Error('no answer');
+      return await send();
     });
     return { ...shop.client({ redis, onRedisUnavailable: 'postgres' }), state };
   }

@@ -1,8 +1,6 @@
-import { Redis } from 'ioredis';
-import { expect, onTestFinished, test } from 'vitest';
-import { acquire } from '../../src/redis/scripts.generated.js';
+import { expect, test } from 'vitest';
+import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, type ShopClient } from '../support/shop.js';
 import { outages } from './outages.js';
@@ -128,28 +126,20 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
   );
 
   test('frozen: a handle that waited until it is back keeps its key, whoever of its process asks for it', async () => {
-    const { host, port, url } = redis();
-    const proxy = await startFaultProxy({ host, port });
-    onTestFinished(() => proxy.close());
-    const client = new Redis(proxy.url(url));
-    onTestFinished(() => client.disconnect());
+    const client = shop.redis();
     const { prisma, events } = await warm({ ...alone, redis: client, fairness: 'strict', commandTimeout: 150 });
     const { id, key } = await shop.product(20);
-    let end = async () => {};
-    const deaf = proxy.onData('toServer', (data) => {
+    let end: (() => Promise<void>) | undefined;
+    aroundScripts(client, async ({ name, send }) => {
       // It is subscribed by then.
-      if (data.includes(acquire.sha1))
-        void outage('frozen').then((thaw) => {
-          end = thaw;
-        });
-      return 'forward';
+      if (name === 'acquire') end ??= await outage('frozen');
+      return await send();
     });
     const waiting = prisma.$lock(key, { waitTime: 20_000 });
     await eventually('it is not given what nobody keeps', async () =>
       events.some(({ type }) => type === 'look-failed'),
     );
-    deaf();
-    await end();
+    await end?.();
     const handle = await waiting;
     // Each look of another caller tells who has the key.
     expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { aroundScripts } from '../support/around-scripts.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, type ShopClient } from '../support/shop.js';
 import { outages } from './outages.js';
@@ -59,13 +60,10 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
   /** A client whose Redis can be told to fail each command at once. */
   async function failing() {
     const redis = shop.redis();
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
     let fails = false;
-    Object.defineProperty(redis, 'evalsha', {
-      value: async (...args: unknown[]) => {
-        if (fails) throw new Error('no answer');
-        return await evalsha(...args);
-      },
+    aroundScripts(redis, async ({ send }) => {
+      if (fails) throw new Error('no answer');
+      return await send();
     });
     const client = await warm({ ...alone, redis });
     const fail = (does: boolean) => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { transfer } from '../../src/redis/scripts.generated.js';
+import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -89,14 +89,12 @@ describeWithShop('a call whose turn has come, and that waits in Postgres', () =>
 
   test('a handle that could not be taken over is good again, though the client is being closed', async () => {
     const redis = shop.redis();
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
     const asked = gate();
-    const refusing = async (sha: string, ...args: unknown[]) => {
-      if (sha !== transfer.sha1) return await evalsha(sha, ...args);
+    aroundScripts(redis, async ({ name, send }) => {
+      if (name !== 'transfer') return await send();
       asked.open();
       throw new Error('refused');
-    };
-    Object.assign(redis, { evalsha: refusing });
+    });
     const successor = shop.client({ redis }).prisma;
     const { id, key } = await shop.product(10);
     const lock = await shop.client().prisma.$lock(key);

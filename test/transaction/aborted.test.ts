@@ -1,4 +1,5 @@
 import { test } from 'vitest';
+import { aroundScripts } from '../support/around-scripts.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('a strike', () => {
@@ -10,19 +11,17 @@ describeWithShop('a strike', () => {
     const { prisma } = shop.client({ redis, pool: { max: 1 }, maxLocalHandovers: 0 });
     const { key } = await shop.product(10);
     await prisma.$withLock(key, () => {});
-    const evalsha = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+    let answered = () => {};
+    aroundScripts(redis, async ({ send }) => {
+      const answer = await send();
+      answered();
+      return answer;
+    });
     for (let steps = 0; steps < 60; steps++) {
       const abort = new AbortController();
-      Object.defineProperty(redis, 'evalsha', {
-        configurable: true,
-        value: async (...args: unknown[]) => {
-          const answer = await evalsha(...args);
-          void later(steps).then(() => abort.abort(new Error('struck')));
-          return answer;
-        },
-      });
+      answered = () => void later(steps).then(() => abort.abort(new Error('struck')));
       await prisma.$withLock(key, () => {}, { signal: abort.signal }).catch(() => {});
-      Object.defineProperty(redis, 'evalsha', { configurable: true, value: evalsha });
+      answered = () => {};
       await prisma.$withLock(key, () => {}, { maxWait: 2_000 });
     }
   });
