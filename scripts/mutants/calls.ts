@@ -65,7 +65,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: forgotten when a caller of this process comes',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['return isAsGood && !isPromised && this', 'return isAsGood && this']],
+    change: [['return isAsGood && !isPromised && mayStay;', 'return isAsGood && mayStay;']],
     tests: ['test/call/hint'],
     only: 'before a caller of the holder',
     why: 'That caller would work under a lease that the other process takes over.',

@@ -37,7 +37,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: behind a turn in which another process may have come',
     file: queue,
-    change: [['wasShort && age', 'age']],
+    change: [['!lease.contended && now() - this.#beganAt < SHORT_TURN;', '!lease.contended;']],
     tests: ['test/lease/queue/lingering'],
     why: 'Callers that come one after the other would keep the key from that process for twelve turns.',
   },
@@ -158,21 +158,23 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lost lease handed over',
     file: queue,
-    change: [['this.#mayHandOver && !lease.loss;', 'this.#mayHandOver;']],
+    change: [['maxLocalHandovers && !lease.loss;\n    return isAsGood', 'maxLocalHandovers;\n    return isAsGood']],
     tests: ['test/lease/queue/hand-over'],
     why: 'The next caller would work under nothing.',
   },
   {
     name: 'lingering: turns without an end',
     file: queue,
-    change: [['this.#renewed && this.#mayHandOver && ', 'this.#renewed && ']],
+    change: [
+      ['!this.#isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss', '!this.#isOfHandle && !lease.loss'],
+    ],
     tests: ['test/lease/queue/lingering'],
-    why: 'A lease that may not be handed on would be resumed all the same.',
+    why: 'A lease that may not be handed on would be kept all the same.',
   },
   {
     name: 'lingering: beside who is known to wait',
     file: queue,
-    change: [['this.#isOfHandle || lease.contended;', 'this.#isOfHandle;']],
+    change: [['!lease.contended && ', '']],
     tests: ['test/lease/queue/lingering'],
     why: 'Another process would wait while nobody works.',
   },
@@ -219,7 +221,9 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: resumed by a caller that has computed',
     file: queue,
-    change: [['wasShort && age <= LONG_LINGERING;', 'wasShort;']],
+    change: [
+      ['if (this.#lingering && this.#lingering.age > LONG_LINGERING) {', 'if (this.#lingering && this.key === "?") {'],
+    ],
     tests: ['test/lease/queue/lingering'],
     only: 'computed since',
     why: 'Others would wait for all of its computing, and its own work could get a lease without time.',
@@ -329,7 +333,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: a lease that is not renewed',
     file: queue,
-    change: [['return this.#renewed && this.#mayHandOver && was', 'return this.#mayHandOver && was']],
+    change: [['const isGood = this.#renewed && ', 'const isGood = ']],
     tests: ['test/lease/queue/lingering'],
     only: 'not renewed',
     why: 'It is of no use to the next caller, who asks for all of its time.',

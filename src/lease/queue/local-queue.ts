@@ -16,8 +16,8 @@ import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.
 const UNSUBSCRIBE_AFTER = 2;
 
 /**
- * In a turn shorter than this, it is unlikely that another process began to wait unnoticed. Behind a longer one the lease is
- * not resumed: callers that come one after the other would keep the key from that process; milliseconds.
+ * In a turn shorter than this, it is unlikely that another process began to wait unnoticed. Behind a longer one the lease does
+ * not linger: callers that come one after the other would keep the key from that process; milliseconds.
  */
 const SHORT_TURN = 5;
 
@@ -80,9 +80,8 @@ export interface QueueHistory {
  *   is answered or has failed. Then `#passOn` decides.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn, so that the last caller goes on
- *   before the release is sent. A caller enters at once behind a short turn: `#passOn` decides. A caller enters behind a
- *   long one, or after the event loop was busy: the lease is released, `acquiring`. Nobody enters: the lease is released,
- *   `idle`.
+ *   before the release is sent. A caller enters at once: `#passOn` decides. A caller enters after the event loop was
+ *   busy: the lease is released, `acquiring`. Nobody enters: the lease is released, `idle`.
  */
 export class LocalQueue implements WaiterQueue {
   readonly key: string;
@@ -300,8 +299,8 @@ export class LocalQueue implements WaiterQueue {
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
   #hint(lease: Lease, beganAt: number, attempt: string): (() => void) | undefined {
-    const { store } = this.#dependencies;
-    const staysHere = this.#waiting.size > 0 && this.#mayHandOver;
+    const { maxLocalHandovers, store } = this.#dependencies;
+    const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
@@ -348,7 +347,7 @@ export class LocalQueue implements WaiterQueue {
       void this.#yield(lease, next.request);
     } else if (next && lease.loss === undefined && !isPromised && lease.asking) {
       void this.#passOnConfirmed(lease, lease.asking, via);
-    } else if (next === undefined && !isPromised && this.#canLinger(lease)) {
+    } else if (next === undefined && !isPromised && this.#isGoodForOneMore(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
         // The others did not wait for longer than the lease stood.
@@ -367,20 +366,19 @@ export class LocalQueue implements WaiterQueue {
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
     // The other process may already have the key's row, and take over the lease.
     const isPromised = this.#promised?.lease === lease;
-    return isAsGood && !isPromised && this.#mayHandOver && !lease.loss;
-  }
-
-  get #mayHandOver(): boolean {
-    return this.#handovers < this.#dependencies.maxLocalHandovers;
+    const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
+    return isAsGood && !isPromised && mayStay;
   }
 
   /**
-   * Whether the lease may linger: no other process is known to wait for its release. That of a handle may not: its owner
-   * awaits the release.
+   * Whether the lease may linger: it is good for one more caller, and no other process is known to wait. That of a handle
+   * may not: its owner awaits the release.
    */
-  #canLinger(lease: Lease): boolean {
-    const isAwaited = this.#isOfHandle || lease.contended;
-    return this.#mayLinger && !isAwaited && !lease.loss && !lease.shared && this.#lateBy === 0;
+  #isGoodForOneMore(lease: Lease): boolean {
+    const { maxLocalHandovers } = this.#dependencies;
+    const isGood = this.#renewed && !this.#isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
+    const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
+    return this.#mayLinger && isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }
 
   /**
@@ -417,20 +415,14 @@ export class LocalQueue implements WaiterQueue {
 
   /** Called when a caller enters while the lease lingers. */
   #resume(): void {
-    const lingering = this.#lingering as EndOfTurn;
-    if (!this.#mayResume(lingering)) {
-      lingering.now();
+    // The event loop was busy since the end of the last turn: another process may wait, and the lease has less time left.
+    if (this.#lingering && this.#lingering.age > LONG_LINGERING) {
+      this.#lingering.now();
       return;
     }
-    lingering.stop();
+    this.#lingering?.stop();
     this.#lingering = undefined;
     this.#passOn(this.#lease as Lease);
-  }
-
-  /** Behind a long turn, or if the event loop was busy since, another process may wait, and the lease has less time left. */
-  #mayResume({ age }: EndOfTurn): boolean {
-    const wasShort = now() - age - this.#beganAt < SHORT_TURN;
-    return this.#renewed && this.#mayHandOver && wasShort && age <= LONG_LINGERING;
   }
 
   #release(lease: Lease): void {

@@ -78,36 +78,19 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     await expectFree(stage(), key);
   });
 
-  test('is not resumed behind a turn in which another process may have begun to wait', async () => {
+  test('is given back at once behind a turn in which another process may have begun to wait', async () => {
     const [actor, key] = [direct(), someKey()];
     await kept(actor, key);
-    for (const [time, isResumed] of [
+    for (const [time, keeps] of [
       [4.9, true],
       [5, false],
     ] as const) {
       const turn = await actor.acquire(key);
       clock.now += time;
       turn.end();
-      const next = await actor.acquire(key);
-      expect(next.lease.holder === turn.lease.holder).toBe(isResumed);
-      next.end();
+      expect(isKept(actor, key)).toBe(keeps);
     }
-    await turnOfLoop();
     await actor.store.released.settled();
-    await expectFree(stage(), key);
-  });
-
-  test('is given back behind its caller, however long the turn was', async () => {
-    const [actor, key] = [direct(), someKey()];
-    await kept(actor, key);
-    const turn = await actor.acquire(key);
-    const before = actor.store.released.count;
-    clock.now += 1_000;
-    turn.end();
-    expect([isKept(actor, key), actor.store.released.count]).toEqual([true, before]);
-    await turnOfLoop();
-    expect(isKept(actor, key)).toBe(false);
-    await actor.store.released.reach(before + 1);
     await expectFree(stage(), key);
   });
 
@@ -317,22 +300,19 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     }
   });
 
-  test.each([
-    ['it is not renewed', {}, { renew: false }],
-    ['no hand-over is allowed', { maxLocalHandovers: 0 }, {}],
-  ])('is given back behind its caller, and not resumed, where %s', async (_, options, asked) => {
-    const [actor, key] = [direct(options), someKey()];
-    await kept(actor, key, asked);
-    const holders = new Set<string>();
+  test('is given back at once where it is not renewed, or no hand-over is allowed', async () => {
+    const [actor, none, key] = [direct(), direct({ maxLocalHandovers: 0 }), someKey()];
     for (let callers = 0; callers < 20; callers++) {
-      const turn = await actor.acquire(key, asked);
-      holders.add(turn.lease.holder);
+      const turn = await actor.acquire(key, { renew: false });
       turn.end();
+      expect(isKept(actor, key)).toBe(false);
     }
-    expect(holders.size).toBe(20);
-    await turnOfLoop();
     await actor.store.released.settled();
-    await expectFree(stage(), key);
+    for (let callers = 0; callers < 20; callers++) {
+      const turn = await none.acquire(key);
+      turn.end();
+      expect(isKept(none, key)).toBe(false);
+    }
   });
 
   test.each([{ leaseTime: 5_000 }, { leaseTime: 5_000, renew: false }])(
