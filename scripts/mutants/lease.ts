@@ -172,6 +172,20 @@ export const LEASE: readonly Mutant[] = [
     why: 'A lease that may not be handed on would be kept all the same.',
   },
   {
+    name: 'lingering: the lease of a handle',
+    file: queue,
+    change: [['this.#renewed && !this.#isOfHandle && ', 'this.#renewed && ']],
+    tests: ['test/lease/queue/lingering'],
+    why: 'Its owner awaits the release.',
+  },
+  {
+    name: 'lingering: a lease that a hint has promised',
+    file: queue,
+    change: [['next === undefined && !isPromised && this', 'next === undefined && this']],
+    tests: ['test/lease/queue/lingering'],
+    why: 'The next caller would work under a lease that another process takes over.',
+  },
+  {
     name: 'lingering: beside who is known to wait',
     file: queue,
     change: [['!lease.contended && ', '']],

@@ -129,17 +129,18 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     const client = shop.redis();
     const { prisma, events } = await warm({ ...alone, redis: client, fairness: 'strict', commandTimeout: 150 });
     const { id, key } = await shop.product(20);
-    let end: (() => Promise<void>) | undefined;
+    let begun: ReturnType<typeof outage> | undefined;
     aroundScripts(client, async ({ name, send }) => {
       // It is subscribed by then.
-      if (name === 'acquire') end ??= await outage('frozen');
+      if (name === 'acquire') begun ??= outage('frozen');
+      await begun;
       return await send();
     });
     const waiting = prisma.$lock(key, { waitTime: 20_000 });
     await eventually('it is not given what nobody keeps', async () =>
       events.some(({ type }) => type === 'look-failed'),
     );
-    await end?.();
+    await (await begun)?.();
     const handle = await waiting;
     // Each look of another caller tells who has the key.
     expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import type { Turn } from '../../../src/lease/lease.js';
 import type { AcquireResult, LeaseStore } from '../../../src/lease/store.js';
@@ -289,6 +290,30 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     (await next).end();
     expect((await last).lease.contended).toBe(false);
     (await last).end();
+  });
+
+  test('is given back at once where it is that of a handle: its owner awaits that', async () => {
+    const [actor, key] = [direct(), someKey()];
+    await kept(actor, someKey());
+    const turn = await actor.acquire(key, { mayShare: false });
+    turn.end();
+    expect(isKept(actor, key)).toBe(false);
+    await actor.store.released.settled();
+    await expectFree(stage(), key);
+  });
+
+  test('is given back at once where a hint has promised it: another process may take it over', async () => {
+    const [actor, other, key] = [direct(), direct(), someKey()];
+    await kept(actor, someKey());
+    const held = await other.acquire(key);
+    const { turn: next } = await asleep(actor, key);
+    held.end();
+    const turn = await next;
+    turn.hint(randomUUID());
+    turn.end();
+    expect([turn.lease.contended, isKept(actor, key)]).toEqual([false, false]);
+    await actor.store.released.settled();
+    await expectFree(stage(), key);
   });
 
   test("is given back at once where fairness is 'strict'", async () => {
