@@ -139,7 +139,7 @@ export const LEASE: readonly Mutant[] = [
     file: lease,
     change: [['return this.shared ? Number.POSITIVE_INFINITY : now() - this.#since;', 'return now() - this.#since;']],
     tests: ['test/call/shared-blockers'],
-    why: 'It would end the work of others, which is well.',
+    why: 'A caller without a lease would end a healthy holder that has one.',
   },
   {
     name: 'given back while the successor works',

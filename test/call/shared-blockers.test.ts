@@ -25,11 +25,15 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     return { held, goOn };
   }
 
-  test('one who waits in Postgres ends nobody: the other one has the key as rightfully', async () => {
+  test.each([
+    ['with a lease', true],
+    ['without one', false],
+  ])('who waits in Postgres without a lease ends nobody: the other one began %s', async (_, hasLease) => {
     const [holder, contender] = [await warm(alone), await warm(alone)];
     const { id, key } = await shop.product(10);
+    const before = hasLease ? await atWork(holder.prisma, { id, key }) : undefined;
     const end = await outage('dead');
-    const { held, goOn } = await atWork(holder.prisma, { id, key });
+    const { held, goOn } = before ?? (await atWork(holder.prisma, { id, key }));
     const next = contender.prisma.$withLock(key, sellOne(id));
     // It does not even look, which would be something to wait for.
     await triedInVain(shop);
