@@ -15,7 +15,114 @@ const HANDLE_SELECT = `SELECT a.turns INTO our_turn FROM fenced_lock.admission A
 const HANDLE_END = `AND a.holder IN (our_holder, successors[place])
             RETURNING a.turns INTO our_turn;`;
 
+/** Where the admission of one key writes its row. */
+const ONE_KEY = `        UPDATE fenced_lock.admission AS a SET
+            token = nextval('fenced_lock.token'),
+            holder = our_holder,
+            turns = a.turns + 1,
+            attempts = array_prepend(attempt, a.attempts[1:15]),`;
+
 export const ADMISSION: readonly Mutant[] = [
+  {
+    name: 'one key: admission without the row',
+    file,
+    change: [
+      [
+        ONE_KEY,
+        `        RETURN concat('1 ', pg_current_xact_id(), ' ', pg_backend_pid(), ' - ', nextval('fenced_lock.token'), ' -');\n${ONE_KEY}`,
+      ],
+    ],
+    tests: ['test/promises/g1-serial'],
+    why: 'A token alone does not keep a former holder from writing what the next one has read.',
+  },
+  {
+    name: 'one key: token before the row',
+    file,
+    change: [
+      [
+        ONE_KEY,
+        `        is_set := nextval('fenced_lock.token')::text;\n${ONE_KEY.replace("nextval('fenced_lock.token')", 'is_set::bigint')}`,
+      ],
+    ],
+    tests: ['test/database/admission-of-one-key'],
+    why: 'Who waits for the row would come into it with a token from before the wait.',
+  },
+  {
+    name: 'one key: attempt not remembered',
+    file,
+    change: [[ONE_KEY, ONE_KEY.replace('attempts = array_prepend(attempt, a.attempts[1:15]),', '')]],
+    tests: ['test/promises/g3-outcome'],
+    only: 'history of its key',
+    why: 'After a crash nothing else proves that a COMMIT held.',
+  },
+  {
+    name: 'one key: the attempt itself counts as the one before it',
+    file,
+    change: [['coalesce(a.attempts[2]::text', 'coalesce(a.attempts[1]::text']],
+    tests: ['test/connection/plain'],
+    only: 'right before it',
+    why: 'No turn would begin ahead.',
+  },
+  {
+    name: 'one key: behind who has created the row, nobody is told',
+    file,
+    change: [['(SELECT a.attempts[2]::text FROM fenced_lock.admission AS a WHERE a.key = our_key)', 'NULL']],
+    tests: ['test/database/admission-of-one-key'],
+    why: 'The second turn of a key would not begin ahead.',
+  },
+  {
+    name: 'one key: wrong arguments where the row is there',
+    file,
+    change: [
+      [
+        'IF attempt IS NOT NULL AND our_holder IS NOT NULL AND lease_time >= 1 AND work_time >= 1 AND wait_time >= 0 THEN',
+        'IF true THEN',
+      ],
+    ],
+    tests: ['test/database/admission-of-one-key'],
+    why: 'A role could switch off the limits of a transaction that nobody else may end.',
+  },
+  {
+    name: 'one key: lock_timeout kept',
+    file,
+    change: [
+      [
+        "set_config('lock_timeout', lock_before, true), set_config('fenced_lock.token'",
+        "set_config('fenced_lock.token'",
+      ],
+      ['INTO answer, is_set, is_set, is_set;', 'INTO answer, is_set, is_set;'],
+    ],
+    tests: ['test/database/admission-of-one-key'],
+    why: "The caller's statements would wait for locks as long as our admission did.",
+  },
+  {
+    name: 'one key: lock_timeout kept where the row is gone',
+    file,
+    change: [["        is_set := set_config('lock_timeout', lock_before, true);\n", '']],
+    tests: ['test/database/admission-of-one-key'],
+    why: "The caller's statements would wait for locks as long as our admission did.",
+  },
+  {
+    name: 'one key: no limits',
+    file,
+    change: [['concat(fenced_lock.limit_times(lease_time, work_time),', 'concat(']],
+    tests: ['test/database/admission-of-one-key'],
+    why: 'A frozen holder would stand in the key until somebody comes who may end it.',
+  },
+  {
+    name: 'one key: no mark of its waiting room',
+    file,
+    change: [['            pg_try_advisory_xact_lock_shared(1179403083, room));', "            '');"]],
+    tests: ['test/database/admission-of-one-key'],
+    why: 'The next holder could not end a transaction that has lost its lease.',
+  },
+  {
+    name: 'one key: the epoch is read by each admission',
+    file,
+    change: [["            is_set := set_config('fenced_lock.epoch', our_epoch, false);\n", '']],
+    tests: ['test/database/admission-of-one-key'],
+    why: 'It would cost each turn a look at another table.',
+  },
   {
     name: 'admission without the row',
     file,
@@ -37,7 +144,10 @@ export const ADMISSION: readonly Mutant[] = [
         '            LOOP\n                -- UPDATE first.',
         "            LOOP\n                our_token := nextval('fenced_lock.token');\n                -- UPDATE first.",
       ],
-      ["token = nextval('fenced_lock.token'),", 'token = our_token,'],
+      [
+        "                    token = nextval('fenced_lock.token'),\n                    holder",
+        '                    token = our_token,\n                    holder',
+      ],
     ],
     tests: ['test/transaction/admission'],
     why: 'Who waits for the row would come into it with a token from before the wait.',
@@ -90,14 +200,22 @@ export const ADMISSION: readonly Mutant[] = [
     change: [
       ["is_set := set_config('lock_timeout', lock_before, true)\n        || set_config", 'is_set := set_config'],
     ],
-    tests: ['test/transaction/traps'],
-    only: 'own time limits',
+    tests: ['test/database/admission-of-one-key'],
     why: "The caller's statements would wait for locks as long as our admission did.",
   },
   {
     name: 'idle transaction never ended',
     file,
-    change: [["set_config('idle_in_transaction_session_timeout', lease_time::text, true)", "''"]],
+    change: [
+      [
+        "set_config('idle_in_transaction_session_timeout', CASE current_setting('idle_in_transaction_session_timeout')",
+        "concat('', CASE current_setting('idle_in_transaction_session_timeout')",
+      ],
+      [
+        "1000)::integer)\n            END::text, true)\n        || set_config('statement_timeout'",
+        "1000)::integer)\n            END::text)\n        || set_config('statement_timeout'",
+      ],
+    ],
     tests: ['test/promises/g5-crash'],
     only: 'idle transaction: Postgres ends it',
     why: 'A frozen holder would stand in the key until somebody comes who may end it.',
@@ -105,7 +223,13 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'receiving transaction never ended',
     file,
-    change: [["\n            || set_config('tcp_user_timeout', lease_time::text, true)", '']],
+    change: [
+      ["|| set_config('tcp_user_timeout', CASE", "|| concat('', CASE"],
+      [
+        "current_setting('tcp_user_timeout')::integer)\n            END::text, true)",
+        "current_setting('tcp_user_timeout')::integer)\n            END::text)",
+      ],
+    ],
     tests: ['test/promises/g5-crash'],
     only: 'large result',
     why: 'A client that is frozen while it receives is neither idle nor in a statement.',
@@ -113,7 +237,13 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'statement without a time limit',
     file,
-    change: [["\n            || set_config('statement_timeout', work_time::text, true)", '']],
+    change: [
+      ["|| set_config('statement_timeout', CASE", "|| concat('', CASE"],
+      [
+        "1000)::integer)\n            END::text, true)\n        || set_config('tcp_user_timeout'",
+        "1000)::integer)\n            END::text)\n        || set_config('tcp_user_timeout'",
+      ],
+    ],
     tests: ['test/transaction/traps', 'test/transaction/admission'],
     why: 'Where a abort cannot reach the server, this alone ends what is in flight.',
   },
@@ -122,8 +252,9 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [
       [
-        "extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);",
-        '0 END, 0);',
+        `least(lease_time,
+                (extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000)::integer)`,
+        "(extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000)::integer",
       ],
     ],
     tests: ['test/transaction/traps'],
@@ -133,9 +264,13 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'receiving transaction never ended where the role has limits',
     file,
-    change: [["current_setting('tcp_user_timeout')::numeric, lease_time);", '0, 0);']],
-    tests: ['test/transaction/traps'],
-    only: 'own time limits',
+    change: [
+      [
+        "least(lease_time, current_setting('tcp_user_timeout')::integer)",
+        "current_setting('tcp_user_timeout')::integer",
+      ],
+    ],
+    tests: ['test/database/admission-of-one-key'],
     why: 'A client that is frozen while it receives is neither idle nor in a statement.',
   },
   {
@@ -143,10 +278,9 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [
       [
-        "IF current_setting('idle_in_transaction_session_timeout') = '0' AND current_setting('statement_timeout') = '0'",
-        'IF true OR (true',
+        "least(work_time, (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::integer)",
+        'work_time',
       ],
-      ["AND current_setting('tcp_user_timeout') = '0' THEN", "AND current_setting('tcp_user_timeout') = '0') THEN"],
     ],
     tests: ['test/transaction/traps'],
     only: 'own time limits',
@@ -198,8 +332,7 @@ export const ADMISSION: readonly Mutant[] = [
         "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,",
       ],
     ],
-    tests: ['test/promises/g3-outcome'],
-    only: 'history of its key',
+    tests: ['test/database/admission-of-one-key'],
     why: 'After a crash nothing else proves that a COMMIT held.',
   },
   {

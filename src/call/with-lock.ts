@@ -12,7 +12,7 @@ import type { Former } from '../lease/store.js';
 import {
   buildRequest,
   type Chained,
-  mayAskPrevious,
+  mayBeginBesideCommit,
   Opening,
   type OpeningOptions,
   requestOf,
@@ -43,7 +43,7 @@ const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Se
 const BEHIND_COMMIT = 500;
 
 /** How a transaction of a call is opened. Default of `evenIfWanted`: true. */
-interface HowOpened extends Partial<Pick<OpeningOptions, 'evenIfWanted' | 'asksPrevious'>> {
+interface HowOpened extends Partial<Pick<OpeningOptions, 'evenIfWanted' | 'besideCommit'>> {
   /** How long its admission waits for the key's row; milliseconds. */
   readonly waitTime: number;
   /** Whether it has no lease of its own, because Redis is down. Default: false. */
@@ -175,17 +175,16 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const former = beside === 'look' ? undefined : beside;
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
     if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
-    // It could not be known whether the transaction comes right behind that COMMIT.
-    if (former && !mayAskPrevious(this.#call.database)) return;
+    if (former && !mayBeginBesideCommit(this.#call.database)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
     // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
     this.#former = holders.length === 1 ? former : undefined;
-    const asksPrevious = this.#former !== undefined;
     // Behind a hint, its work may have begun when it turns out that Redis is away and gives no lease.
     const shared = former ? this.#parts.room.mayGoWithoutStore : this.#parts.room.goesWithoutStore;
     this.#isOpenShared = shared;
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted, asksPrevious });
+    const besideCommit = former !== undefined;
+    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted, besideCommit });
     try {
       this.#opening = new Opening(this.#call.database, options);
     } catch {
@@ -269,7 +268,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   #openingOptions(
     holders: readonly string[],
-    { waitTime, shared = false, evenIfWanted = true, asksPrevious = false }: HowOpened,
+    { waitTime, shared = false, evenIfWanted = true, besideCommit = false }: HowOpened,
   ): OpeningOptions {
     const { keys, options } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = options;
@@ -277,6 +276,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
     const request = () => requestOf({ leases, timeout, room }, waitTime);
-    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, asksPrevious, request };
+    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, besideCommit, request };
   }
 }

@@ -8,7 +8,7 @@ export const IDLE_IN_TRANSACTION_TIMEOUT = '25P03';
 export const TRANSACTION_TIMEOUT = '25P04';
 export const SERIALIZATION_FAILURE = '40001';
 export const DEADLOCK = '40P01';
-export const INSUFFICIENT_PRIVILEGE = '42501';
+const INSUFFICIENT_PRIVILEGE = '42501';
 export const LOCK_NOT_AVAILABLE = '55P03';
 export const QUERY_CANCELED = '57014';
 /** The end of a session that somebody asked for, or a shutdown of the server. */

@@ -3,19 +3,13 @@
 // and both operands have the exact types of the operator: otherwise an object of another role that is found by
 // search_path could match better and run with the rights of this role.
 
-/** The first statement of a fenced transaction. */
-export const ADMIT = `SELECT fenced_lock.admit($1::pg_catalog.text[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid,
-  $4::integer, $5::integer, $6::integer, $7::integer, $8::bigint[], $9::pg_catalog.uuid[], $10::boolean) AS answer`;
+/** The first statement of a fenced transaction, for one key. */
+export const ADMIT = `SELECT fenced_lock.admit($1::pg_catalog.text, $2::pg_catalog.uuid, $3::pg_catalog.uuid,
+  $4::integer, $5::integer, $6::integer, $7::integer) AS answer`;
 
-/**
- * The same for one key, and the attempt that was admitted right before this one. It is asked for with a value that depends
- * on the answer, so Postgres runs the admission first.
- */
-export const ADMIT_AND_PREVIOUS = `SELECT a.answer, (
-  SELECT e.attempts[2]
-  FROM fenced_lock.evidence(CASE WHEN a.answer IS NOT NULL THEN ($1::pg_catalog.text[])[1] END, '1'::pg_catalog.text) AS e
-) AS previous
-FROM (${ADMIT}) AS a`;
+/** The same for several keys, or for the registered tokens of a handle. */
+export const ADMIT_KEYS = `SELECT fenced_lock.admit($1::pg_catalog.text[], $2::pg_catalog.uuid[], $3::pg_catalog.uuid,
+  $4::integer, $5::integer, $6::integer, $7::integer, $8::bigint[], $9::pg_catalog.uuid[], $10::boolean) AS answer`;
 
 /**
  * The backend and the transaction of an admission that may have to wait, so that the transactions that block it can be

@@ -14,15 +14,15 @@ import {
   type StatementResult,
   type TextRow,
 } from '../database/database.js';
-import { ADMIT, ADMIT_AND_PREVIOUS } from '../database/sql.js';
-import { INSUFFICIENT_PRIVILEGE, SERIALIZATION_FAILURE } from '../database/sql-states.js';
+import { ADMIT, ADMIT_KEYS } from '../database/sql.js';
+import { SERIALIZATION_FAILURE } from '../database/sql-states.js';
 
 /**
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
  * on the same server connection, under another text.
  */
 const ADMIT_NAME = nameOf(ADMIT);
-const ADMIT_AND_PREVIOUS_NAME = nameOf(ADMIT_AND_PREVIOUS);
+const ADMIT_KEYS_NAME = nameOf(ADMIT_KEYS);
 /**
  * `statement_timeout` exceeds the work's timeout by this, so that the client aborts first, with an error that says why;
  * milliseconds.
@@ -30,19 +30,15 @@ const ADMIT_AND_PREVIOUS_NAME = nameOf(ADMIT_AND_PREVIOUS);
 const BACKSTOP = 500;
 
 /**
- * SQLSTATEs of a role that cannot ask for the attempt before its own: it lacks the right, or its default isolation level
- * gives its transactions a snapshot from before that attempt's COMMIT. Under READ COMMITTED an admission has no conflict.
+ * Databases whose role has a default isolation level that gives a transaction a snapshot from before the COMMIT beside
+ * which it began, so it fails. It is not tried again, because each would cost a transaction. If the role is changed, the
+ * processes that are there have to be restarted.
  */
-const CANNOT_ASK: ReadonlySet<string> = new Set([INSUFFICIENT_PRIVILEGE, SERIALIZATION_FAILURE]);
-/**
- * Databases whose role was found to be such a one. They are not asked again, because each question would cost a transaction.
- * If the role is changed, the processes that are there have to be restarted to ask again.
- */
-const cannotAskPrevious = new WeakSet<object>();
+const failsBesideCommit = new WeakSet<object>();
 
-/** Whether a transaction of this database may ask which attempt was admitted right before it. */
-export function mayAskPrevious(database: Database<unknown>): boolean {
-  return !cannotAskPrevious.has(database);
+/** Whether a transaction of this database may begin beside the COMMIT of the holder before it. */
+export function mayBeginBesideCommit(database: Database<unknown>): boolean {
+  return !failsBesideCommit.has(database);
 }
 
 /** What Postgres answered to one attempt at a transaction. */
@@ -59,7 +55,7 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch; `undefined` if no epoch was started since the last crash. */
   readonly epoch: string | undefined;
-  /** The attempt that was admitted right before this one, if that was asked for. */
+  /** The attempt that was admitted right before this one; `undefined` if the key is new, or one of several. */
   readonly previous?: string | undefined;
 }
 
@@ -91,8 +87,8 @@ export interface OpeningOptions extends ClientTransactionOptions {
   readonly request: () => AdmissionRequest;
   /** Statements that run before the admission, in the same transaction. */
   readonly before?: readonly Statement[];
-  /** Whether to ask which attempt was admitted right before this one. Default: false. */
-  readonly asksPrevious?: boolean;
+  /** Whether it begins while another holder commits. Default: false. */
+  readonly besideCommit?: boolean;
 }
 
 /** BEGIN and the admission of a turn, which were sent in one flight with the COMMIT of the turn before it. */
@@ -173,12 +169,10 @@ export class Opening<Tx> {
     answers[at]?.listen(
       ({ rows }) => this.#onAnswer(request, rows),
       (error) => {
-        const code = options.asksPrevious ? database.sqlState(error) : undefined;
-        if (code !== undefined && CANNOT_ASK.has(code)) cannotAskPrevious.add(database);
-        // The role may lack the right to ask. The transaction begins again, and does not ask.
-        const mayNotAsk = code === INSUFFICIENT_PRIVILEGE;
-        if (mayNotAsk) this.admission.reject(new NotRun('the attempt before it could not be asked for'));
-        else this.admission.reject(this.#chained ? error : unwrapNotRun(error));
+        // Under READ COMMITTED an admission has no conflict.
+        const conflicts = options.besideCommit && database.sqlState(error) === SERIALIZATION_FAILURE;
+        if (conflicts) failsBesideCommit.add(database);
+        this.admission.reject(this.#chained ? error : unwrapNotRun(error));
       },
     );
   }
@@ -199,9 +193,9 @@ export interface BuiltRequest {
   readonly keys: readonly string[];
 }
 
-export function buildRequest({ request, isolationLevel, before = [], asksPrevious }: OpeningOptions): BuiltRequest {
+export function buildRequest({ request, isolationLevel, before = [] }: OpeningOptions): BuiltRequest {
   const admission = request();
-  const { statement, attempt } = admissionStatement(admission, asksPrevious);
+  const { statement, attempt } = admissionStatement(admission);
   return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: admission.keys };
 }
 
@@ -228,26 +222,26 @@ export function requestOf({ leases, timeout, registered, room }: AdmissionInput,
 }
 
 /** Builds the admission statement, with a new attempt id in it. */
-function admissionStatement(
-  request: AdmissionRequest,
-  asksPrevious = false,
-): { readonly statement: Statement; readonly attempt: string } {
+function admissionStatement(request: AdmissionRequest): { readonly statement: Statement; readonly attempt: string } {
   const { keys, holders, leaseTime, workTime, waitTime, room, tokens, successors, durable } = request;
   const attempt = randomUUID();
+  const isUsual = keys.length === 1 && tokens === undefined && !durable;
   const values = [
-    arrayOf(keys),
-    arrayOf(holders),
+    isUsual ? (keys[0] as string) : arrayOf(keys),
+    isUsual ? (holders[0] as string) : arrayOf(holders),
     attempt,
     String(Math.ceil(leaseTime)),
     String(Math.ceil(workTime)),
     String(Math.ceil(waitTime)),
     room === undefined ? null : String(room),
+  ];
+  if (isUsual) return { statement: { text: ADMIT, name: ADMIT_NAME, values }, attempt };
+  values.push(
     tokens === undefined ? null : arrayOf(tokens.map(String)),
     successors === undefined ? null : arrayOf(successors),
     durable === undefined ? null : String(durable),
-  ];
-  const [text, name] = asksPrevious ? [ADMIT_AND_PREVIOUS, ADMIT_AND_PREVIOUS_NAME] : [ADMIT, ADMIT_NAME];
-  return { statement: { text, name, values }, attempt };
+  );
+  return { statement: { text: ADMIT_KEYS, name: ADMIT_KEYS_NAME, values }, attempt };
 }
 
 /** Formats a Postgres array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
@@ -256,10 +250,11 @@ function arrayOf(values: readonly string[]): string {
 }
 
 function readAdmission({ keys, attempt }: Omit<BuiltRequest, 'beginning'>, rows: readonly TextRow[]): Admission {
-  const [answer, previous] = rows[0] ?? [];
-  const words = (answer ?? '').split(' ');
+  const words = (rows[0]?.[0] ?? '').split(' ');
   const [turn = '', xid = '', pid, epoch] = words;
-  const tokens = words.slice(4).map(BigInt);
+  const end = 4 + keys.length;
+  const tokens = words.slice(4, end).map(BigInt);
+  const previous = words[end];
   return {
     key: keys.at(-1) as string,
     attempt,
@@ -269,7 +264,7 @@ function readAdmission({ keys, attempt }: Omit<BuiltRequest, 'beginning'>, rows:
     xid,
     pid: Number(pid),
     epoch: epoch === '-' ? undefined : epoch,
-    ...(previous && { previous }),
+    previous: previous === '-' ? undefined : previous,
   };
 }
 

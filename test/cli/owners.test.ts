@@ -31,7 +31,7 @@ describe('the owner of guarded tables, where another role owns fenced_lock and k
         `BEGIN; SET LOCAL session_replication_role = replica;
          INSERT INTO "Stock" (id) VALUES (1); INSERT INTO orders (id, fence) VALUES (1, ${fence}); COMMIT; BEGIN`,
       );
-      await client.query(ADMIT, [['k'], [randomUUID()], randomUUID(), 9_000, 9_000, 9_000, null, null, null, null]);
+      await client.query(ADMIT, ['k', randomUUID(), randomUUID(), 9_000, 9_000, 9_000, null]);
       return await client.query('DELETE FROM "Stock"').then(
         () => undefined,
         (error: { code: string }) => error.code,

@@ -74,7 +74,7 @@ describe('what somebody has planted in public', () => {
       holder.on('error', () => {});
       await holder.query(`SET search_path = pg_catalog`);
       await holder.query('BEGIN');
-      await holder.query(ADMIT, [[key], [randomUUID()], randomUUID(), 60_000, 60_000, 1_000, null, null, null, null]);
+      await holder.query(ADMIT, [key, randomUUID(), randomUUID(), 60_000, 60_000, 1_000, null]);
       const servers = ['--json', '--database-url', database.url, '--redis-url', redis().url];
       expect(await patient.project.run('ls', ...servers)).toMatchObject({ code: 0 });
       const unlocked = await patient.project.run('unlock', ...servers, key);

@@ -20,11 +20,10 @@ const OF_OWNERS =
   )?.[0] ?? '';
 const deploy = (to: OwnDatabase, from: Project) => applyMigrations(to.url, { dir: from.path('prisma/migrations') });
 
-const ADMISSION = [['k'], [randomUUID()], randomUUID(), 1_000, 1_000, 1_000, null, null, null, null];
 /** What the client sends to our functions, with values that fit. */
 const CALLS: Readonly<Record<string, readonly unknown[]>> = {
-  ADMIT: ADMISSION,
-  ADMIT_AND_PREVIOUS: ADMISSION,
+  ADMIT: ['k', randomUUID(), randomUUID(), 1_000, 1_000, 1_000, null],
+  ADMIT_KEYS: [['k'], [randomUUID()], randomUUID(), 1_000, 1_000, 1_000, null, null, null, null],
   EVIDENCE: ['k', '1'],
   END_BACKEND: [0, '1', null],
   START_EPOCH: [],

@@ -12,7 +12,6 @@ import { Fencing } from '../../src/fencing/fencing.js';
 import {
   type Admission,
   buildRequest,
-  mayAskPrevious,
   Opening,
   type OpeningOptions,
   requestOf,
@@ -183,32 +182,16 @@ describe.each([
     });
   }
 
-  test('one that asks is told which attempt was admitted right before it', async () => {
+  test('one is told which attempt was admitted right before it', async () => {
     const key = `stock:${randomUUID()}`;
     let { attempt } = await fencedTransaction(callOf(key, async (_, admission) => admission));
     // Sent under its name, and known by it.
     for (let turns = 0; turns < 2; turns++) {
-      const opening = beside(key, { asksPrevious: true });
+      const opening = beside(key);
       const admission = await opening.admission.promise;
       expect(admission.previous).toBe(attempt);
       expect(await fencedTransaction(callOf(key, async () => 'done', { opening }))).toBe('done');
       attempt = admission.attempt;
-    }
-  });
-
-  test('one that asks without the right to begins again, and nothing of its database asks any more', async () => {
-    const right = 'EXECUTE ON FUNCTION fenced_lock.evidence(text, text)';
-    await world.admin.query(`REVOKE ${right} FROM PUBLIC`);
-    try {
-      const key = `stock:${randomUUID()}`;
-      expect(mayAskPrevious(database)).toBe(true);
-      const opening = beside(key, { asksPrevious: true });
-      await expect(opening.admission.promise).rejects.toBeInstanceOf(NotRun);
-      expect(mayAskPrevious(database)).toBe(false);
-      const call = callOf(key, async (_, { turn }) => turn, { opening });
-      expect(await fencedTransaction(call)).toBe(1n);
-    } finally {
-      await world.admin.query(`GRANT ${right} TO PUBLIC`);
     }
   });
 

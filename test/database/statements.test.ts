@@ -8,8 +8,8 @@ const ID = '00000000-0000-4000-8000-000000000000';
 
 /** Something for the parameters of each text. */
 const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
-  ADMIT: [['stock:1'], [ID], ID, 30_000, 30_000, 1_000, 7, null, null, null],
-  ADMIT_AND_PREVIOUS: [['stock:1'], [ID], ID, 30_000, 30_000, 1_000, 7, null, null, null],
+  ADMIT: ['stock:1', ID, ID, 30_000, 30_000, 1_000, 7],
+  ADMIT_KEYS: [['stock:1'], [ID], ID, 30_000, 30_000, 1_000, 7, null, null, null],
   OWN_TRANSACTION: [],
   STILL_HERE: [],
   OWN_XID: [],

@@ -73,10 +73,9 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
     const broken = new Shop(() => ({ postgres: other(admin), admin: other(admin), redis: inject('redis').url ?? '' }));
     await broken.admin.query(`
       CREATE OR REPLACE FUNCTION fenced_lock.admit(
-        keys text[], holders uuid[], attempt uuid, lease_time integer, work_time integer, wait_time integer,
-        room integer DEFAULT NULL, tokens bigint[] DEFAULT NULL, successors uuid[] DEFAULT NULL, durable boolean DEFAULT NULL
+        our_key text, our_holder uuid, attempt uuid, lease_time integer, work_time integer, wait_time integer, room integer
       ) RETURNS text LANGUAGE sql AS $$
-        SELECT concat_ws(' ', 1, pg_current_xact_id(), pg_backend_pid(), '-', nextval('fenced_lock.token'))
+        SELECT concat_ws(' ', 1, pg_current_xact_id(), pg_backend_pid(), '-', nextval('fenced_lock.token'), '-')
       $$`);
     const { id, key } = await broken.product(10);
     await expect(bothLetIn(broken, 10, id, key)).rejects.toThrow('expected 9 to be 8');

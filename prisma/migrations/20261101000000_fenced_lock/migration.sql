@@ -16,6 +16,7 @@ DECLARE
     own_path constant pg_catalog.text := pg_catalog.current_setting('search_path');
     -- The functions that an application calls, and those that the guard calls as the writing role.
     for_applications constant pg_catalog.text := '
+        fenced_lock.admit(text, uuid, uuid, integer, integer, integer, integer),
         fenced_lock.admit(text[], uuid[], uuid, integer, integer, integer, integer, bigint[], uuid[], boolean),
         fenced_lock.await_row(text, text, jsonb),
         fenced_lock.check_writer(regclass, text, bigint),
@@ -66,7 +67,7 @@ END LOOP;
 
 -- A newer version has been applied, and its objects stay.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
-    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 3;
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 4;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted. CACHE 1:
 -- a session that caches numbers would issue them after higher ones.
@@ -117,16 +118,25 @@ AS $$
     INSERT INTO fenced_lock.epoch (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING
 $$;
 
--- Sets a timeout of the transaction to the smaller of `ours` and the value in force, where 0 means no timeout.
-CREATE OR REPLACE FUNCTION fenced_lock.limit_time(setting text, in_force numeric, ours integer) RETURNS text
-LANGUAGE plpgsql
+-- Sets the timeouts of the transaction, none above the value in force, where 0 means no timeout. tcp_user_timeout is for
+-- a client that is frozen while it receives a large result: it is neither idle nor running a statement. Its value has no
+-- unit. An SQL function without settings of its own: Postgres inlines it, so it costs no call.
+CREATE OR REPLACE FUNCTION fenced_lock.limit_times(lease_time integer, work_time integer) RETURNS text
+LANGUAGE sql
 AS $$
-BEGIN
-    IF in_force OPERATOR(pg_catalog.=) 0 OR in_force OPERATOR(pg_catalog.>) ours THEN
-        RETURN pg_catalog.set_config(setting, ours::pg_catalog.text, true);
-    END IF;
-    RETURN NULL;
-END
+    SELECT set_config('idle_in_transaction_session_timeout', CASE current_setting('idle_in_transaction_session_timeout')
+            WHEN '0' THEN lease_time
+            ELSE least(lease_time,
+                (extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000)::integer)
+            END::text, true)
+        || set_config('statement_timeout', CASE current_setting('statement_timeout')
+            WHEN '0' THEN work_time
+            ELSE least(work_time, (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::integer)
+            END::text, true)
+        || set_config('tcp_user_timeout', CASE current_setting('tcp_user_timeout')
+            WHEN '0' THEN lease_time
+            ELSE least(lease_time, current_setting('tcp_user_timeout')::integer)
+            END::text, true)
 $$;
 
 -- The admission: Postgres admits or refuses a holder for its keys, in the transaction that will write. It is the first
@@ -178,24 +188,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- Everything that does not need the rows comes first: it is done by the time that another transaction's COMMIT
-    -- releases them. tcp_user_timeout is for a client that is frozen while it receives a large result: it is neither
-    -- idle nor running a statement.
-    IF current_setting('idle_in_transaction_session_timeout') = '0' AND current_setting('statement_timeout') = '0'
-        AND current_setting('tcp_user_timeout') = '0' THEN
-        -- The usual case: no timeout is in force.
-        is_set := set_config('idle_in_transaction_session_timeout', lease_time::text, true)
-            || set_config('statement_timeout', work_time::text, true)
-            || set_config('tcp_user_timeout', lease_time::text, true);
-    ELSE
-        is_set := fenced_lock.limit_time('idle_in_transaction_session_timeout',
-            CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN 0 ELSE
-            extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000 END, lease_time);
-        is_set := fenced_lock.limit_time('statement_timeout',
-            CASE WHEN current_setting('statement_timeout') = '0' THEN 0 ELSE
-            extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 END, work_time);
-        -- This setting has no unit: its value is a number of milliseconds.
-        is_set := fenced_lock.limit_time('tcp_user_timeout', current_setting('tcp_user_timeout')::numeric, lease_time);
-    END IF;
+    -- releases them.
+    is_set := fenced_lock.limit_times(lease_time, work_time);
     SELECT e.id INTO our_epoch FROM fenced_lock.epoch AS e;
     -- 1179403083 is 'FLCK'. The advisory lock is taken before the row, so that no transaction has the row without it.
     -- It waits for no other transaction.
@@ -276,6 +270,56 @@ BEGIN
     END IF;
 
     RETURN concat(our_turn, ' ', pg_current_xact_id(), ' ', pg_backend_pid(), ' ', coalesce(our_epoch::text, '-'), our_tokens);
+END
+$$;
+
+-- The usual admission: one key, which has a row, and no registered token. With one statement in place of the loop of the
+-- general function: an expression of PL/pgSQL costs more than ten inside a statement. The general function does the rest:
+-- it creates the row of a new key, and says what is wrong with an argument. The answer has one word more: the attempt
+-- that was admitted right before this one, or '-' if the row is new.
+CREATE OR REPLACE FUNCTION fenced_lock.admit(
+    our_key text, our_holder uuid, attempt uuid, lease_time integer, work_time integer, wait_time integer, room integer
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    lock_before constant text := current_setting('lock_timeout');
+    our_epoch   text := current_setting('fenced_lock.epoch', true);
+    is_set      text;
+    answer      text;
+BEGIN
+    IF attempt IS NOT NULL AND our_holder IS NOT NULL AND lease_time >= 1 AND work_time >= 1 AND wait_time >= 0 THEN
+        is_set := concat(fenced_lock.limit_times(lease_time, work_time),
+            set_config('lock_timeout', greatest(1, wait_time)::text, true),
+            pg_try_advisory_xact_lock_shared(1179403083, room));
+        -- The epoch ends with all sessions, so a session reads it once. A rolled back transaction forgets it.
+        IF (our_epoch <> '') IS NOT TRUE THEN
+            SELECT e.id::text INTO our_epoch FROM fenced_lock.epoch AS e;
+            is_set := set_config('fenced_lock.epoch', our_epoch, false);
+        END IF;
+        UPDATE fenced_lock.admission AS a SET
+            token = nextval('fenced_lock.token'),
+            holder = our_holder,
+            turns = a.turns + 1,
+            attempts = array_prepend(attempt, a.attempts[1:15]),
+            xid = pg_current_xact_id(),
+            admitted_at = clock_timestamp()
+        WHERE a.key = our_key
+        RETURNING
+            concat(a.turns, ' ', a.xid, ' ', pg_backend_pid(), ' ', coalesce(our_epoch, '-'), ' ', a.token, ' ',
+                coalesce(a.attempts[2]::text, '-')),
+            set_config('lock_timeout', lock_before, true), set_config('fenced_lock.token', a.token::text, true),
+            set_config('fenced_lock.key', a.key, true)
+        INTO answer, is_set, is_set, is_set;
+        IF answer IS NOT NULL THEN
+            RETURN answer;
+        END IF;
+        is_set := set_config('lock_timeout', lock_before, true);
+    END IF;
+    answer := fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room);
+    -- Another transaction may have created the row meanwhile.
+    RETURN concat(answer, ' ',
+        coalesce((SELECT a.attempts[2]::text FROM fenced_lock.admission AS a WHERE a.key = our_key), '-'));
 END
 $$;
 
@@ -709,8 +753,9 @@ LOOP
         CASE one.grantee WHEN 0 THEN 'PUBLIC' ELSE one.grantee::regrole::text END);
 END LOOP;
 DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
+DROP FUNCTION IF EXISTS fenced_lock.limit_time(text, numeric, integer);
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 3';
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 4';
 END install;
 
 PERFORM set_config('search_path', own_path, true);

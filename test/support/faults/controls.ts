@@ -34,10 +34,15 @@ function switchOffAdmission({ database }: Stage): Promise<unknown> {
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DECLARE our_token constant bigint := nextval('fenced_lock.token');
     BEGIN
-      PERFORM fenced_lock.limit_time('idle_in_transaction_session_timeout', 0, lease_time);
-      PERFORM fenced_lock.limit_time('statement_timeout', 0, work_time);
+      PERFORM fenced_lock.limit_times(lease_time, work_time);
       PERFORM set_config('fenced_lock.token', our_token::text, true);
       RETURN concat_ws(' ', 1, pg_current_xact_id(), pg_backend_pid(), coalesce((SELECT e.id::text FROM fenced_lock.epoch AS e), '-'),
         array_to_string(array_fill(our_token, ARRAY[cardinality(keys)]), ' '));
-    END $$`);
+    END $$;
+    CREATE OR REPLACE FUNCTION fenced_lock.admit(
+        our_key text, our_holder uuid, attempt uuid, lease_time integer, work_time integer, wait_time integer, room integer
+      ) RETURNS text
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+      SELECT fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room) || ' -'
+    $$`);
 }
