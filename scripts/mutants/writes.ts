@@ -182,10 +182,17 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'writes of one statement wait for their turn',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['this.#before === undefined && !isConditional(operation, this.#fence);', 'false;']],
+    change: [['if (before === undefined && !isConditional(operation, this.#fence))', 'if (before === null)']],
     tests: ['test/fencing/writes/extensions'],
     only: 'and a read behind one',
     why: 'A read that is called behind them would be sent before them.',
+  },
+  {
+    name: 'a write that met no row is not explained',
+    file: 'src/transaction/fenced-operations.ts',
+    change: [['await explained(operation, error, this.#fence)', 'error']],
+    tests: ['test/promises/g2-rows'],
+    why: 'The caller would be told that its row is missing, where a later holder has written it.',
   },
   {
     name: 'statements of ours give a relation',
@@ -198,7 +205,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'writes not in the order of the calls',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['      await before;\n', '']],
+    change: [['      if (before !== undefined) await before.then(ignore, ignore);\n', '']],
     tests: ['test/fencing/writes/extensions'],
     only: 'Promise.all',
     why: 'A write of two statements would be overtaken by one that was called later.',
@@ -206,7 +213,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'a write that finds no row stops those behind it',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['      settle();\n', '      if (this.#before === undefined) settle();\n']],
+    change: [['await before.then(ignore, ignore);', 'await before;']],
     tests: ['test/fencing/writes/extensions'],
     only: 'go on behind one',
     why: 'Each of them has its own result.',

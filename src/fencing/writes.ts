@@ -44,12 +44,19 @@ const WRITES: Readonly<Record<string, (write: ConditionalWrite) => Promise<unkno
 /** The operations that write a model. */
 export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(WRITES));
 
+/** Those that Prisma refuses if no row matches their unique condition. */
+const ONE_ROW: ReadonlySet<string> = new Set(['update', 'delete']);
+
 /** Whether a write is sent in another form than the caller's, or in several statements. */
 export function isConditional({ model, name }: Operation, fence: Fence): boolean {
   return needsCondition(model, fence) && WRITE_NAMES.has(name);
 }
 
-/** Sends a write so that no row of a fenced model gets an older fence. @throws StaleTokenError */
+/**
+ * Sends a write so that no row of a fenced model gets an older fence. If it fails, `explained` tells why.
+ *
+ * @throws StaleTokenError
+ */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
   const { model, name } = operation;
   const args = (operation.args ?? {}) as Args;
@@ -119,28 +126,42 @@ async function upsert({ operation, model, args, fence }: ConditionalWrite): Prom
 }
 
 /**
- * Sends one statement with a unique condition. If no row matched, one read tells whether the row is fresher or missing.
- * If Prisma looks the row up before it writes it, the row is claimed first.
+ * The error of a write. Where no row matched a unique condition, one read tells whether the row is fresher or missing. Not
+ * part of the write, because a promise more would cost each write more than the condition does.
  */
-async function oneRow(
+export async function explained(operation: Operation, error: unknown, fence: Fence): Promise<unknown> {
+  const { model, name } = operation;
+  if (!ONE_ROW.has(name) || !needsCondition(model, fence) || !fence.isNoMatch(error)) return error;
+  const { where } = (operation.args ?? {}) as Args;
+  if (!namesRow(model, where, fence)) return error;
+  return await refuseFresher(operation, model, plain(model, where, fence), where, fence).then(
+    () => error,
+    (refusal: unknown) => refusal,
+  );
+}
+
+/**
+ * Sends one statement with a unique condition. If Prisma looks the row up before it writes it, the row is claimed first.
+ */
+function oneRow(
   write: ConditionalWrite,
   send: (where: unknown) => Promise<unknown>,
   looksUp = false,
 ): Promise<unknown> {
-  const { operation, model, args, fence } = write;
+  const { model, args, fence } = write;
   const { where } = args;
-  if (!namesRow(model, where, fence)) return await send(withCondition(where, claimed(fence)));
-  if (looksUp || !isSimple(model, where, fence)) {
-    const row = await claim(operation, model, plain(model, where, fence), where, fence);
-    // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
-    return await send(row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence)));
-  }
-  try {
-    return await send(withCondition(where, notFresher(fence)));
-  } catch (error) {
-    if (fence.isNoMatch(error)) await refuseFresher(operation, model, plain(model, where, fence), where, fence);
-    throw error;
-  }
+  if (!namesRow(model, where, fence)) return send(withCondition(where, claimed(fence)));
+  if (looksUp || !isSimple(model, where, fence)) return claimedRow(write, send);
+  return send(withCondition(where, notFresher(fence)));
+}
+
+async function claimedRow(
+  { operation, model, args: { where }, fence }: ConditionalWrite,
+  send: (where: unknown) => Promise<unknown>,
+): Promise<unknown> {
+  const row = await claim(operation, model, plain(model, where, fence), where, fence);
+  // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
+  return await send(row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence)));
 }
 
 /**

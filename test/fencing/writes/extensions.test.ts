@@ -1,6 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { describe, expect, inject, test } from 'vitest';
-import { fencedLock, type LockTx } from '../../../src/index.js';
+import { fencedLock, InvalidOptionError, type LockTx } from '../../../src/index.js';
 import { type Prisma, PrismaClient } from '../../generated/prisma/client.js';
 import { FenceWorld } from '../../support/fence-world.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
@@ -233,6 +233,15 @@ describeWithShop('writes of one `Promise.all`, on models without a guard', () =>
         tx.ledger.findMany({ where: { key } }),
       ]);
       expect(changed).toMatchObject([{ after: 5 }]);
+      // Also behind one that was refused before it was sent.
+      const nested = { orders: { create: { buyer: 'nobody', quantity: 1 } } };
+      const refused = tx.stock.update({ where: { id }, data: nested });
+      await expect(refused).rejects.toBeInstanceOf(InvalidOptionError);
+      const [, last] = await Promise.all([
+        tx.ledger.create({ data: { ...entry, after: 7 } }),
+        tx.ledger.findMany({ where: { key }, orderBy: { id: 'asc' } }),
+      ]);
+      expect(last).toMatchObject([{ after: 5 }, { after: 7 }]);
       await tx.stock.update({ where: { id }, data: { quantity: 9 } });
     });
     expect((await shop.row(id))?.quantity).toBe(9);
