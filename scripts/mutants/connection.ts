@@ -70,7 +70,7 @@ export const CONNECTION: readonly Mutant[] = [
     name: 'BEGIN is lost',
     file: connection,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a piece of the file
-    change: [['text: `BEGIN${level}`', "text: 'SELECT 1'"]],
+    change: [['const text = `BEGIN${level}`', "const text = 'SELECT 1'"]],
     tests: ['test/promises/g1-serial'],
     why: 'The work would run in autocommit, and its rollback roll back nothing.',
   },

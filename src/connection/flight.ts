@@ -101,8 +101,9 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       const at = this.#at;
       this.#at = this.replies.length;
       const [failed, ...skipped] = this.replies.slice(at);
-      failed?.reject(this.#named[at] ? this.#context.prepared.errorOf(error) : error);
-      for (const reply of skipped) reply.reject(new NotRun('a statement before it failed', { cause: error }));
+      const cause = this.#named[at] ? this.#context.prepared.errorOf(error) : error;
+      failed?.reject(cause);
+      for (const reply of skipped) reply.reject(new NotRun('a statement before it failed', { cause }));
       this.#end(true, error);
     }
   };

@@ -246,5 +246,6 @@ function sentTooEarly(): InvalidOptionError {
 
 function statementsOf({ isolationLevel, statements }: Beginning): Statement[] {
   const level = isolationLevel === undefined ? '' : ` ISOLATION LEVEL ${LEVELS[isolationLevel]}`;
-  return [{ text: `BEGIN${level}`, values: [] }, ...statements];
+  const text = `BEGIN${level}`;
+  return [{ text, name: `fenced_lock ${text}`, values: [] }, ...statements];
 }

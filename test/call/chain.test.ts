@@ -12,6 +12,7 @@ import { proxied } from '../support/proxied.js';
 import { withDatabase, withUser } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
+import { slowAdmission } from './slow-admission.js';
 import { slowCommit } from './slow-commit.js';
 
 describeWithShop('turns that follow each other on one connection', () => {
@@ -134,6 +135,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('a connection that is cut between the answers to COMMIT and to the admission: the next one begins by itself', async () => {
     await ownDatabase();
+    const admissions = await slowAdmission(own);
     const { id, key } = await own.product(10);
     const { prisma, proxy } = await proxied(own, ownApp);
     const first = await atWork(prisma, key, async (tx) => {
@@ -141,18 +143,11 @@ describeWithShop('turns that follow each other on one connection', () => {
       return 'sold';
     });
     const next = sale(prisma, key, id);
-    // What an admission reads before it takes the key's row.
-    const blocker = await own.admin.connect();
-    await blocker.query('BEGIN');
-    // It gets the table when the first transaction ends, and before the next one.
-    const locked = blocker.query('LOCK TABLE fenced_lock.epoch IN ACCESS EXCLUSIVE MODE');
-    await own.blocked('LOCK TABLE');
+    await admissions.hold();
     first.end();
     expect(await first.held).toBe('sold');
-    await locked;
     proxy.reset();
-    await blocker.query('ROLLBACK');
-    blocker.release();
+    await admissions.goOn();
     expect(await next).toBe(5);
     expect((await own.row(id))?.quantity).toBe(4);
   });

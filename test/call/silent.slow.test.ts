@@ -9,6 +9,7 @@ import { startFaultProxy } from '../support/fault-proxy.js';
 import { withDatabase, withUser } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
+import { slowAdmission } from './slow-admission.js';
 
 /** Longer than this test may take. */
 const OPTIONS = { leaseTime: 120_000, waitTime: 20_000 };
@@ -27,6 +28,7 @@ describeWithShop('a connection that is silent from the answer to COMMIT on', () 
       await shared.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
     });
     await setUpShop({ url, urlFor: (user, password) => withUser(url, user, password) });
+    const admissions = await slowAdmission(shop);
     const { id, key } = await shop.product(10);
     const { hostname: host, port } = new URL(app);
     const proxy = await startFaultProxy({ host, port: Number(port) });
@@ -52,20 +54,14 @@ describeWithShop('a connection that is silent from the answer to COMMIT on', () 
     const next = prisma.$withLock(key, () => 'in', OPTIONS);
     const told = expect(next).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
     const last = prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), OPTIONS);
-    // What an admission reads: it keeps that of `next` between the two answers.
-    const blocker = await shop.admin.connect();
-    await blocker.query('BEGIN');
-    const locked = blocker.query('LOCK TABLE fenced_lock.epoch IN ACCESS EXCLUSIVE MODE');
-    await shop.blocked('LOCK TABLE');
+    await admissions.hold();
     ends.open();
     await first;
-    await locked;
     const holdOnce = proxy.onData('toClient', () => {
       holdOnce();
       return 'hold';
     });
-    await blocker.query('ROLLBACK');
-    blocker.release();
+    await admissions.goOn();
     await told;
     expect((await last).quantity).toBe(5);
     await eventually('the pool has all its connections', async () => pool.idleCount === pool.totalCount);
