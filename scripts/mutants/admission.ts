@@ -352,6 +352,25 @@ export const ADMISSION: readonly Mutant[] = [
     why: 'A holder may write its row twice.',
   },
   {
+    name: 'guard of none where the fence has its usual name',
+    file,
+    change: [['IF OLD.fence OPERATOR(pg_catalog.<=) our_token\n', 'IF true\n']],
+    tests: ['test/fencing/guard/policies'],
+    why: 'Raw SQL would bring a row back.',
+  },
+  {
+    name: 'guard without proof where the fence has its usual name',
+    file,
+    change: [
+      [
+        "            AND (TG_ARGV[1] OPERATOR(pg_catalog.=) 'allow' OR TG_ARGV[1] OPERATOR(pg_catalog.=) 'require') THEN",
+        '            THEN',
+      ],
+    ],
+    tests: ['test/fencing/guard/policies'],
+    why: 'The setting alone is anybody’s.',
+  },
+  {
     name: 'guard of none',
     file,
     change: [['IF row_fence OPERATOR(pg_catalog.>) our_token THEN', 'IF false THEN']],

@@ -606,9 +606,18 @@ DECLARE
     setting   constant pg_catalog.text := pg_catalog.current_setting('fenced_lock.token', true);
     our_token constant bigint := CASE WHEN setting OPERATOR(pg_catalog.<>) '' THEN setting END;
     row_fence bigint;
-    new_fence bigint := our_token;
+    new_fence bigint;
     is_there  boolean;
 BEGIN
+    -- The usual case, with as few expressions as possible. What follows would do the same.
+    IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
+        IF OLD.fence OPERATOR(pg_catalog.<=) our_token
+            AND (TG_ARGV[1] OPERATOR(pg_catalog.=) 'allow' OR TG_ARGV[1] OPERATOR(pg_catalog.=) 'require') THEN
+            NEW.fence := our_token;
+            RETURN NEW;
+        END IF;
+    END IF;
+
     -- A call of a function costs more than all other work here, so it is skipped where it would pass. Nested IFs,
     -- because a role without rights on the schema may not even name its functions, but may write under allow.
     IF TG_ARGV[1] OPERATOR(pg_catalog.<>) 'allow' THEN
@@ -656,6 +665,8 @@ BEGIN
         ELSE
             new_fence := coalesce(row_fence, 0);
         END IF;
+    ELSE
+        new_fence := our_token;
     END IF;
     IF TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
         NEW.fence := new_fence;
