@@ -182,7 +182,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'writes of one statement wait for their turn',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['if (before === undefined && !isConditional(operation, this.#fence))', 'if (before === null)']],
+    change: [['this.#before === undefined && !isConditional(operation, this.#fence);', 'false;']],
     tests: ['test/fencing/writes/extensions'],
     only: 'and a read behind one',
     why: 'A read that is called behind them would be sent before them.',
@@ -205,7 +205,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'writes not in the order of the calls',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['      if (before !== undefined) await before.then(ignore, ignore);\n', '']],
+    change: [['      if (before !== undefined) await before;\n', '']],
     tests: ['test/fencing/writes/extensions'],
     only: 'Promise.all',
     why: 'A write of two statements would be overtaken by one that was called later.',
@@ -213,7 +213,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'a write that finds no row stops those behind it',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['await before.then(ignore, ignore);', 'await before;']],
+    change: [['      settle();\n', '      if (this.#before === undefined) settle();\n']],
     tests: ['test/fencing/writes/extensions'],
     only: 'go on behind one',
     why: 'Each of them has its own result.',

@@ -30,9 +30,9 @@ const ADMIT_KEYS_NAME = nameOf(ADMIT_KEYS);
 const BACKSTOP = 500;
 
 /**
- * Databases whose role has a default isolation level that gives a transaction a snapshot from before the COMMIT beside
- * which it began, so it fails. It is not tried again, because each would cost a transaction. If the role is changed, the
- * processes that are there have to be restarted.
+ * Databases in which a transaction that began beside another holder's COMMIT has failed, because its snapshot was from
+ * before that COMMIT: so says the role's default isolation level. No other one begins in this way there. If the role is
+ * changed, the processes that are there have to be restarted.
  */
 const failsBesideCommit = new WeakSet<object>();
 
@@ -55,7 +55,7 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch; `undefined` if no epoch was started since the last crash. */
   readonly epoch: string | undefined;
-  /** The attempt that was admitted right before this one; `undefined` if the key is new, or one of several. */
+  /** The attempt that was admitted right before this one. Only an admission of one key without registered tokens tells it. */
   readonly previous?: string | undefined;
 }
 

@@ -120,7 +120,7 @@ $$;
 
 -- Sets the timeouts of the transaction, none above the value in force, where 0 means no timeout. tcp_user_timeout is for
 -- a client that is frozen while it receives a large result: it is neither idle nor running a statement. Its value has no
--- unit. An SQL function without settings of its own: Postgres inlines it, so it costs no call.
+-- unit, and is -1 where the operating system has no such timeout: only 0 may be set there. An SQL function without settings of its own: Postgres inlines it, so it costs no call.
 CREATE OR REPLACE FUNCTION fenced_lock.limit_times(lease_time integer, work_time integer) RETURNS text
 LANGUAGE sql
 AS $$
@@ -135,7 +135,7 @@ AS $$
             END::text, true)
         || set_config('tcp_user_timeout', CASE current_setting('tcp_user_timeout')
             WHEN '0' THEN lease_time
-            ELSE least(lease_time, current_setting('tcp_user_timeout')::integer)
+            ELSE greatest(0, least(lease_time, current_setting('tcp_user_timeout')::integer))
             END::text, true)
 $$;
 
@@ -284,7 +284,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     lock_before constant text := current_setting('lock_timeout');
-    our_epoch   text := current_setting('fenced_lock.epoch', true);
     is_set      text;
     answer      text;
 BEGIN
@@ -292,11 +291,6 @@ BEGIN
         is_set := concat(fenced_lock.limit_times(lease_time, work_time),
             set_config('lock_timeout', greatest(1, wait_time)::text, true),
             pg_try_advisory_xact_lock_shared(1179403083, room));
-        -- The epoch ends with all sessions, so a session reads it once. A rolled back transaction forgets it.
-        IF (our_epoch <> '') IS NOT TRUE THEN
-            SELECT e.id::text INTO our_epoch FROM fenced_lock.epoch AS e;
-            is_set := set_config('fenced_lock.epoch', our_epoch, false);
-        END IF;
         UPDATE fenced_lock.admission AS a SET
             token = nextval('fenced_lock.token'),
             holder = our_holder,
@@ -306,7 +300,8 @@ BEGIN
             admitted_at = clock_timestamp()
         WHERE a.key = our_key
         RETURNING
-            concat(a.turns, ' ', a.xid, ' ', pg_backend_pid(), ' ', coalesce(our_epoch, '-'), ' ', a.token, ' ',
+            concat(a.turns, ' ', a.xid, ' ', pg_backend_pid(), ' ',
+                coalesce((SELECT e.id FROM fenced_lock.epoch AS e)::text, '-'), ' ', a.token, ' ',
                 coalesce(a.attempts[2]::text, '-')),
             set_config('lock_timeout', lock_before, true), set_config('fenced_lock.token', a.token::text, true),
             set_config('fenced_lock.key', a.key, true)
@@ -609,7 +604,7 @@ DECLARE
     new_fence bigint;
     is_there  boolean;
 BEGIN
-    -- The usual case, with as few expressions as possible. What follows would do the same.
+    -- The usual case, with as few expressions as possible. For a number, what follows does the same.
     IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
         IF OLD.fence OPERATOR(pg_catalog.<=) our_token
             AND (TG_ARGV[1] OPERATOR(pg_catalog.=) 'allow' OR TG_ARGV[1] OPERATOR(pg_catalog.=) 'require') THEN
