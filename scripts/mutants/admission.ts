@@ -71,6 +71,19 @@ export const ADMISSION: readonly Mutant[] = [
     why: 'The second turn of a key would not begin ahead.',
   },
   {
+    name: 'hint: of one key counts for all',
+    file,
+    change: [
+      [
+        "coalesce(our_epoch::text, '-'), our_tokens);",
+        "coalesce(our_epoch::text, '-'), our_tokens, ' ', (SELECT a.attempts[2] FROM fenced_lock.admission AS a WHERE a.key = keys[1]));",
+      ],
+    ],
+    tests: ['test/call/hint'],
+    only: 'one of its keys',
+    why: 'The function would run while a handle has another of its keys.',
+  },
+  {
     name: 'one key: wrong arguments where the row is there',
     file,
     change: [

@@ -447,14 +447,6 @@ export const CALLS: readonly Mutant[] = [
     why: 'The next holder would end the transaction of a healthy caller, as if that had lost its lease.',
   },
   {
-    name: 'hint: of one key counts for all',
-    file: 'src/call/with-lock.ts',
-    change: [['this.#former = holders.length === 1 ? former : undefined;', 'this.#former = former;']],
-    tests: ['test/call/hint'],
-    only: 'one of its keys',
-    why: 'The function would run while a handle has another of its keys.',
-  },
-  {
     name: 'hint: kept for as long as it takes',
     file: 'src/call/with-lock.ts',
     change: [['commit: { openTime: 150,', 'commit: { openTime: 60_000,']],

@@ -178,8 +178,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     if (former && !mayBeginBesideCommit(this.#call.database)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
-    // Of several keys, the hint tells of one. The others may have holders that are in no transaction.
-    this.#former = holders.length === 1 ? former : undefined;
+    this.#former = former;
     // Behind a hint, its work may have begun when it turns out that Redis is away and gives no lease.
     const shared = former ? this.#parts.room.mayGoWithoutStore : this.#parts.room.goesWithoutStore;
     this.#isOpenShared = shared;
@@ -195,6 +194,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   get former(): string | undefined {
+    // The admission of several keys tells none: the hint is about one key, and the others may have holders that are in
+    // no transaction.
     const previous = this.#opening?.admission.value?.previous;
     return previous !== undefined && previous === this.#former?.attempt ? this.#former.holder : undefined;
   }

@@ -39,7 +39,7 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
   ],
   [
     'no right to a function',
-    'REVOKE EXECUTE ON FUNCTION fenced_lock.admit FROM PUBLIC',
+    'REVOKE EXECUTE ON FUNCTION fenced_lock.admit(text, uuid, uuid, integer, integer, integer, integer) FROM PUBLIC',
     'rights',
     /may not call admit\./,
     '--role',
