@@ -93,5 +93,6 @@ describeWithRedis('who begins with `prisma init` of this Prisma', (redis) => {
     expect(await node('--import', tsx, 'use.ts')).toMatch(/^1$/m);
     const after = await database.pool.query('SELECT quantity FROM "Stock"');
     expect(after.rows).toEqual([{ quantity: 0 }]);
-  });
+    // Some ten commands, each a process of its own.
+  }, 120_000);
 });
