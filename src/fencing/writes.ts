@@ -127,17 +127,19 @@ async function upsert({ operation, model, args, fence }: ConditionalWrite): Prom
 
 /**
  * The error of a write. Where no row matched a unique condition, one read tells whether the row is fresher or missing. Not
- * part of the write, because a promise more would cost each write more than the condition does.
+ * part of the write, because each write would then take a promise more.
  */
 export async function explained(operation: Operation, error: unknown, fence: Fence): Promise<unknown> {
   const { model, name } = operation;
   if (!ONE_ROW.has(name) || !needsCondition(model, fence) || !fence.isNoMatch(error)) return error;
   const { where } = (operation.args ?? {}) as Args;
   if (!namesRow(model, where, fence)) return error;
-  return await refuseFresher(operation, model, plain(model, where, fence), where, fence).then(
-    () => error,
-    (refusal: unknown) => refusal,
-  );
+  try {
+    await refuseFresher(operation, model, plain(model, where, fence), where, fence);
+  } catch (refusal) {
+    return refusal;
+  }
+  return error;
 }
 
 /**

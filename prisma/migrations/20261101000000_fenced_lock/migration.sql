@@ -120,7 +120,8 @@ $$;
 
 -- Sets the timeouts of the transaction, none above the value in force, where 0 means no timeout. tcp_user_timeout is for
 -- a client that is frozen while it receives a large result: it is neither idle nor running a statement. Its value has no
--- unit, and is -1 where the operating system has no such timeout: only 0 may be set there. An SQL function without settings of its own: Postgres inlines it, so it costs no call.
+-- unit, and is -1 where the operating system has no such timeout: only 0 may be set there. An SQL function without
+-- settings of its own: Postgres inlines it, so it costs no call.
 CREATE OR REPLACE FUNCTION fenced_lock.limit_times(lease_time integer, work_time integer) RETURNS text
 LANGUAGE sql
 AS $$
@@ -288,6 +289,7 @@ DECLARE
     answer      text;
 BEGIN
     IF attempt IS NOT NULL AND our_holder IS NOT NULL AND lease_time >= 1 AND work_time >= 1 AND wait_time >= 0 THEN
+        -- Before the row, as in the general function: the limits, and the mark of the waiting room.
         is_set := concat(fenced_lock.limit_times(lease_time, work_time),
             set_config('lock_timeout', greatest(1, wait_time)::text, true),
             pg_try_advisory_xact_lock_shared(1179403083, room));

@@ -249,12 +249,15 @@ describeWithShop('writes of one `Promise.all`, on models without a guard', () =>
 
   test('say in the stack of their errors who called them', async () => {
     const { id, key } = await shop.product(10);
+    const fresher = await shop.product(10);
+    await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [fresher.id]);
     const failing: Record<string, (tx: LockTx<ShopClient>) => Promise<unknown>> = {
       raw: (tx) => tx.$executeRaw`SELECT 1 / 0`,
       'raw behind a write': (tx) =>
         Promise.all([tx.stock.update({ where: { id }, data: { quantity: 1 } }), tx.$executeRaw`SELECT 1 / 0`]),
       'of another model': (tx) => tx.ledger.update({ where: { id: -1 }, data: { after: 1 } }),
       fenced: (tx) => tx.stock.update({ where: { id: -1 }, data: { quantity: 1 } }),
+      stale: (tx) => tx.stock.update({ where: { id: fresher.id }, data: { quantity: 1 } }),
     };
     for (const [kind, write] of Object.entries(failing)) {
       const error: unknown = await prisma
