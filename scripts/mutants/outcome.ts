@@ -26,6 +26,13 @@ export const OUTCOME: readonly Mutant[] = [
     why: 'After a crash an xid may be another transaction’s.',
   },
   {
+    name: 'in progress in another epoch, taken for another transaction',
+    file,
+    change: [["      return 'open';", "      return sameEpoch ? 'open' : 'aborted';"]],
+    tests: ['test/transaction/evidence'],
+    why: 'Where somebody has deleted the row of the epoch, it is the same transaction, and may still commit.',
+  },
+  {
     name: 'a history that was cut off, taken as whole',
     file,
     change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],

@@ -135,8 +135,9 @@ export function judge(admission: Admission, evidence: Evidence): Verdict | 'open
       // a committed transaction again.
       return 'aborted';
     case 'in progress':
-      // In another crash epoch, the xid belongs to a new transaction, so this one was lost in the crash.
-      return admission.epoch === undefined || sameEpoch ? 'open' : 'aborted';
+      // In another crash epoch too: after a crash the xid belongs to a new transaction, but the epoch also changes when
+      // its row is deleted or restored, while this transaction is still running. Its end decides between the two.
+      return 'open';
     case 'committed':
       if (sameEpoch) return 'committed';
   }

@@ -13,10 +13,14 @@ describeWithShop('the outcome of a transaction from before a crash', () => {
   async function outcome(key: string, told: Pick<Admission, 'token' | 'turn'>) {
     const { rows } = await shop.admin.query('SELECT xid::text FROM fenced_lock.admission WHERE key = $1', [key]);
     const { xid } = rows[0] as { xid: string };
+    return await outcomeOf(xid, key, told, 5_000);
+  }
+
+  async function outcomeOf(xid: string, key: string, told: Pick<Admission, 'token' | 'turn'>, within: number) {
     const lost = { key, xid, pid: 0, attempt: randomUUID(), epoch: randomUUID() };
     const rescue = async (text: string, values: readonly unknown[]) =>
       (await shop.admin.query(text, [...values])).rows as Record<string, unknown>[];
-    return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(5_000));
+    return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(within));
   }
 
   test('is a rollback where the history reaches back to it', async () => {
@@ -38,5 +42,22 @@ describeWithShop('the outcome of a transaction from before a crash', () => {
     const { key } = await shop.product(1);
     await prisma.$withLock(key, () => {});
     expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
+  });
+
+  test('is open while a transaction with its xid is in progress, and decided once that has ended', async () => {
+    const { key } = await shop.product(1);
+    const token = await prisma.$withLock(key, (_, lock) => lock.token);
+    const told = { token: token + 1n, turn: 1n };
+    const running = await shop.admin.connect();
+    try {
+      await running.query('BEGIN');
+      const { rows } = await running.query('SELECT pg_current_xact_id()::text AS xid');
+      const { xid } = rows[0] as { xid: string };
+      expect(await outcomeOf(xid, key, told, 100)).toBe('unknown');
+      await running.query('COMMIT');
+      expect(await outcomeOf(xid, key, told, 5_000)).toBe('aborted');
+    } finally {
+      running.release();
+    }
   });
 });
