@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
+import { ADMIT } from '../../src/database/sql.js';
 import type { Admission } from '../../src/transaction/admission.js';
 import { resolveOutcome } from '../../src/transaction/lost-commit.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
-describeWithShop('the outcome of a transaction from before a crash', () => {
+type Told = Pick<Admission, 'token' | 'turn' | 'attempt'>;
+
+describeWithShop('the outcome of a transaction of another crash epoch', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 
@@ -13,11 +16,11 @@ describeWithShop('the outcome of a transaction from before a crash', () => {
   async function outcome(key: string, told: Pick<Admission, 'token' | 'turn'>) {
     const { rows } = await shop.admin.query('SELECT xid::text FROM fenced_lock.admission WHERE key = $1', [key]);
     const { xid } = rows[0] as { xid: string };
-    return await outcomeOf(xid, key, told, 5_000);
+    return await outcomeOf(xid, key, { ...told, attempt: randomUUID() }, 5_000);
   }
 
-  async function outcomeOf(xid: string, key: string, told: Pick<Admission, 'token' | 'turn'>, within: number) {
-    const lost = { key, xid, pid: 0, attempt: randomUUID(), epoch: randomUUID() };
+  async function outcomeOf(xid: string, key: string, told: Told, within: number) {
+    const lost = { key, xid, pid: 0, epoch: randomUUID() };
     const rescue = async (text: string, values: readonly unknown[]) =>
       (await shop.admin.query(text, [...values])).rows as Record<string, unknown>[];
     return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(within));
@@ -44,18 +47,22 @@ describeWithShop('the outcome of a transaction from before a crash', () => {
     expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
   });
 
-  test('is open while a transaction with its xid is in progress, and decided once that has ended', async () => {
+  test.each([
+    ['committed', 'its own', true],
+    ['aborted', "another one's", false],
+  ] as const)('is open while its xid is in progress, and then %s if the xid is %s', async (ended, _, isOwn) => {
     const { key } = await shop.product(1);
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    const told = { token: token + 1n, turn: 1n };
+    await prisma.$withLock(key, () => {});
+    const attempt = randomUUID();
     const running = await shop.admin.connect();
     try {
       await running.query('BEGIN');
-      const { rows } = await running.query('SELECT pg_current_xact_id()::text AS xid');
-      const { xid } = rows[0] as { xid: string };
+      const { rows } = await running.query(ADMIT, [key, randomUUID(), attempt, 30_000, 20_000, 1_000, 1]);
+      const [turn, xid, , , token] = (rows[0] as { answer: string }).answer.split(' ') as [string, string, ...string[]];
+      const told = { token: BigInt(token as string), turn: BigInt(turn), attempt: isOwn ? attempt : randomUUID() };
       expect(await outcomeOf(xid, key, told, 100)).toBe('unknown');
       await running.query('COMMIT');
-      expect(await outcomeOf(xid, key, told, 5_000)).toBe('aborted');
+      expect(await outcomeOf(xid, key, told, 5_000)).toBe(ended);
     } finally {
       running.release();
     }
