@@ -813,7 +813,7 @@ export const CALLS: readonly Mutant[] = [
   },
   {
     name: 'hook of another transaction',
-    file: 'src/prisma/transactions.ts',
+    file: 'src/prisma/write-hooks.ts',
     change: [['this.#hooks.get(params?.transaction?.id)', '[...this.#hooks.values()].at(-1)']],
     tests: ['test/fencing/writes/hook-of-each'],
     why: 'Its writes would get the token of another one.',

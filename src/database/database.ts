@@ -106,6 +106,10 @@ export interface Operation {
   readonly model: string;
   readonly name: string;
   readonly args: unknown;
+  /** Whether the caller asks for a relation of the result, which its arguments do not tell. */
+  readonly hasRelation?: boolean;
+  /** What the hook's `asOneStatement` has returned for it, if that was asked already. */
+  readonly oneStatement?: Record<string, unknown> | undefined;
   /** Sends the operation with these arguments, under its own name or another one; its caller gets the result. */
   send(args: unknown, name?: string): Promise<unknown>;
   /**
@@ -115,11 +119,13 @@ export interface Operation {
   run(name: string, args: unknown): Promise<unknown>;
 }
 
-/**
- * Called before each write that can reach fenced models, if the transaction was opened as `hooked`. Returns the write's
- * result.
- */
-export type Hook = (operation: Operation) => Promise<unknown>;
+/** Every write that can reach fenced models goes through it, if the transaction was opened as `hooked`. */
+export interface Hook {
+  /** The arguments of a write that is to be sent as one statement, and other than the caller's; otherwise `undefined`. */
+  asOneStatement(operation: Operation): Record<string, unknown> | undefined;
+  /** Sends a write, and returns its result. */
+  send(operation: Operation): Promise<unknown>;
+}
 
 /** A model: its table, and the models that its rows lead to. */
 export interface Model {

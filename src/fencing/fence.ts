@@ -52,15 +52,17 @@ export function withCondition(where: unknown, condition: Args): Args {
 }
 
 /** Adds the token to a row's data. */
-export function withToken(model: string, data: unknown, fence: Fence): Args {
-  const row = data as Args;
-  if (row?.[fence.field] !== undefined) {
-    throw new InvalidOptionError(
-      `${model}.${fence.field}`,
-      'is set by the lock and must not be given: leave it out of the data.',
-    );
-  }
-  return { ...row, [fence.field]: fence.token };
+export function withToken(data: unknown, fence: Fence): Args {
+  return { ...(data as Args), [fence.field]: fence.token };
+}
+
+/** @throws InvalidOptionError if a row's data sets its fence. */
+export function refuseOwnFence(model: string, data: unknown, fence: Fence): void {
+  if ((data as Args | null | undefined)?.[fence.field] === undefined) return;
+  throw new InvalidOptionError(
+    `${model}.${fence.field}`,
+    'is set by the lock and must not be given: leave it out of the data.',
+  );
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   plain,
   refuseFresher,
   refuseNested,
+  refuseOwnFence,
   withCondition,
   withToken,
 } from './fence.js';
@@ -25,27 +26,31 @@ interface ConditionalWrite {
 }
 
 /**
- * How each write is sent on a fenced model whose table has no guard: one statement, with `fence <= token` in its
- * condition and the token in its data. Nested writes that reach such a model are refused: Prisma looks up their rows by
- * separate statements, and another transaction may change the rows in between. The guard covers nested writes.
+ * The arguments of each write on a fenced model whose table has no guard, if one statement is enough: `fence <= token` in its
+ * condition and the token in its data. `undefined` if it takes several. Nested writes that reach such a model are refused:
+ * Prisma looks up their rows by separate statements, and another transaction may change the rows in between. The guard
+ * covers nested writes.
  */
-const WRITES: Readonly<Record<string, (write: ConditionalWrite) => Promise<unknown>>> = {
-  create,
-  createMany: insertMany,
-  createManyAndReturn: insertMany,
+const ONE_STATEMENT: Readonly<Record<string, (write: ConditionalWrite) => Args | undefined>> = {
+  create: insert,
+  createMany: insert,
+  createManyAndReturn: insert,
   update,
   delete: remove,
   updateMany: writeMany,
   updateManyAndReturn: writeMany,
   deleteMany: writeMany,
-  upsert,
+  upsert: () => undefined,
 };
 
 /** The operations that write a model. */
-export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(WRITES));
+export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(ONE_STATEMENT));
 
 /** Those that Prisma refuses if no row matches their unique condition. */
 const ONE_ROW: ReadonlySet<string> = new Set(['update', 'delete']);
+
+/** Those that write whichever rows match. */
+const MANY: ReadonlySet<string> = new Set(['updateMany', 'updateManyAndReturn', 'deleteMany']);
 
 /** Whether a write is sent in another form than the caller's, or in several statements. */
 export function isConditional({ model, name }: Operation, fence: Fence): boolean {
@@ -53,44 +58,38 @@ export function isConditional({ model, name }: Operation, fence: Fence): boolean
 }
 
 /**
+ * The arguments of a conditional write, if it is sent as one statement; `undefined` if it takes several. Refuses nothing:
+ * `sendFenced` does.
+ */
+export function asOneStatement(operation: Operation, fence: Fence): Args | undefined {
+  return ONE_STATEMENT[operation.name]?.(conditional(operation, fence));
+}
+
+/**
  * Sends a write so that no row of a fenced model gets an older fence. If it fails, `explained` tells why.
  *
- * @throws StaleTokenError
+ * @throws StaleTokenError, InvalidOptionError
  */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
-  const { model, name } = operation;
-  const args = (operation.args ?? {}) as Args;
-  for (const data of [args['data'], args['create'], args['update']]) refuseNested(model, data, fence);
-  const send = isConditional(operation, fence) ? WRITES[name] : undefined;
-  return send === undefined ? operation.send(operation.args) : send({ operation, model, args, fence });
+  const { name } = operation;
+  const write = conditional(operation, fence);
+  refuseUnsafe(write);
+  if (!isConditional(operation, fence)) return operation.send(operation.args);
+  const one = operation.oneStatement ?? asOneStatement(operation, fence);
+  if (one === undefined) return name === 'upsert' ? upsert(write) : writeClaimed(write);
+  return MANY.has(name) ? sendMany(write, one) : operation.send(one);
 }
 
-function create({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
-  return operation.send({ ...args, data: withToken(model, args['data'], fence) });
+function conditional(operation: Operation, fence: Fence): ConditionalWrite {
+  return { operation, model: operation.model, args: (operation.args ?? {}) as Args, fence };
 }
 
-function insertMany({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
-  const { data } = args;
-  const rows = Array.isArray(data) ? data.map((row) => withToken(model, row, fence)) : withToken(model, data, fence);
-  return operation.send({ ...args, data: rows });
-}
-
-function update(write: ConditionalWrite): Promise<unknown> {
-  const { operation, model, args, fence } = write;
-  return oneRow(write, (where) => operation.send({ ...args, where, data: withToken(model, args['data'], fence) }));
-}
-
-function remove(write: ConditionalWrite): Promise<unknown> {
-  const { operation, args } = write;
-  // If relations are returned, Prisma looks up the row first and deletes it by id.
-  const looksUp = args['include'] !== undefined || args['select'] !== undefined;
-  return oneRow(write, (where) => operation.send({ ...args, where }), looksUp);
-}
-
-/** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
-async function writeMany({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
-  const { where, data } = args;
-  if (args['limit'] !== undefined) {
+/** @throws InvalidOptionError */
+function refuseUnsafe({ operation, model, args, fence }: ConditionalWrite): void {
+  const given = [args['data'], args['create'], args['update']];
+  for (const data of given) refuseNested(model, data, fence);
+  if (!isConditional(operation, fence)) return;
+  if (args['limit'] !== undefined && MANY.has(operation.name)) {
     // With a limit, Prisma puts the condition into a sub-select only, so a row that became fresher meanwhile would be
     // written.
     throw new InvalidOptionError(
@@ -99,11 +98,46 @@ async function writeMany({ operation, model, args, fence }: ConditionalWrite): P
         'or install the guard with `add-fence`.',
     );
   }
-  const sent = data === undefined ? args : { ...args, data: withToken(model, data, fence) };
+  for (const row of given.flat()) refuseOwnFence(model, row, fence);
+}
+
+function insert({ args, fence }: ConditionalWrite): Args {
+  const { data } = args;
+  return { ...args, data: Array.isArray(data) ? data.map((row) => withToken(row, fence)) : withToken(data, fence) };
+}
+
+function update(write: ConditionalWrite): Args | undefined {
+  const { args, fence } = write;
+  const where = oneRow(write, false);
+  return where && { ...args, where, data: withToken(args['data'], fence) };
+}
+
+function remove(write: ConditionalWrite): Args | undefined {
+  const { operation, args } = write;
+  // If relations are returned, Prisma looks up the row first and deletes it by id.
+  const looksUp = args['include'] !== undefined || args['select'] !== undefined || operation.hasRelation === true;
+  const where = oneRow(write, looksUp);
+  return where && { ...args, where };
+}
+
+/** A condition on one row; `undefined` if Prisma looks the row up before it writes it, so that it has to be claimed first. */
+function oneRow({ model, args: { where }, fence }: ConditionalWrite, looksUp: boolean): Args | undefined {
+  if (!namesRow(model, where, fence)) return withCondition(where, claimed(fence));
+  return looksUp || !isSimple(model, where, fence) ? undefined : withCondition(where, notFresher(fence));
+}
+
+function writeMany({ args, fence }: ConditionalWrite): Args {
+  const { where, data } = args;
+  const sent = data === undefined ? args : { ...args, data: withToken(data, fence) };
   // An `undefined` that the caller wrote is passed on, because Prisma refuses it with `strictUndefinedChecks`: it would
   // mean all rows.
   const asked = 'where' in args ? { AND: where } : {};
-  const result = await operation.send({ ...sent, where: { AND: [asked, notFresher(fence)] } });
+  return { ...sent, where: { AND: [asked, notFresher(fence)] } };
+}
+
+/** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
+async function sendMany({ operation, model, args: { where }, fence }: ConditionalWrite, one: Args): Promise<unknown> {
+  const result = await operation.send(one);
   await refuseFresher(operation, model, where, where, fence);
   return result;
 }
@@ -119,9 +153,9 @@ async function upsert({ operation, model, args, fence }: ConditionalWrite): Prom
   }
   const row = await claim(operation, model, plain(model, where, fence), where, fence);
   if (row === undefined) {
-    return await operation.send({ ...shape, data: withToken(model, create, fence) }, 'create');
+    return await operation.send({ ...shape, data: withToken(create, fence) }, 'create');
   }
-  const data = withToken(model, update, fence);
+  const data = withToken(update, fence);
   return await operation.send({ ...shape, where: whereClaimed(model, where, row, fence), data }, 'update');
 }
 
@@ -142,28 +176,12 @@ export async function explained(operation: Operation, error: unknown, fence: Fen
   return error;
 }
 
-/**
- * Sends one statement with a unique condition. If Prisma looks the row up before it writes it, the row is claimed first.
- */
-function oneRow(
-  write: ConditionalWrite,
-  send: (where: unknown) => Promise<unknown>,
-  looksUp = false,
-): Promise<unknown> {
-  const { model, args, fence } = write;
+async function writeClaimed({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { where } = args;
-  if (!namesRow(model, where, fence)) return send(withCondition(where, claimed(fence)));
-  if (looksUp || !isSimple(model, where, fence)) return claimedRow(write, send);
-  return send(withCondition(where, notFresher(fence)));
-}
-
-async function claimedRow(
-  { operation, model, args: { where }, fence }: ConditionalWrite,
-  send: (where: unknown) => Promise<unknown>,
-): Promise<unknown> {
   const row = await claim(operation, model, plain(model, where, fence), where, fence);
   // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
-  return await send(row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence)));
+  const sent = { ...args, where: row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence)) };
+  return await operation.send(operation.name === 'update' ? { ...sent, data: withToken(args['data'], fence) } : sent);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { isOfLock } from '../base/lock-transactions.js';
 import type { SkippedOperation } from '../database/database.js';
 import type { Engine, EngineQuery, PrismaInternals } from './internals.js';
+import { nameOnClient } from './schema.js';
 
 /** The operation of a batch that failed, and kept the rest from being sent. */
 type Failed = SkippedOperation['failed'];
@@ -43,5 +44,5 @@ export function rejectSkipped({ _engine: engine }: PrismaInternals): void {
 /** As the caller knows it: the engine says `updateOne` for `update`. */
 function nameOf({ modelName, action }: EngineQuery): string {
   const name = action.replace(/One$/, '');
-  return modelName === undefined ? `$${name}` : `${modelName.charAt(0).toLowerCase()}${modelName.slice(1)}.${name}`;
+  return modelName === undefined ? `$${name}` : `${nameOnClient(modelName)}.${name}`;
 }

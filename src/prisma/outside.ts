@@ -6,6 +6,7 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { hasOneSession } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
 import { isRawWrite } from './raw-writes.js';
+import { nameOnClient } from './schema.js';
 import { READS } from './tx.js';
 
 /**
@@ -50,7 +51,7 @@ export const OPERATIONS: readonly string[] = [...WRITE_NAMES, ...(READS as Reado
 /** The refusal of a write that was called inside the function of the lock on `key`, but not on its `tx`. */
 export function outsideWrite(key: string, operation: string, model: string | undefined): InsideTransactionError {
   // As it stands in the code: the property of a model begins with a small letter.
-  const called = model === undefined ? operation : `${model.charAt(0).toLowerCase()}${model.slice(1)}.${operation}`;
+  const called = model === undefined ? operation : `${nameOnClient(model)}.${operation}`;
   return new InsideTransactionError(
     `\`${called}\` was called on a client (such as \`prisma\`) inside the ` +
       `function of the lock ${quoted(key)}, and was not sent. It would not be part of the lock's transaction: a write would stay ` +

@@ -17,6 +17,11 @@ export interface DataModel {
   >;
 }
 
+/** How a model is called on the client: `stock` for `Stock`. */
+export function nameOnClient(model: string): string {
+  return model.charAt(0).toLowerCase() + model.slice(1);
+}
+
 /** Reads the models of a client. */
 export function readModels(data: DataModel, defaultSchema: string): ReadonlyMap<string, Model> {
   const models = Object.entries(data.models).map(([name, model]): [string, Model] => {

@@ -9,7 +9,6 @@ import {
   type ClientTransaction,
   type ClientTransactionOptions,
   type Database,
-  type Hook,
   NotRun,
   type Place,
   type Query,
@@ -19,9 +18,11 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isExtended } from './client.js';
 import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
-import type { HookParams, PrismaInternals, TransactionClient } from './internals.js';
+import type { PrismaInternals, TransactionClient } from './internals.js';
 import { detectOutsideWrites } from './outside.js';
-import { FencedTx, type OperationNames, Operations, RAW, UNFINISHED } from './tx.js';
+import { nameOnClient } from './schema.js';
+import { FencedTx, type OperationNames, Operations, UNFINISHED } from './tx.js';
+import { HOOKED, WriteHooks } from './write-hooks.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -39,13 +40,18 @@ export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Dat
 }
 
 function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
-  const models = new Set(Object.keys(client._runtimeDataModel.models).flatMap((name) => [name, lower(name)]));
-  const names = { isModel: (name: string) => models.has(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
+  const models = new Map(
+    Object.keys(client._runtimeDataModel.models).flatMap((name) => [
+      [name, name],
+      [nameOnClient(name), name],
+    ]),
+  );
+  const names = { modelOf: (name: string) => models.get(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
   // Behind the other extensions: one of them may put an operation of `tx` into a transaction of its own.
   const innermost = isExtended(client)
     ? client.$extends({ name: 'fenced-lock transactions', query: detectOutsideWrites(client) })
     : client;
-  const hooks = new WriteHooks(innermost);
+  const hooks = isExtended(client) ? new WriteHooks(innermost) : undefined;
   return {
     rescue,
     sqlState,
@@ -93,7 +99,9 @@ function open(
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         const id = transactionId(tx);
         if (hooks !== undefined && id === undefined) return Promise.reject(unknownTransaction());
-        const own = new FencedTx(tx, options.key, new Operations(names, options.key));
+        // Below the extensions of a client that has some, because they may change a write or make another of it.
+        const atTx = options.hooked && hooks === undefined ? hook : undefined;
+        const own = new FencedTx(tx, options.key, new Operations(names, options.key, atTx));
         const forget = rememberTransaction(id);
         hooks?.add(id, hook);
         return body(own.proxy, () => {
@@ -165,9 +173,6 @@ async function ofAnother({ _engineConfig: { adapter } }: PrismaInternals, source
   );
 }
 
-/** A property that only a client with this hook has. */
-const HOOKED = '$fencedLockHook';
-
 /** Where an interactive transaction tells its id, before Prisma 7.9 and since. */
 const ID = Symbol.for('prisma.client.transaction.id');
 const SCOPE = Symbol.for('prisma.client.transaction.scope_context');
@@ -186,86 +191,3 @@ function prismaOptions({ maxWait, isolationLevel }: ClientTransactionOptions): R
     ...(isolationLevel === undefined ? {} : { isolationLevel }),
   };
 }
-
-/**
- * Passes the writes of each transaction to its hook, where a table has no guard. All of them, also of other models and by raw
- * SQL, so that no write overtakes another. One extended client serves all transactions: to extend one takes longer than a
- * statement.
- */
-class WriteHooks {
-  readonly #innermost: PrismaInternals;
-  #client: PrismaInternals | undefined;
-  /** By the ids of the transactions. */
-  readonly #hooks = new Map<unknown, Hook>();
-
-  constructor(innermost: PrismaInternals) {
-    this.#innermost = innermost;
-  }
-
-  /** The client whose transactions have the hook. */
-  get client(): PrismaInternals {
-    this.#client ??= this.#innermost.$extends(this.#extension());
-    return this.#client;
-  }
-
-  add(id: unknown, hook: Hook): void {
-    this.#hooks.set(id, hook);
-  }
-
-  /** Called when the transaction ends. Its connection refuses the statements that come later. */
-  remove(id: unknown): void {
-    this.#hooks.delete(id);
-  }
-
-  /** A query extension that is innermost, so it also sees operations that other extensions swallow or repeat. */
-  #extension(): object {
-    const onWrite = (params: HookParams) => this.#onWrite(params);
-    const each = (names: Iterable<string | symbol>) => Object.fromEntries([...names].map((name) => [name, onWrite]));
-    return {
-      name: 'fenced-lock writes',
-      client: { [HOOKED]: true },
-      query: { $allModels: each(WRITE_NAMES), ...each(RAW) },
-    };
-  }
-
-  #onWrite({ model, operation: name, args, query, __internalParams: params }: HookParams): Promise<unknown> {
-    const hook = this.#hooks.get(params?.transaction?.id);
-    if (hook === undefined) return query(args);
-    if (model === undefined) {
-      const send = (sent: unknown) => query(sent);
-      return hook({ model: '', name, args, send, run: send });
-    }
-    // Behind the extensions, which have seen the caller's operation already. `query` changes the parameters.
-    const named = (other: string) => ({ ...params, action: other, clientMethod: `${lower(model)}.${other}` });
-    return hook({
-      model,
-      name,
-      args: asPrismaReads(args),
-      send: (sent, other = name) => query(sent, named(other)),
-      run: (other, sent) => query(sent, { ...named(other), dataPath: [], unpacker: undefined }),
-    });
-  }
-}
-
-/** The parts of the arguments that this package reads, which has to see what Prisma will make of them. */
-const READ = new Set(['where', 'data', 'create', 'update']);
-
-/** Leaves out what is `Prisma.skip`, and an own `__proto__`, as Prisma does. */
-function asPrismaReads(args: unknown, depth = 0): unknown {
-  if (Array.isArray(args)) return args.map((each) => asPrismaReads(each, depth));
-  if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
-  const kept: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(args)) {
-    // An assignment of `__proto__` would give the copy a prototype, whose fields Prisma takes for conditions.
-    if (isSkip(value) || name === '__proto__') continue;
-    kept[name] = depth === 0 && READ.has(name) ? asPrismaReads(value, 1) : value;
-  }
-  return kept;
-}
-
-/** Known by its method: there is a class of it in each copy of Prisma's runtime. */
-function isSkip(value: unknown): boolean {
-  return typeof (value as { readonly ifUndefined?: unknown } | null | undefined)?.ifUndefined === 'function';
-}
-
-const lower = (model: string) => model.charAt(0).toLowerCase() + model.slice(1);

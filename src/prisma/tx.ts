@@ -8,8 +8,9 @@ import {
   toFencedLockError,
 } from '../base/errors.js';
 import { Facade } from '../base/facade.js';
-import type { SkippedOperation, Unfinished } from '../database/database.js';
+import type { Hook, SkippedOperation, Unfinished } from '../database/database.js';
 import { failedBefore } from './batches.js';
+import { HookedWrite } from './hooked-write.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -59,7 +60,7 @@ export class FencedTx extends Facade {
     if (!this.#isOpen && mayBeOperation(property)) return refusing(this.#key, property);
     if (EXITS.has(property)) return exit(String(property));
     if (Object.hasOwn(target, property)) return Reflect.get(target, property, receiver);
-    return this.#operations.watched(property, Reflect.get(this.inner, property, receiver));
+    return this.#operations.watched(this.inner, property, Reflect.get(this.inner, property, receiver));
   }
 
   /** What the function sets stays here: Prisma sets it on the client itself, and all other transactions find it there. */
@@ -149,10 +150,12 @@ export const READS: ReadonlySet<unknown> = new Set([
 ]);
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
+type MakeHooked = (given: unknown[]) => HookedWrite | undefined;
 
 /** Which names of a client are models and writing operations. */
 export interface OperationNames {
-  isModel(name: string): boolean;
+  /** The name in the schema of what is a model on the client: `Stock` of `stock`. */
+  modelOf(name: string): string | undefined;
   isWrite(name: string): boolean;
 }
 
@@ -169,6 +172,7 @@ export interface OperationNames {
 export class Operations implements Unfinished {
   readonly names: OperationNames;
   readonly #key: string;
+  readonly #hook: Hook | undefined;
   readonly #waiting = new Set<Operation>();
   readonly #inFlight = new Set<Settling>();
   /** The models that were used, by their names on the client; usually a few. */
@@ -176,9 +180,11 @@ export class Operations implements Unfinished {
   #skipped: SkippedOperation | undefined;
   #isClosed = false;
 
-  constructor(names: OperationNames, key: string) {
+  /** @param hook through which all writes go, if they have to. */
+  constructor(names: OperationNames, key: string, hook?: Hook) {
     this.names = names;
     this.#key = key;
+    this.#hook = hook;
   }
 
   get unsent(): string | undefined {
@@ -199,30 +205,42 @@ export class Operations implements Unfinished {
   }
 
   /** Returns a property of the client, wrapped if it may write. */
-  watched(name: string | symbol, value: unknown): unknown {
+  watched(client: object, name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
-    if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
-    if (typeof value !== 'object' || value === null || !this.names.isModel(name)) return value;
+    if (typeof value === 'function') return RAW.has(name) ? this.write(name, value as Method, '', name, client) : value;
+    const schemaName = typeof value === 'object' && value !== null ? this.names.modelOf(name) : undefined;
+    if (schemaName === undefined) return value;
     for (const { model, proxy } of this.#models) if (model === name) return proxy;
-    const model = new Model(name, value, this);
+    const model = new Model(name, schemaName, value as object, this);
     this.#models.push(model);
     return model.proxy;
   }
 
-  method(name: string, method: Method, mustBeSent: boolean): Method {
+  /** @param on what has the method. @param name its name there; `label` is for messages. */
+  write(label: string, method: Method, model: string, name: string, on: object): Method {
+    const hook = this.#hook;
+    return this.method(label, method, true, hook && ((given) => new HookedWrite(hook, { model, name, on, given })));
+  }
+
+  /** @param hooked makes of its arguments what goes through the hook, if there is one. */
+  method(name: string, method: Method, mustBeSent: boolean, hooked?: MakeHooked): Method {
     const operations = this;
-    return function (...args) {
-      return operations.#watch(name, Reflect.apply(method, this, args), mustBeSent);
+    return function (...given) {
+      const write = hooked?.(given);
+      // Called by a function of the proxy: Prisma's messages show the first line on the stack that is none of a proxy.
+      const operation: unknown = Reflect.apply(method, this, write?.given ?? given);
+      if (write !== undefined) write.made = operation;
+      return operations.#watch(name, operation, mustBeSent, write);
     };
   }
 
   /** Sends an operation by `then`, and counts it until it settles. */
-  send(name: string, operation: PromiseLike<unknown>): Promise<unknown> {
+  send(name: string, operation: PromiseLike<unknown>, write?: HookedWrite): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(lateOperation(this.#key, name));
     const settling: Settling = { name };
     this.#inFlight.add(settling);
     // Not an async function: the stack of an error goes on to the caller's `await` over derived promises only.
-    return operation.then(
+    return (write === undefined ? operation : write.start()).then(
       (value) => {
         this.#inFlight.delete(settling);
         return value;
@@ -245,11 +263,12 @@ export class Operations implements Unfinished {
     ) as Promise<unknown>;
   }
 
-  /** An extension may replace an operation by its own method, which returns an ordinary promise. */
-  #watch(name: string, operation: unknown, mustBeSent: boolean): unknown {
-    if (typeof (operation as Partial<Lazy> | null | undefined)?.requestTransaction !== 'function') return operation;
-    const watched = new Operation(name, operation as object, this, mustBeSent ? this.#waiting : undefined);
-    if (mustBeSent) this.#waiting.add(watched);
+  #watch(name: string, operation: unknown, mustBeSent: boolean, write: HookedWrite | undefined): unknown {
+    // An extension may replace an operation by its own method, which returns an ordinary promise.
+    if (write === undefined && !isLazy(operation)) return operation;
+    const waiting = mustBeSent ? this.#waiting : undefined;
+    const watched = new Operation(name, operation as object, this, waiting, write);
+    waiting?.add(watched);
     return watched.proxy;
   }
 }
@@ -272,23 +291,31 @@ interface Lazy {
   requestTransaction(): unknown;
 }
 
+function isLazy(operation: unknown): boolean {
+  return typeof (operation as Partial<Lazy> | null | undefined)?.requestTransaction === 'function';
+}
+
 /** A model of the client. */
 class Model extends Facade {
+  /** Its name on the client. */
   readonly model: string;
+  readonly #schemaName: string;
   readonly #operations: Operations;
 
-  constructor(model: string, inner: object, operations: Operations) {
+  constructor(model: string, schemaName: string, inner: object, operations: Operations) {
     super(inner);
     this.model = model;
+    this.#schemaName = schemaName;
     this.#operations = operations;
   }
 
   get(_: object, name: string | symbol): unknown {
     const value: unknown = Reflect.get(this.inner, name);
     if (typeof name !== 'string' || typeof value !== 'function') return value;
-    const writes = this.#operations.names.isWrite(name);
-    if (!writes && !READS.has(name)) return value;
-    return this.#operations.method(`${this.model}.${name}`, value as Method, writes);
+    const label = `${this.model}.${name}`;
+    if (this.#operations.names.isWrite(name))
+      return this.#operations.write(label, value as Method, this.#schemaName, name, this.inner);
+    return READS.has(name) ? this.#operations.method(label, value as Method, false) : value;
   }
 }
 
@@ -303,12 +330,20 @@ class Operation extends Facade {
   readonly #operations: Operations;
   /** Where it is until it is used. */
   readonly #waiting: Set<Operation> | undefined;
+  readonly #write: HookedWrite | undefined;
 
-  constructor(name: string, inner: object, operations: Operations, waiting: Set<Operation> | undefined) {
+  constructor(
+    name: string,
+    inner: object,
+    operations: Operations,
+    waiting: Set<Operation> | undefined,
+    write: HookedWrite | undefined,
+  ) {
     super(inner, shown(name));
     this.name = name;
     this.#operations = operations;
     this.#waiting = waiting;
+    this.#write = write;
   }
 
   get(_: object, property: string | symbol): unknown {
@@ -322,6 +357,7 @@ class Operation extends Facade {
         `${this.name}.${property}`,
         value as Method,
         this.#waiting !== undefined,
+        (given) => this.#write?.through({ name: property, given }),
       );
       return (...given: unknown[]) => {
         this.#waiting?.delete(this);
@@ -330,7 +366,7 @@ class Operation extends Facade {
     }
     this.#waiting?.delete(this);
     return (...given: unknown[]) => {
-      const sent = this.#operations.send(this.name, operation as PromiseLike<unknown>);
+      const sent = this.#operations.send(this.name, operation as PromiseLike<unknown>, this.#write);
       return Reflect.apply(sent[property], sent, given);
     };
   }

@@ -421,8 +421,10 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   /** Without operations, all tables have a guard. */
-  readonly #hook: Hook = (operation) =>
-    this.#operations === undefined ? operation.send(operation.args) : this.#operations.send(operation);
+  readonly #hook: Hook = {
+    asOneStatement: (operation) => this.#operations?.asOneStatement(operation),
+    send: (operation) => this.#operations?.send(operation) ?? operation.send(operation.args),
+  };
 
   #openingOptions(before: readonly Statement[]): OpeningOptions {
     const { options, parts, leases, database, registered } = this.#call;

@@ -1,7 +1,7 @@
-import type { Operation } from '../database/database.js';
-import type { Fence } from '../fencing/fence.js';
+import type { Hook, Operation } from '../database/database.js';
+import type { Args, Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
-import { explained, isConditional, sendFenced } from '../fencing/writes.js';
+import { asOneStatement, explained, isConditional, sendFenced } from '../fencing/writes.js';
 import type { CallContext } from './call.js';
 
 /** The attempt whose writes are sent. */
@@ -15,7 +15,7 @@ interface Writer {
  * Sends the writes of one admitted transaction, where a fenced model has no guard. Those of such a model get a condition on
  * the fence.
  */
-export class FencedOperations {
+export class FencedOperations implements Hook {
   readonly #call: CallContext;
   readonly #writer: Writer;
   readonly #fence: Fence;
@@ -38,6 +38,11 @@ export class FencedOperations {
       isGuarded: (model) => guarded.has(model),
       isNoMatch: (error) => database.isNoMatch(error),
     };
+  }
+
+  /** As `Hook.asOneStatement`. */
+  asOneStatement(operation: Operation): Args | undefined {
+    return isConditional(operation, this.#fence) ? asOneStatement(operation, this.#fence) : undefined;
   }
 
   /**

@@ -5,11 +5,12 @@ import pg from 'pg';
 import { afterAll, beforeAll, inject } from 'vitest';
 import { fencedLock, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/fence/client.js';
+import { type ClientKind, ofKind } from './client-kinds.js';
 import { eventually } from './eventually.js';
 import { applyMigrations } from './servers/index.js';
 
 export type Policy = 'allow' | 'require' | 'prove';
-export type FenceClient = ReturnType<FenceWorld['client']>;
+export type FenceClient = ReturnType<FenceWorld['clientOn']>;
 export type FenceTx = LockTx<FenceClient>;
 
 /** The tables of the fenced models, and what their columns are called. */
@@ -40,11 +41,22 @@ export function guardSql(table: string, column: string, policy: Policy): string 
 export class FenceWorld {
   readonly #closing: Array<() => Promise<unknown> | unknown> = [];
   readonly #name: string;
+  readonly #kind: ClientKind;
   #admin: pg.Pool | undefined;
 
-  /** The guard is put on these models, where there is a policy. */
-  constructor(name: string, policy?: Policy, guarded: readonly Fenced[] = Object.keys(TABLES) as Fenced[]) {
+  /**
+   * The guard is put on these models, where there is a policy.
+   *
+   * @param kind of its clients.
+   */
+  constructor(
+    name: string,
+    policy?: Policy,
+    guarded: readonly Fenced[] = Object.keys(TABLES) as Fenced[],
+    kind: ClientKind = 'plain',
+  ) {
     this.#name = name;
+    this.#kind = kind;
     beforeAll(() => this.#setUp(policy, guarded));
     afterAll(async () => {
       for (const close of this.#closing.splice(0).reverse()) await close();
@@ -62,8 +74,9 @@ export class FenceWorld {
     return this.#admin;
   }
 
-  client() {
-    return this.clientOn(new PrismaPg({ connectionString: this.url, max: 20 }));
+  client(): FenceClient {
+    const client = this.clientOn(new PrismaPg({ connectionString: this.url, max: 20 }));
+    return ofKind(this.#kind, client);
   }
 
   clientOn(adapter: PrismaPg) {

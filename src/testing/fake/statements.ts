@@ -44,7 +44,10 @@ export class Statements extends Operations {
   #done = 0;
 
   constructor(client: object, plan: Plan | undefined, abort: LazyAbort, lock: StatementsOf) {
-    super({ isModel: (name) => !name.startsWith('$'), isWrite: (name) => isWrite(name, undefined) }, lock.key);
+    super(
+      { modelOf: (name) => (name.startsWith('$') ? undefined : name), isWrite: (name) => isWrite(name, undefined) },
+      lock.key,
+    );
     this.#client = client;
     this.#plan = plan;
     this.#abort = abort;
@@ -64,14 +67,14 @@ export class Statements extends Operations {
     return new FencedTx(mock, this.#lock.key, this);
   }
 
-  override watched(name: string | symbol, value: unknown): unknown {
+  override watched(_: object, name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
     if (typeof value === 'function' && RAW.has(name)) {
       return watchedMethod(value, name, this.#client, (call) => this.#whenAwaited(name, undefined, call, true));
     }
     if (value === undefined && !Reflect.has(this.#client, name))
       return RAW.has(name) ? absent(name) : absentModel(name);
-    if (!this.names.isModel(name) || !isModel(value)) return value;
+    if (this.names.modelOf(name) === undefined || !isModel(value)) return value;
     const known = this.#models.get(name);
     if (known !== undefined && known.mock === value) return known.model;
     const model = watchedMock(value, name, (call) => this.#operation(name, call));

@@ -1,13 +1,14 @@
 import { makeTypedQueryFactory } from '@prisma/client/runtime/client';
 import { beforeAll, expect, test } from 'vitest';
 import { Prisma } from '../../generated/fence/client.js';
+import { describeOfEachKind } from '../../support/client-kinds.js';
 import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
 import { describeWithShop } from '../../support/shop.js';
 
 const { skip } = Prisma;
 
-describeWithShop('a write of a model without a guard means what it means to Prisma', () => {
-  const world = new FenceWorld('fence_as_prisma');
+describeOfEachKind('a write of a model without a guard means what it means to Prisma', (of) => {
+  const world = new FenceWorld(`fence_as_prisma_${of}`, undefined, [], of);
   let names = 0;
   const name = () => `word ${++names}`;
 
@@ -161,8 +162,46 @@ describeWithShop('a write of a model without a guard means what it means to Pris
   });
 });
 
-describeWithShop('a row that is named by a compound key, without a guard', () => {
-  const world = new FenceWorld('fence_compound_keys');
+describeOfEachKind('what Prisma says of a write without a guard that it refuses', (kind) => {
+  const world = new FenceWorld(`fence_refused_${kind}`, undefined, [], kind);
+  type Tx = Pick<FenceTx, 'word'>;
+  const wrong = { nonsense: 1 } as never;
+
+  const REFUSED: Record<string, (tx: Tx) => Promise<unknown>> = {
+    create: async (tx) => await tx.word.create({ data: wrong }),
+    createMany: async (tx) => await tx.word.createMany({ data: [wrong] }),
+    updateMany: async (tx) => await tx.word.updateMany({ where: {}, data: wrong }),
+    deleteMany: async (tx) => await tx.word.deleteMany({ where: wrong }),
+    delete: async (tx) => await tx.word.delete({ where: wrong }),
+  };
+  const SEVERAL: Record<string, (tx: Tx) => Promise<unknown>> = {
+    upsert: async (tx) => await tx.word.upsert({ where: { id: -1 }, update: {}, create: wrong }),
+    'delete, with a relation': async (tx) =>
+      await tx.word.delete({ where: { id: -1, connect: wrong }, include: { connect: true } }),
+  };
+
+  /** What it says in front of the arguments: the operation, and the line that called it. */
+  const said = async (run: Promise<unknown>): Promise<string> => {
+    const error = (await run.catch((error: unknown) => error)) as Error;
+    expect(error.constructor.name).toBe('PrismaClientValidationError');
+    return /[\s\S]*? invocation[\s\S]*?(?=\{\n)/.exec(error.message)?.[0] ?? error.message;
+  };
+
+  test.each(Object.entries(REFUSED))('names the line of the caller, as without a lock: %s', async (_, write) => {
+    const client = world.client();
+    const locked = await said(client.$withLock('refused', write));
+    const bare = await said(client.$transaction(write));
+    expect(locked).toBe(bare);
+    expect(locked).toContain('as-prisma.test.ts');
+  });
+
+  test.each(Object.entries(SEVERAL))('names no line of this package: %s', async (_, write) => {
+    expect(await said(world.client().$withLock('refused', write))).not.toMatch(/src|dist|node_modules/);
+  });
+});
+
+describeOfEachKind('a row that is named by a compound key, without a guard', (of) => {
+  const world = new FenceWorld(`fence_compound_keys_${of}`, undefined, [], of);
   let members = 0;
 
   /** A member with three notes, whose values are their numbers. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { StaleTokenError } from '../../../src/index.js';
+import { CLIENT_KINDS, ofKind } from '../../support/client-kinds.js';
 import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
 type Tx = Pick<ShopClient, 'stock'>;
@@ -31,7 +32,11 @@ function pausingBehindTheLook(then: () => Promise<void>): typeof pg.Client {
 describeWithShop('a fresher row that comes behind a claim which met none', () => {
   const shop = new Shop();
 
-  test.each(Object.entries(WRITES))('is not met by the write, which is refused as stale: %s', async (_, write) => {
+  const each = CLIENT_KINDS.flatMap((kind) =>
+    Object.entries(WRITES).map(([name, write]) => [name, kind, write] as const),
+  );
+
+  test.each(each)('is not met by the write, which is refused as stale: %s, %s client', async (_, kind, write) => {
     const product = randomUUID();
     let came = 0;
     const Client = pausingBehindTheLook(async () => {
@@ -39,7 +44,7 @@ describeWithShop('a fresher row that comes behind a claim which met none', () =>
       if (++came > 1) return;
       await shop.admin.query('INSERT INTO "Stock" (product, quantity, fence) VALUES ($1, 50, $2)', [product, FRESHER]);
     });
-    const { prisma } = shop.client({ pool: { Client } as pg.PoolConfig });
+    const prisma = ofKind(kind, shop.client({ pool: { Client } as pg.PoolConfig }).prisma);
     await expect(prisma.$withLock(product, (tx) => write(tx, product))).rejects.toBeInstanceOf(StaleTokenError);
     // The look behind the write has found it.
     expect(came).toBe(2);

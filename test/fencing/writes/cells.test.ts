@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import { StaleTokenError } from '../../../src/index.js';
+import type { ClientKind } from '../../support/client-kinds.js';
 import { type FenceClient, type FenceTx, FenceWorld, type Policy } from '../../support/fence-world.js';
 import { describeWithShop } from '../../support/shop.js';
 import { CASES, type Case } from './cases.js';
@@ -16,9 +17,17 @@ const FEW = ['fresher before', 'lower'] as const;
 let cells = 0;
 afterAll(() => console.log(`${cells} cells of ${CASES.length} writes`));
 
-for (const guard of [undefined, 'allow', 'require', 'prove'] satisfies (Policy | undefined)[]) {
-  describeWithShop(`every write, guard: ${guard ?? 'none'}`, () => {
-    const world = new FenceWorld(`fence_cells_${guard ?? 'none'}`, guard);
+const WORLDS: ReadonlyArray<readonly [Policy | undefined, ClientKind]> = [
+  [undefined, 'plain'],
+  [undefined, 'extended'],
+  ['allow', 'plain'],
+  ['require', 'plain'],
+  ['prove', 'plain'],
+];
+
+for (const [guard, kind] of WORLDS) {
+  describeWithShop(`every write, guard: ${guard ?? 'none'}, client: ${kind}`, () => {
+    const world = new FenceWorld(`fence_cells_${guard ?? 'none'}_${kind}`, guard, undefined, kind);
     let prisma: FenceClient;
 
     async function run({ target, write }: Case, state: string, rows: Rows): Promise<End> {
@@ -117,9 +126,9 @@ for (const guard of [undefined, 'allow', 'require', 'prove'] satisfies (Policy |
       upsert: (tx, row) => tx.tag.upsert({ where: { name: row.name }, update: { value: 9 }, create: row }),
     };
 
-    test.each(Object.entries(INSERTS))('%s makes a row that has the token from its beginning', async (kind, insert) => {
+    test.each(Object.entries(INSERTS))('%s makes a row that has the token from its beginning', async (by, insert) => {
       prisma ??= world.client();
-      const name = `made by ${kind}`;
+      const name = `made by ${by}`;
       const token = await prisma.$withLock(name, async (tx, lock) => {
         await insert(tx, { name, value: 1 });
         return lock.token;

@@ -1,11 +1,12 @@
 import { afterAll, expect, test } from 'vitest';
 import { processWide } from '../../../src/base/process-wide.js';
 import { fencedLock, InvalidOptionError } from '../../../src/index.js';
+import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
 
-describeWithShop('transactions of one client on a model without a guard, at work at the same time', () => {
+describeOfEachKind('transactions of one client on a model without a guard, at work at the same time', (kind) => {
   const shop = new Shop();
-  const { prisma } = shop.client();
+  const prisma = ofKind(kind, shop.client().prisma);
 
   test('each writes with its own token, however often they write beside each other', async () => {
     const products = await Promise.all(Array.from({ length: 6 }, () => shop.product(10)));

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { CLIENT_KINDS, ofKind } from '../../support/client-kinds.js';
 import { type Fenced, FenceWorld, FRESHER, TABLES } from '../../support/fence-world.js';
 import { describeWithShop } from '../../support/shop.js';
 import { payload } from './payloads.js';
@@ -28,13 +29,15 @@ for (const [guard, guarded] of Object.entries(GUARDED)) {
     const world = new FenceWorld(`fence_random_${guard}`, 'allow', guarded);
 
     test(`no stale write lands in ${RUNS} runs`, { timeout: 30_000 + RUNS * 500 }, async () => {
-      const prisma = world.client();
+      const clients = CLIENT_KINDS.map((kind) => ofKind(kind, world.client()));
       const ends: Record<string, number> = {};
       const decisions = fc.array(fc.nat(59), { minLength: 24, maxLength: 24 });
       const fresh = fc.subarray([0, 1, 2, 3, 4, 5, 6, 7]);
       const later = fc.subarray([0, 1, 2, 3, 4, 5, 6, 7], { maxLength: 3 });
 
-      const property = fc.asyncProperty(decisions, fresh, later, fc.nat(12), async (chosen, early, late, delay) => {
+      const client = fc.constantFrom(...clients);
+      const property = fc.asyncProperty(decisions, fresh, later, fc.nat(12), client, async (...drawn) => {
+        const [chosen, early, late, delay, prisma] = drawn;
         const rows = await makeRows(world.admin);
         const targets = TARGETS(rows);
         await world.overriding(async (session) => {
