@@ -254,14 +254,6 @@ export const WRITES: readonly Mutant[] = [
     why: 'The caller would get the row.',
   },
   {
-    name: 'at tx: a line of this package as that of the caller',
-    file: 'src/prisma/hooked-write.ts',
-    change: [['    Error.stackTraceLimit = 0;\n', '']],
-    tests: ['test/fencing/writes/as-prisma'],
-    only: 'names no line of this package',
-    why: 'Prisma would point to code that the caller cannot change.',
-  },
-  {
     name: 'writes not in the order of the calls',
     file: 'src/transaction/fenced-operations.ts',
     change: [['      if (before !== undefined) await before;\n', '']],

@@ -73,14 +73,7 @@ export class HookedWrite implements Operation {
   }
 
   #make(name: string, args: unknown, relations: readonly Relation[]): unknown {
-    const { stackTraceLimit } = Error;
-    // Prisma's message would show a line of this package as that of the caller, whose function is not on the stack.
-    Error.stackTraceLimit = 0;
-    try {
-      const operation = (this.#called.on as Callable)[name]?.(args);
-      return relations.reduce((made, { name, given }) => (made as Callable)[name]?.(...given), operation);
-    } finally {
-      Error.stackTraceLimit = stackTraceLimit;
-    }
+    const operation = (this.#called.on as Callable)[name]?.(args);
+    return relations.reduce((made, { name, given }) => (made as Callable)[name]?.(...given), operation);
   }
 }
