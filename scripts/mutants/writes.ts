@@ -184,7 +184,7 @@ export const WRITES: readonly Mutant[] = [
     file: 'src/transaction/fenced-operations.ts',
     change: [['this.#before === undefined && !isConditional(operation, this.#fence);', 'false;']],
     tests: ['test/fencing/writes/extensions'],
-    only: 'and a read behind one',
+    only: 'sees a write of one statement',
     why: 'A read that is called behind them would be sent before them.',
   },
   {
