@@ -28,9 +28,17 @@ export const OUTCOME: readonly Mutant[] = [
   {
     name: 'in progress in another epoch, taken for another transaction',
     file,
-    change: [["      return 'open';", "      return sameEpoch ? 'open' : 'aborted';"]],
+    change: [["      return 'open';", "      return isSameEpoch(admission, evidence) ? 'open' : 'aborted';"]],
     tests: ['test/transaction/evidence'],
     why: 'Where somebody has deleted the row of the epoch, it is the same transaction, and may still commit.',
+  },
+  {
+    name: 'in another epoch, the row as it was before the commit',
+    file,
+    change: [['&& !isSameEpoch(admission, evidence))', '&& false)']],
+    tests: ['test/transaction/evidence'],
+    only: 'by an older snapshot',
+    why: 'A caller would be told to repeat what has committed.',
   },
   {
     name: 'a history that was cut off, taken as whole',

@@ -114,20 +114,32 @@ export async function resolveOutcome(
 async function look(rescue: Query, admission: Admission, onEnded?: () => void): Promise<Verdict | 'open'> {
   const [backend] = await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);
   if (backend?.['working'] === true) onEnded?.();
-  const [row] = await rescue(EVIDENCE, [admission.key, admission.xid]);
-  if (row === undefined) return 'open';
-  return judge(admission, {
+  let evidence = await evidenceOf(rescue, admission);
+  // The key's row decides then. Where the role's default is REPEATABLE READ, it was read by a snapshot from before the
+  // status, and the transaction may have committed in between. A second statement reads what that commit has left.
+  if (evidence?.status === 'committed' && !isSameEpoch(admission, evidence))
+    evidence = await evidenceOf(rescue, admission);
+  return evidence === undefined ? 'open' : judge(admission, evidence);
+}
+
+async function evidenceOf(rescue: Query, { key, xid }: Admission): Promise<Evidence | undefined> {
+  const [row] = await rescue(EVIDENCE, [key, xid]);
+  if (row === undefined) return undefined;
+  return {
     status: (row['status'] as Evidence['status'] | null) ?? undefined,
     epoch: (row['epoch'] as string | null) ?? undefined,
     born: row['born'] === null ? undefined : BigInt(row['born'] as string),
     turns: BigInt((row['turns'] as string | null) ?? 0),
     attempts: (row['attempts'] as string[] | null) ?? [],
-  });
+  };
+}
+
+function isSameEpoch(admission: Admission, evidence: Evidence): boolean {
+  return admission.epoch !== undefined && admission.epoch === evidence.epoch;
 }
 
 /** Decides the outcome from the evidence. `open`: the transaction has not ended yet, look again. */
 export function judge(admission: Admission, evidence: Evidence): Verdict | 'open' {
-  const sameEpoch = admission.epoch !== undefined && admission.epoch === evidence.epoch;
   switch (evidence.status) {
     case 'aborted':
     case 'future':
@@ -139,7 +151,7 @@ export function judge(admission: Admission, evidence: Evidence): Verdict | 'open
       // its row is deleted or restored, while this transaction is still running. Its end decides between the two.
       return 'open';
     case 'committed':
-      if (sameEpoch) return 'committed';
+      if (isSameEpoch(admission, evidence)) return 'committed';
   }
   return judgeByHistory(admission, evidence);
 }
