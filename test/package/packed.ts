@@ -25,10 +25,15 @@ export class Packed {
 
   static async install(): Promise<Packed> {
     const packed = new Packed(mkdtempSync(join(ROOT, '.packed-')));
-    const tarball = await pack(packed.folder);
-    mkdirSync(packed.home, { recursive: true });
-    await promisify(execFile)('tar', ['-xzf', tarball, '--strip-components=1', '-C', packed.home]);
-    return packed;
+    try {
+      const tarball = await pack(packed.folder);
+      mkdirSync(packed.home, { recursive: true });
+      await promisify(execFile)('tar', ['-xzf', tarball, '--strip-components=1', '-C', packed.home]);
+      return packed;
+    } catch (error) {
+      packed.remove();
+      throw error;
+    }
   }
 
   /** A project with a Prisma client of this format, in a folder of its own. */
