@@ -230,6 +230,14 @@ export const WRITES: readonly Mutant[] = [
     why: 'The write would be sent without its condition.',
   },
   {
+    name: 'at tx: sent as often as it is awaited',
+    file: 'src/prisma/hooked-write.ts',
+    change: [['this.#sent ??= this.#hook', 'this.#sent = this.#hook']],
+    tests: ['test/fencing/writes/extensions'],
+    only: 'is executed once',
+    why: 'A stock would be reduced twice.',
+  },
+  {
     name: 'at tx: raw SQL not in the order of the calls',
     file: 'src/prisma/tx.ts',
     change: [["this.write(name, value as Method, '', name, client)", 'this.method(name, value as Method, true)']],

@@ -34,6 +34,7 @@ export class HookedWrite implements Operation {
   readonly #hook: Hook;
   readonly #called: Called;
   readonly #relations: readonly Relation[];
+  #sent: Promise<unknown> | undefined;
 
   constructor(hook: Hook, called: Called, relations: readonly Relation[] = []) {
     this.model = called.model;
@@ -58,9 +59,10 @@ export class HookedWrite implements Operation {
     return new HookedWrite(this.#hook, this.#called, [...this.#relations, relation]);
   }
 
-  /** Sends it through the hook. */
+  /** Sends it through the hook. Once, however often it is awaited, as Prisma does. */
   start(): Promise<unknown> {
-    return this.#hook.send(this);
+    this.#sent ??= this.#hook.send(this);
+    return this.#sent;
   }
 
   send(args: unknown, name = this.name): Promise<unknown> {

@@ -300,6 +300,37 @@ describeWithShop('a read of one `Promise.all`, behind a write of a model without
   });
 });
 
+describeOfEachKind('a write without a guard that is awaited twice', (kind) => {
+  const shop = new Shop();
+  const prisma = ofKind(kind, shop.client().prisma);
+  const more = { quantity: { increment: 1 } };
+
+  const TWICE: Record<string, (tx: LockTx<ShopClient>, id: number) => PromiseLike<unknown>> = {
+    update: (tx, id) => tx.stock.update({ where: { id }, data: more }),
+    'update, with a relation in its condition': (tx, id) =>
+      tx.stock.update({ where: { id, orders: { none: {} } }, data: more }),
+    updateMany: (tx, id) => tx.stock.updateMany({ where: { id }, data: more }),
+    upsert: (tx, id) =>
+      tx.stock.upsert({ where: { id }, update: more, create: { product: `another one than ${id}`, quantity: 0 } }),
+    'relation of an upsert': (tx, id) =>
+      tx.stock
+        .upsert({ where: { id }, update: more, create: { product: `another one than ${id}`, quantity: 0 } })
+        .orders(),
+    raw: (tx, id) => tx.$executeRaw`UPDATE "Stock" SET quantity = quantity + 1 WHERE id = ${id}`,
+  };
+
+  test.each(Object.entries(TWICE))('is executed once, as by Prisma: %s', async (_, write) => {
+    const { id, key } = await shop.product(10);
+    const [first, second, together] = await prisma.$withLock(key, async (tx) => {
+      const operation = write(tx, id);
+      return [await operation, await operation, await Promise.all([operation, operation])];
+    });
+    expect(second).toEqual(first);
+    expect(together).toEqual([first, first]);
+    expect((await shop.row(id))?.quantity).toBe(11);
+  });
+});
+
 describeOfEachKind('a relation of the row that a write gives, without a guard', (kind) => {
   const shop = new Shop();
   const prisma = ofKind(kind, shop.client().prisma);
