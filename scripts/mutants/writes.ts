@@ -99,7 +99,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'Prisma.skip taken for a value',
     file: 'src/prisma/arguments.ts',
-    change: [["isSkip(value) || name === '__proto__'", "name === '__proto__'"]],
+    change: [[' && !isSkip(field)', '']],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'skip',
     why: 'A write that Prisma accepts would be refused.',
@@ -107,7 +107,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'an own __proto__ of the arguments taken for conditions',
     file: 'src/prisma/arguments.ts',
-    change: [["isSkip(value) || name === '__proto__'", 'isSkip(value)']],
+    change: [["name !== '__proto__' && ", '']],
     tests: ['test/fencing/writes/as-prisma'],
     only: '__proto__',
     why: 'Other rows would be written than Prisma writes.',
@@ -220,14 +220,65 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'at tx: the arguments of the caller',
     file: 'src/prisma/hooked-write.ts',
-    change: [
-      [
-        'return this.oneStatement === undefined ? this.#called.given : [this.oneStatement];',
-        'return this.#called.given;',
-      ],
-    ],
+    change: [['[this.oneStatement ?? this.args]', '[this.args]']],
     tests: ['test/promises/g2-rows'],
     why: 'The write would be sent without its condition.',
+  },
+  {
+    name: 'at tx: arguments that change behind the check',
+    file: 'src/prisma/hooked-write.ts',
+    change: [['asPrismaReads(args[0])', 'args[0]']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'what changes between',
+    why: 'A nested write would be sent without a check.',
+  },
+  {
+    name: 'inherited fields of arguments not read',
+    file: 'src/prisma/arguments.ts',
+    change: [['for (const name in value)', 'for (const name of Object.keys(value))']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'that inherits',
+    why: 'Prisma reads them: a row would be deleted whose condition is not met.',
+  },
+  {
+    name: 'toJSON of arguments not called',
+    file: 'src/prisma/arguments.ts',
+    change: [["if (typeof toJSON !== 'function')", "if (typeof toJSON !== 'boolean')"]],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'with its own toJSON',
+    why: 'Prisma would call it behind the check.',
+  },
+  {
+    name: 'toJSON of arguments called twice',
+    file: 'src/prisma/arguments.ts',
+    change: [[" && name !== 'toJSON'", '']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'toJSON that stays',
+    why: 'Prisma would call it behind the check.',
+  },
+  {
+    name: 'the mark of raw parameters not read',
+    file: 'src/prisma/arguments.ts',
+    change: [['if (isRaw === true)', 'if (isRaw === 1)']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'raw parameters',
+    why: 'Prisma would send what nobody has checked.',
+  },
+  {
+    name: 'toString of an operation taken for a relation',
+    file: 'src/prisma/tx.ts',
+    change: [[' || OF_LANGUAGE.has(property)) return value;', ') return value;']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'is a text',
+    why: 'A write that is not awaited would be lost in silence.',
+  },
+  {
+    name: 'a write of several statements, whose error leads to nobody',
+    file: 'src/prisma/tx.ts',
+    change: [['toFencedLockError(error) ?? (write && error)', 'toFencedLockError(error)']],
+    tests: ['test/fencing/writes/extensions'],
+    only: 'in the stack of their errors',
+    why: 'Prisma’s message names no line for it.',
   },
   {
     name: 'at tx: sent as often as it is awaited',
@@ -240,7 +291,12 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'at tx: raw SQL not in the order of the calls',
     file: 'src/prisma/tx.ts',
-    change: [["this.write(name, value as Method, '', name, client)", 'this.method(name, value as Method, true)']],
+    change: [
+      [
+        "this.write(name, value as Method, { model: '', name, on: client })",
+        'this.method(name, value as Method, true)',
+      ],
+    ],
     tests: ['test/fencing/writes/extensions'],
     only: 'among raw SQL',
     why: 'It would overtake a write that takes several statements.',

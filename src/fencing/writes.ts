@@ -27,9 +27,7 @@ interface ConditionalWrite {
 
 /**
  * The arguments of each write on a fenced model whose table has no guard, if one statement is enough: `fence <= token` in its
- * condition and the token in its data. `undefined` if it takes several. Nested writes that reach such a model are refused:
- * Prisma looks up their rows by separate statements, and another transaction may change the rows in between. The guard
- * covers nested writes.
+ * condition and the token in its data. `undefined` if it takes several.
  */
 const ONE_STATEMENT: Readonly<Record<string, (write: ConditionalWrite) => Args | undefined>> = {
   create: insert,

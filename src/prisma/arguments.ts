@@ -1,17 +1,42 @@
-/** The parts of the arguments that this package reads, which has to see what Prisma will make of them. */
-const READ = new Set(['where', 'data', 'create', 'update']);
+/**
+ * A copy of an operation's arguments as Prisma will send them, so that what this package has checked is what is sent: fields
+ * that are inherited count, those called `__proto__` or set to `Prisma.skip` do not, and what `toJSON` returns takes the
+ * object's place.
+ */
+export function asPrismaReads(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || isScalar(value)) return value;
+  if (Array.isArray(value)) return value.map(asPrismaReads);
+  const { toJSON } = value as { readonly toJSON?: unknown };
+  if (typeof toJSON !== 'function') return copyOf(value);
+  const json: unknown = Reflect.apply(toJSON, value, []);
+  return typeof json === 'object' && json !== null && !Array.isArray(json) ? copyOf(json) : asPrismaReads(json);
+}
 
-/** The arguments of an operation without what is `Prisma.skip`, and an own `__proto__`, which Prisma leaves out. */
-export function asPrismaReads(args: unknown, depth = 0): unknown {
-  if (Array.isArray(args)) return args.map((each) => asPrismaReads(each, depth));
-  if (args === null || typeof args !== 'object' || Object.getPrototypeOf(args) !== Object.prototype) return args;
-  const kept: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(args)) {
-    // An assignment of `__proto__` would give the copy a prototype, whose fields Prisma takes for conditions.
-    if (isSkip(value) || name === '__proto__') continue;
-    kept[name] = depth === 0 && READ.has(name) ? asPrismaReads(value, 1) : value;
+function copyOf(value: object): unknown {
+  const { __prismaRawParameters__: isRaw, values } = value as Record<string, unknown>;
+  // A mark of Prisma's own, which also those can set who send JSON.
+  if (isRaw === true) return asPrismaReads(values);
+  const copy: Record<string, unknown> = {};
+  // Inherited fields, too.
+  for (const name in value) {
+    const field: unknown = Reflect.get(value, name);
+    // An assignment of `__proto__` would give the copy a prototype. A `toJSON` was called already.
+    if (name !== '__proto__' && name !== 'toJSON' && !isSkip(field)) copy[name] = asPrismaReads(field);
   }
-  return kept;
+  return copy;
+}
+
+/** A value of a column that is an object, or `Prisma.skip` in an array, which Prisma refuses. */
+function isScalar(value: object): boolean {
+  const { toFixed, d, _getName, _toGraphQLInputType } = value as Record<string, unknown>;
+  const isDecimal = typeof toFixed === 'function' && Array.isArray(d);
+  const isNull = typeof _getName === 'function';
+  const isField = typeof _toGraphQLInputType === 'function';
+  return isDecimal || isNull || isField || isSkip(value) || ArrayBuffer.isView(value) || isDate(value);
+}
+
+function isDate(value: object): boolean {
+  return value instanceof Date || Object.prototype.toString.call(value) === '[object Date]';
 }
 
 /** Known by its method: there is a class of it in each copy of Prisma's runtime. */

@@ -1,62 +1,75 @@
 import type { Hook, Operation } from '../database/database.js';
 import { asPrismaReads } from './arguments.js';
 
-type Callable = Record<string, (...given: unknown[]) => unknown>;
-
-/** A write of a model, or raw SQL, as the caller has called it. */
-interface Called {
-  /** Its name in the schema; empty for raw SQL. */
+/** Where a write of a model, or raw SQL, is called. */
+export interface Place {
+  /** The model's name in the schema; empty for raw SQL. */
   readonly model: string;
+  /** The method. */
   readonly name: string;
-  /** What Prisma has it on: the model of the transaction's client, or that client. */
+  /** What has the method: the model of Prisma's transaction client, or that client. */
   readonly on: object;
-  readonly given: readonly unknown[];
 }
 
-/** A relation of the result: `tx.stock.update(…).orders(…)`. */
+/** A relation of the result that the caller asks for: `tx.stock.update(…).orders(…)`. */
 interface Relation {
   readonly name: string;
-  readonly given: readonly unknown[];
+  readonly args: readonly unknown[];
 }
 
 /**
  * A write on the `tx` of a client without extensions. It goes through the hook at `tx`: a query extension would take two
- * promises and a copy of the arguments more for each operation of the transaction, reads included.
+ * promises more for each write, and one for each read.
+ *
+ * When it is called, its arguments are copied and get their condition, if one statement is enough, and Prisma makes an
+ * operation of them: `made`. Prisma sends that when it is awaited, which only the hook does. What takes several statements
+ * does not use it.
  */
 export class HookedWrite implements Operation {
   readonly model: string;
   readonly name: string;
   readonly args: unknown;
-  readonly hasRelation: boolean;
   readonly oneStatement: Record<string, unknown> | undefined;
-  /** Prisma's operation of this call, by the arguments that `given` tells. Not sent unless the hook sends it. */
   made: unknown;
   readonly #hook: Hook;
-  readonly #called: Called;
+  readonly #place: Place;
   readonly #relations: readonly Relation[];
   #sent: Promise<unknown> | undefined;
 
-  constructor(hook: Hook, called: Called, relations: readonly Relation[] = []) {
-    this.model = called.model;
-    this.name = called.name;
-    this.args = called.model === '' ? called.given : asPrismaReads(called.given[0]);
-    this.hasRelation = relations.length > 0;
+  private constructor(hook: Hook, place: Place, args: unknown, relations: readonly Relation[]) {
+    this.model = place.model;
+    this.name = place.name;
+    this.args = args;
     this.#hook = hook;
-    this.#called = called;
+    this.#place = place;
     this.#relations = relations;
     this.oneStatement = hook.asOneStatement(this);
   }
 
-  /** What Prisma's method is called with in place of what the caller has given. */
-  get given(): readonly unknown[] {
-    const relation = this.#relations.at(-1);
-    if (relation !== undefined) return relation.given;
-    return this.oneStatement === undefined ? this.#called.given : [this.oneStatement];
+  static called(hook: Hook, place: Place, args: readonly unknown[]): HookedWrite {
+    if (place.model === '') return new HookedWrite(hook, place, args, []);
+    try {
+      return new HookedWrite(hook, place, asPrismaReads(args[0]), []);
+    } catch (error) {
+      // A getter of the arguments may throw. Rejects when it is awaited, as Prisma does.
+      return new HookedWrite(refusing(error), place, undefined, []);
+    }
   }
 
   /** The same write, of whose result a relation is asked for. */
-  through(relation: Relation): HookedWrite {
-    return new HookedWrite(this.#hook, this.#called, [...this.#relations, relation]);
+  through(name: string, args: readonly unknown[]): HookedWrite {
+    return new HookedWrite(this.#hook, this.#place, this.args, [...this.#relations, { name, args }]);
+  }
+
+  get hasRelation(): boolean {
+    return this.#relations.length > 0;
+  }
+
+  /** What the method of `made` is called with. */
+  get madeWith(): readonly unknown[] {
+    const relation = this.#relations.at(-1);
+    if (relation !== undefined) return relation.args;
+    return this.model === '' ? (this.args as readonly unknown[]) : [this.oneStatement ?? this.args];
   }
 
   /** Sends it through the hook. Once, however often it is awaited, as Prisma does. */
@@ -66,7 +79,7 @@ export class HookedWrite implements Operation {
   }
 
   send(args: unknown, name = this.name): Promise<unknown> {
-    const isMade = name === this.name && (args === this.oneStatement || args === this.args);
+    const isMade = name === this.name && args === (this.oneStatement ?? this.args);
     return (isMade ? this.made : this.#make(name, args, this.#relations)) as Promise<unknown>;
   }
 
@@ -75,7 +88,17 @@ export class HookedWrite implements Operation {
   }
 
   #make(name: string, args: unknown, relations: readonly Relation[]): unknown {
-    const operation = (this.#called.on as Callable)[name]?.(args);
-    return relations.reduce((made, { name, given }) => (made as Callable)[name]?.(...given), operation);
+    let operation = callOn(this.#place.on, name, [args]);
+    for (const relation of relations) operation = callOn(operation, relation.name, relation.args);
+    return operation;
   }
+}
+
+function refusing(error: unknown): Hook {
+  return { asOneStatement: () => undefined, send: () => Promise.reject(error) };
+}
+
+function callOn(on: unknown, name: string, args: readonly unknown[]): unknown {
+  const method = Reflect.get(on as object, name) as (...args: readonly unknown[]) => unknown;
+  return Reflect.apply(method, on, args);
 }

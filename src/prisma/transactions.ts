@@ -99,7 +99,7 @@ function open(
         if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         const id = transactionId(tx);
         if (hooks !== undefined && id === undefined) return Promise.reject(unknownTransaction());
-        // Below the extensions of a client that has some, because they may change a write or make another of it.
+        // An extension could change our condition: where there is one, the hook is below it and not at `tx`.
         const atTx = options.hooked && hooks === undefined ? hook : undefined;
         const own = new FencedTx(tx, options.key, new Operations(names, options.key, atTx));
         const forget = rememberTransaction(id);

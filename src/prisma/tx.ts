@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { withCaller } from '../base/caller.js';
+import { addCaller } from '../base/caller.js';
 import {
   cutShort,
   InsideTransactionError,
@@ -10,7 +10,7 @@ import {
 import { Facade } from '../base/facade.js';
 import type { Hook, SkippedOperation, Unfinished } from '../database/database.js';
 import { failedBefore } from './batches.js';
-import { HookedWrite } from './hooked-write.js';
+import { HookedWrite, type Place } from './hooked-write.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -150,11 +150,11 @@ export const READS: ReadonlySet<unknown> = new Set([
 ]);
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
-type MakeHooked = (given: unknown[]) => HookedWrite | undefined;
+type MakeHooked = (args: readonly unknown[]) => HookedWrite | undefined;
 
 /** Which names of a client are models and writing operations. */
 export interface OperationNames {
-  /** The name in the schema of what is a model on the client: `Stock` of `stock`. */
+  /** The schema's name of the model that the client calls `name`: `Stock` for `stock`. */
   modelOf(name: string): string | undefined;
   isWrite(name: string): boolean;
 }
@@ -207,7 +207,9 @@ export class Operations implements Unfinished {
   /** Returns a property of the client, wrapped if it may write. */
   watched(client: object, name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
-    if (typeof value === 'function') return RAW.has(name) ? this.write(name, value as Method, '', name, client) : value;
+    if (typeof value === 'function') {
+      return RAW.has(name) ? this.write(name, value as Method, { model: '', name, on: client }) : value;
+    }
     const schemaName = typeof value === 'object' && value !== null ? this.names.modelOf(name) : undefined;
     if (schemaName === undefined) return value;
     for (const { model, proxy } of this.#models) if (model === name) return proxy;
@@ -216,19 +218,19 @@ export class Operations implements Unfinished {
     return model.proxy;
   }
 
-  /** @param on what has the method. @param name its name there; `label` is for messages. */
-  write(label: string, method: Method, model: string, name: string, on: object): Method {
+  /** A method that writes, or raw SQL, which may. @param name in messages. */
+  write(name: string, method: Method, place: Place): Method {
     const hook = this.#hook;
-    return this.method(label, method, true, hook && ((given) => new HookedWrite(hook, { model, name, on, given })));
+    return this.method(name, method, true, hook && ((args) => HookedWrite.called(hook, place, args)));
   }
 
-  /** @param hooked makes of its arguments what goes through the hook, if there is one. */
+  /** @param hooked makes of a call what goes through the hook, if there is one. */
   method(name: string, method: Method, mustBeSent: boolean, hooked?: MakeHooked): Method {
     const operations = this;
-    return function (...given) {
-      const write = hooked?.(given);
+    return function (...args) {
+      const write = hooked?.(args);
       // Called by a function of the proxy: Prisma's messages show the first line on the stack that is none of a proxy.
-      const operation: unknown = Reflect.apply(method, this, write?.given ?? given);
+      const operation: unknown = Reflect.apply(method, this, write?.madeWith ?? args);
       if (write !== undefined) write.made = operation;
       return operations.#watch(name, operation, mustBeSent, write);
     };
@@ -256,8 +258,8 @@ export class Operations implements Unfinished {
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
         // Or our gate has refused a statement of it, whose error does not name the operation.
         const { code } = (error ?? {}) as { readonly code?: unknown };
-        // Made below Prisma, where the stack does not lead to the operation.
-        withCaller(toFencedLockError(error));
+        // Made below Prisma, or behind another statement of ours, where the stack does not lead to the operation.
+        addCaller(toFencedLockError(error) ?? (write && error));
         throw this.#isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
@@ -313,8 +315,9 @@ class Model extends Facade {
     const value: unknown = Reflect.get(this.inner, name);
     if (typeof name !== 'string' || typeof value !== 'function') return value;
     const label = `${this.model}.${name}`;
-    if (this.#operations.names.isWrite(name))
-      return this.#operations.write(label, value as Method, this.#schemaName, name, this.inner);
+    if (this.#operations.names.isWrite(name)) {
+      return this.#operations.write(label, value as Method, { model: this.#schemaName, name, on: this.inner });
+    }
     return READS.has(name) ? this.#operations.method(label, value as Method, false) : value;
   }
 }
@@ -352,12 +355,12 @@ class Operation extends Facade {
     if (property === 'requestTransaction') return () => Promise.reject(leavesTransaction(this.name));
     if (property !== 'then' && property !== 'catch' && property !== 'finally') {
       const value: unknown = Reflect.get(operation, property);
-      if (typeof value !== 'function') return value;
+      if (typeof value !== 'function' || OF_LANGUAGE.has(property)) return value;
       const relation = this.#operations.method(
         `${this.name}.${property}`,
         value as Method,
         this.#waiting !== undefined,
-        (given) => this.#write?.through({ name: property, given }),
+        (args) => this.#write?.through(property, args),
       );
       return (...given: unknown[]) => {
         this.#waiting?.delete(this);

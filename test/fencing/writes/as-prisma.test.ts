@@ -1,16 +1,18 @@
 import { makeTypedQueryFactory } from '@prisma/client/runtime/client';
 import { beforeAll, expect, test } from 'vitest';
+import type { LockTx } from '../../../src/index.js';
 import { Prisma } from '../../generated/fence/client.js';
 import { describeOfEachKind } from '../../support/client-kinds.js';
-import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
-import { describeWithShop } from '../../support/shop.js';
+import { type FenceTx, FenceWorld, FRESHER } from '../../support/fence-world.js';
+import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
+import { raise } from './rows.js';
 
 const { skip } = Prisma;
+let names = 0;
+const name = () => `word ${++names}`;
 
 describeOfEachKind('a write of a model without a guard means what it means to Prisma', (of) => {
   const world = new FenceWorld(`fence_as_prisma_${of}`, undefined, [], of);
-  let names = 0;
-  const name = () => `word ${++names}`;
 
   /** A row, and what a write of it gives. */
   async function run<T>(write: (tx: FenceTx, id: number) => Promise<T>): Promise<T> {
@@ -159,6 +161,161 @@ describeOfEachKind('a write of a model without a guard means what it means to Pr
       await expect(write).rejects.toMatchObject({ code: 'P2025' });
     }
     expect(await client.note.count({ where: { memberId } })).toBe(1);
+  });
+});
+
+describeOfEachKind('the arguments of a write without a guard are those that were checked', (kind) => {
+  const world = new FenceWorld(`fence_arguments_${kind}`, undefined, [], kind);
+  const RAISED = { value: 50, fence: FRESHER };
+
+  /** Objects that are none of a literal: from other parsers, of a class, with inherited fields, with a `toJSON`. */
+  const OTHER: Record<string, (fields: object) => object> = {
+    'without a prototype': (fields) => Object.assign(Object.create(null), fields),
+    'of a class': (fields) => Object.assign(new (class Dto {})(), fields),
+    'that inherits': (fields) => Object.create(fields),
+    'with its own toJSON': (fields) => ({ toJSON: () => fields }),
+    'with a toJSON that stays': (fields) => ({ toJSON: () => ({ ...fields, toJSON: () => ({ id: -1 }) }) }),
+    'marked as Prisma marks raw parameters': (fields) => ({ __prismaRawParameters__: true, values: fields }),
+  };
+  const others = Object.entries(OTHER);
+
+  /** Three members, whose middle one is fresher, and what is left of them. */
+  async function members() {
+    const client = world.client();
+    const team = await client.team.create({ data: { name: name() } });
+    const rows = [];
+    for (const value of [1, 2, 3])
+      rows.push(await client.member.create({ data: { name: name(), value, teamId: team.id } }));
+    const ids = rows.map(({ id }) => id) as [number, number, number];
+    await world.overriding((session) => session.query(raise('Member', ids[1])));
+    const left = () =>
+      client.member.findMany({
+        where: { teamId: team.id },
+        orderBy: { id: 'asc' },
+        select: { value: true, fence: true },
+      });
+    const untouched = [{ value: 1, fence: 0n }, RAISED, { value: 3, fence: 0n }];
+    return { client, team, ids, left, untouched };
+  }
+
+  test.each(others)('a filter in place of a key claims no row, as an object %s', async (_, like) => {
+    const { client, left, untouched } = await members();
+    const filter = () => like({ gt: 0 }) as never;
+    const create = { name: name(), value: 9 };
+    const WRITES: ReadonlyArray<(tx: FenceTx) => Promise<unknown>> = [
+      (tx) => tx.member.upsert({ where: { id: filter() }, update: { value: 77 }, create }),
+      (tx) => tx.member.update({ where: { id: filter(), team: {} }, data: { value: 77 } }),
+      (tx) => tx.member.delete({ where: { id: filter() }, include: { notes: true } }),
+      (tx) => tx.member.delete({ where: like({ id: filter() }) as never }).notes(),
+    ];
+    for (const write of WRITES) {
+      // Swallowed, so that what it had sent would be committed.
+      await client.$withLock('filter', (tx) => write(tx).catch(() => {})).catch(() => {});
+      expect(await left()).toEqual(untouched);
+    }
+  });
+
+  test.each(others)('a condition and the data are met, in an object %s', async (_, like) => {
+    const { client, ids, left } = await members();
+    const token = await client.$withLock('data', async (tx, lock) => {
+      await tx.member.update(like({ where: like({ id: ids[0], value: 1 }), data: like({ value: 8 }) }) as never);
+      const missed = tx.member.delete({ where: like({ id: ids[2], value: 4 }) as never });
+      await expect(missed).rejects.toMatchObject({ code: 'P2025' });
+      return lock.token;
+    });
+    expect(await left()).toEqual([{ value: 8, fence: token }, RAISED, { value: 3, fence: 0n }]);
+  });
+
+  test.each(others)('a nested write of a model that has no condition is refused, in an object %s', async (_, like) => {
+    const { client, team, ids, left, untouched } = await members();
+    const members_ = like({ update: like({ where: { id: ids[1] }, data: { value: 77 } }) });
+    for (const data of [like({ members: members_ }), { name: 'x', members: members_ }]) {
+      const held = client.$withLock('nested', (tx) => tx.team.update({ where: { id: team.id }, data: data as never }));
+      await expect(held).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+      expect(await left()).toEqual(untouched);
+    }
+  });
+
+  test('`Prisma.skip` in a compound key names no row', async () => {
+    const { client, ids } = await members();
+    const [memberId] = ids;
+    await client.note.createMany({ data: [1, 2].map((number) => ({ memberId, number, name: name(), value: 1 })) });
+    const where = { memberId_number: { memberId, number: skip as never } };
+    const create = { memberId, number: 9, name: name(), value: 9 };
+    const held = client.$withLock('skip', (tx) => tx.note.upsert({ where, update: { value: 77 }, create }));
+    await expect(held).rejects.toThrow('Argument `number` is missing');
+    expect(await client.note.count({ where: { memberId, value: 1, fence: 0 } })).toBe(2);
+  });
+
+  test('what changes between the call and its `await` is not sent without its condition', async () => {
+    const { client, team, ids, left, untouched } = await members();
+    const nested = { update: { where: { id: ids[1] }, data: { value: 77 } } };
+    const CHANGED: Record<string, (tx: FenceTx) => PromiseLike<unknown>> = {
+      'a nested write in the data': (tx) => {
+        const data: Record<string, unknown> = { name: 'x' };
+        const called = tx.team.update({ where: { id: team.id }, data });
+        data['members'] = nested;
+        return called;
+      },
+      'the data': (tx) => {
+        const args = { where: { id: team.id }, data: { name: 'x' } as object };
+        const called = tx.team.update(args);
+        args.data = { members: nested };
+        return called;
+      },
+      'the condition, in front of a relation': (tx) => {
+        const where: { id: number; team?: object } = { id: ids[1], team: { id: team.id } };
+        const called = tx.member.update({ where, data: { value: 77 } });
+        delete where.team;
+        return called.notes();
+      },
+    };
+    for (const [what, write] of Object.entries(CHANGED)) {
+      await client.$withLock('changed', (tx) => write(tx)).catch(() => {});
+      expect(await left(), what).toEqual(untouched);
+    }
+  });
+
+  test('values of columns that are objects stay what they are', async () => {
+    const client = world.client();
+    const data = { name: name(), value: 1, data: { at: new Date(0), list: [{ deep: [1, null] }] } };
+    const made = await client.$withLock('values', (tx) => tx.word.create({ data: data as never }));
+    expect(made.data).toEqual({ at: '1970-01-01T00:00:00.000Z', list: [{ deep: [1, null] }] });
+    const { DbNull } = Prisma;
+    const same = { id: made.id, where: { equals: client.word.fields.set } };
+    await client.$withLock('values', (tx) => tx.word.updateMany({ where: same, data: { data: DbNull, value: 2 } }));
+    expect(await client.word.findUnique({ where: { id: made.id } })).toMatchObject({ data: null, value: 2 });
+  });
+
+  test('a getter that throws rejects the operation', async () => {
+    const args = Object.defineProperty({ where: { id: 1 } }, 'data', {
+      enumerable: true,
+      get: () => {
+        throw new Error('no data');
+      },
+    });
+    const held = world.client().$withLock('getter', async (tx) => {
+      const called = tx.word.update(args as never);
+      await called;
+    });
+    await expect(held).rejects.toThrow('no data');
+  });
+});
+
+describeWithShop('an operation that was called', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  test('is a text like any promise, and is still to be awaited', async () => {
+    const { id, key } = await shop.product(10);
+    const write = (tx: LockTx<ShopClient>) => tx.stock.update({ where: { id }, data: { quantity: 1 } });
+    await prisma.$withLock(key, async (tx) => {
+      const called = write(tx);
+      expect(`${called as unknown as string}`).toBe('[object PrismaPromise]');
+      await called;
+    });
+    const forgotten = prisma.$withLock(key, (tx) => void (write(tx) as object).toString());
+    await expect(forgotten).rejects.toMatchObject({ reason: 'not-awaited' });
   });
 });
 

@@ -230,6 +230,8 @@ describeOfEachKind('writes of one `Promise.all`, on models without a guard', (ki
         Promise.all([tx.stock.update({ where: { id }, data: { quantity: 1 } }), tx.$executeRaw`SELECT 1 / 0`]),
       'of another model': (tx) => tx.ledger.update({ where: { id: -1 }, data: { after: 1 } }),
       fenced: (tx) => tx.stock.update({ where: { id: -1 }, data: { quantity: 1 } }),
+      'of several statements': (tx) =>
+        tx.stock.upsert({ where: { id: -1 }, update: {}, create: { id, product: key, quantity: 1 } }),
       stale: (tx) => tx.stock.update({ where: { id: fresher.id }, data: { quantity: 1 } }),
     };
     for (const [kind, write] of Object.entries(failing)) {
