@@ -897,7 +897,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'calls: a relation of a write is not watched',
     file: 'src/prisma/tx.ts',
-    change: [["if (typeof value !== 'function') return value;", 'return value;']],
+    change: [["if (typeof value !== 'function' || OF_LANGUAGE.has(property)) return value;", 'return value;']],
     tests: ['test/call/forgotten-await'],
     only: 'order.create.stock',
     why: 'A write that is not awaited would be lost in silence.',

@@ -273,14 +273,6 @@ export const WRITES: readonly Mutant[] = [
     why: 'A write that is not awaited would be lost in silence.',
   },
   {
-    name: 'a write of several statements, whose error leads to nobody',
-    file: 'src/prisma/tx.ts',
-    change: [['toFencedLockError(error) ?? (write && error)', 'toFencedLockError(error)']],
-    tests: ['test/fencing/writes/extensions'],
-    only: 'in the stack of their errors',
-    why: 'Prisma’s message names no line for it.',
-  },
-  {
     name: 'at tx: sent as often as it is awaited',
     file: 'src/prisma/hooked-write.ts',
     change: [['this.#sent ??= this.#hook', 'this.#sent = this.#hook']],

@@ -6,19 +6,14 @@ import { FencedLockError } from './errors.js';
  * nothing as long as nothing fails.
  */
 export function withCaller(error: unknown): unknown {
-  if (error instanceof FencedLockError) addCaller(error);
-  return error;
-}
-
-/** The same for any error. @param error ignored if it is none. */
-export function addCaller(error: unknown): void {
-  if (!(error instanceof Error)) return;
+  if (!(error instanceof FencedLockError)) return error;
   const here: { stack?: string } = {};
-  Error.captureStackTrace(here, addCaller);
+  Error.captureStackTrace(here, withCaller);
   const known = framesOf(error.stack);
   const frames = framesOf(here.stack).filter((frame) => !known.includes(frame));
   // Another copy of the error may be frozen, and a stack is only for people.
   if (frames.length > 0) Reflect.set(error, 'stack', [error.stack, ...frames].join('\n'));
+  return error;
 }
 
 function framesOf(stack: unknown): string[] {

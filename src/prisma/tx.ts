@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { addCaller } from '../base/caller.js';
+import { withCaller } from '../base/caller.js';
 import {
   cutShort,
   InsideTransactionError,
@@ -258,8 +258,8 @@ export class Operations implements Unfinished {
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
         // Or our gate has refused a statement of it, whose error does not name the operation.
         const { code } = (error ?? {}) as { readonly code?: unknown };
-        // Made below Prisma, or behind another statement of ours, where the stack does not lead to the operation.
-        addCaller(toFencedLockError(error) ?? (write && error));
+        // Made below Prisma, where the stack does not lead to the operation.
+        withCaller(toFencedLockError(error));
         throw this.#isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
