@@ -273,6 +273,31 @@ export const WRITES: readonly Mutant[] = [
     why: 'A write that is not awaited would be lost in silence.',
   },
   {
+    name: 'at tx: a getter that throws, thrown at the call',
+    file: 'src/prisma/hooked-write.ts',
+    change: [['return new HookedWrite(refusing(error), target, undefined, []);', 'throw error;']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'a getter that throws',
+    why: 'A `catch` of the operation would not get it.',
+  },
+  ...['isDecimal', 'isNull', 'isField', 'ArrayBuffer.isView(value)', 'isDate(value)'].map(
+    (kind): Mutant => ({
+      name: `a scalar taken for an object of arguments: ${kind}`,
+      file: 'src/prisma/arguments.ts',
+      change: [
+        [
+          `isDecimal || isNull || isField || isSkip(value) || ArrayBuffer.isView(value) || isDate(value)`,
+          `isDecimal || isNull || isField || isSkip(value) || ArrayBuffer.isView(value) || isDate(value)`.replace(
+            kind,
+            'false',
+          ),
+        ],
+      ],
+      tests: ['test/prisma/arguments'],
+      why: 'Prisma would get its fields in place of its value.',
+    }),
+  ),
+  {
     name: 'at tx: sent as often as it is awaited',
     file: 'src/prisma/hooked-write.ts',
     change: [['this.#sent ??= this.#hook', 'this.#sent = this.#hook']],

@@ -1,8 +1,8 @@
 import type { Hook, Operation } from '../database/database.js';
 import { asPrismaReads } from './arguments.js';
 
-/** Where a write of a model, or raw SQL, is called. */
-export interface Place {
+/** What a write of a model, or raw SQL, is called on. */
+export interface Target {
   /** The model's name in the schema; empty for raw SQL. */
   readonly model: string;
   /** The method. */
@@ -32,33 +32,33 @@ export class HookedWrite implements Operation {
   readonly oneStatement: Record<string, unknown> | undefined;
   made: unknown;
   readonly #hook: Hook;
-  readonly #place: Place;
+  readonly #target: Target;
   readonly #relations: readonly Relation[];
   #sent: Promise<unknown> | undefined;
 
-  private constructor(hook: Hook, place: Place, args: unknown, relations: readonly Relation[]) {
-    this.model = place.model;
-    this.name = place.name;
+  private constructor(hook: Hook, target: Target, args: unknown, relations: readonly Relation[]) {
+    this.model = target.model;
+    this.name = target.name;
     this.args = args;
     this.#hook = hook;
-    this.#place = place;
+    this.#target = target;
     this.#relations = relations;
     this.oneStatement = hook.asOneStatement(this);
   }
 
-  static called(hook: Hook, place: Place, args: readonly unknown[]): HookedWrite {
-    if (place.model === '') return new HookedWrite(hook, place, args, []);
+  static called(hook: Hook, target: Target, args: readonly unknown[]): HookedWrite {
+    if (target.model === '') return new HookedWrite(hook, target, args, []);
     try {
-      return new HookedWrite(hook, place, asPrismaReads(args[0]), []);
+      return new HookedWrite(hook, target, asPrismaReads(args[0]), []);
     } catch (error) {
       // A getter of the arguments may throw. Rejects when it is awaited, as Prisma does.
-      return new HookedWrite(refusing(error), place, undefined, []);
+      return new HookedWrite(refusing(error), target, undefined, []);
     }
   }
 
   /** The same write, of whose result a relation is asked for. */
   through(name: string, args: readonly unknown[]): HookedWrite {
-    return new HookedWrite(this.#hook, this.#place, this.args, [...this.#relations, { name, args }]);
+    return new HookedWrite(this.#hook, this.#target, this.args, [...this.#relations, { name, args }]);
   }
 
   get hasRelation(): boolean {
@@ -88,7 +88,7 @@ export class HookedWrite implements Operation {
   }
 
   #make(name: string, args: unknown, relations: readonly Relation[]): unknown {
-    let operation = callOn(this.#place.on, name, [args]);
+    let operation = callOn(this.#target.on, name, [args]);
     for (const relation of relations) operation = callOn(operation, relation.name, relation.args);
     return operation;
   }

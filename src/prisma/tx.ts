@@ -10,7 +10,7 @@ import {
 import { Facade } from '../base/facade.js';
 import type { Hook, SkippedOperation, Unfinished } from '../database/database.js';
 import { failedBefore } from './batches.js';
-import { HookedWrite, type Place } from './hooked-write.js';
+import { HookedWrite, type Target } from './hooked-write.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -219,9 +219,9 @@ export class Operations implements Unfinished {
   }
 
   /** A method that writes, or raw SQL, which may. @param name in messages. */
-  write(name: string, method: Method, place: Place): Method {
+  write(name: string, method: Method, target: Target): Method {
     const hook = this.#hook;
-    return this.method(name, method, true, hook && ((args) => HookedWrite.called(hook, place, args)));
+    return this.method(name, method, true, hook && ((args) => HookedWrite.called(hook, target, args)));
   }
 
   /** @param hooked makes of a call what goes through the hook, if there is one. */

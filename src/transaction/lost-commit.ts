@@ -115,8 +115,8 @@ async function look(rescue: Query, admission: Admission, onEnded?: () => void): 
   const [backend] = await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);
   if (backend?.['working'] === true) onEnded?.();
   let evidence = await evidenceOf(rescue, admission);
-  // The key's row decides then. Where the role's default is REPEATABLE READ, it was read by a snapshot from before the
-  // status, and the transaction may have committed in between. A second statement reads what that commit has left.
+  // In another crash epoch the key's row decides. Where the role's default is REPEATABLE READ, it was read by a snapshot
+  // from before the status, and the transaction may have committed in between. A second statement reads what that left.
   if (evidence?.status === 'committed' && !isSameEpoch(admission, evidence))
     evidence = await evidenceOf(rescue, admission);
   return evidence === undefined ? 'open' : judge(admission, evidence);
