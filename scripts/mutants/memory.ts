@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.js';
 const file = 'src/lease/stores/memory.ts';
 const leases = 'src/lease/stores/memory-leases.ts';
 const values = 'src/lease/stores/expiring-map.ts';
-const tests = ['test/lease/stores/memory'];
+const tests = ['test/lease/stores/memory', 'test/lease/stores/expiring-map'];
 
 export const MEMORY: readonly Mutant[] = [
   {

@@ -77,6 +77,18 @@ describe('in a memory store', () => {
     expect(await store.inspect(claim.key)).toMatchObject({ waiting: 0 });
   });
 
+  test('a process that gives up and has no lease passes a free key on to who waits', async () => {
+    const memory = memoryStore();
+    const [waiter, bystander] = [memory.connect(PREFIX), memory.connect(PREFIX)];
+    const claim = claimOf(someKey());
+    await bystander.acquire(claimOf(claim.key, 100));
+    await waiter.watch(claim.key, () => {});
+    expect(await waiter.acquire(claim, { enter: LONG })).toMatchObject({ taken: false });
+    clock.now += 100;
+    await bystander.release({ ...claim, holder: 'gave up' });
+    expect(await bystander.inspect(claim.key)).toMatchObject({ holder: claim.holder, waiting: 0 });
+  });
+
   test('a refused write is told for an hour, and not any more then', async () => {
     const store = connect();
     const refusal = { key: someKey(), token: '5', reason: 'other-key' };

@@ -165,18 +165,6 @@ describe('a memory store', () => {
     expect(receivers.size).toBe(0);
   });
 
-  test('a process that gives up and has no lease passes a free key on to who waits', async () => {
-    const memory = memoryStore();
-    const [waiter, bystander] = [memory.connect(PREFIX), memory.connect(PREFIX)];
-    const claim = claimOf(someKey());
-    await bystander.acquire({ ...claim, holder: 'gone', leaseTime: 5 });
-    await waiter.watch(claim.key, () => {});
-    expect(await waiter.acquire(claim, { enter: 60_000 })).toMatchObject({ taken: false });
-    await sleep(20);
-    await bystander.release({ ...claim, holder: 'gave up' });
-    expect(await bystander.inspect(claim.key)).toMatchObject({ holder: claim.holder, waiting: 0 });
-  });
-
   describe('what it has of a key', () => {
     const receiver = (hears = true) => ({ hears: () => hears, tell: vi.fn() });
 
