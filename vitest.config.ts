@@ -30,10 +30,10 @@ const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })
 
 const common = {
   // Real servers, processes that are frozen, leases that have to run out: seconds are normal.
-  testTimeout: 30_000,
+  testTimeout: 60_000,
   hookTimeout: 60_000,
   teardownTimeout: 20_000,
-  expect: { poll: { timeout: 10_000 } },
+  expect: { poll: { timeout: 25_000 } },
   pool: 'forks' as const,
   setupFiles: ['test/support/name-sessions.ts'],
 };

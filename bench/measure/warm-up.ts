@@ -3,8 +3,9 @@ import { alone } from './burst.js';
 import { rounds } from './rounds.js';
 
 /**
- * So many sales until V8 has compiled what they run. A contestant that brings code of its own would be measured in the
- * interpreter otherwise, and one that is mostly Prisma's and pg's code, which all others warm, would not.
+ * So many sales until V8 has compiled the larger functions that they run. A contestant that brings code of its own would be
+ * measured in the interpreter otherwise, and one that is mostly Prisma's and pg's code, which all others warm, would not. Small
+ * functions take up to 12,000 (docs/decisions/0028-what-a-turn-costs.md), for which a run has no time.
  */
 export const WARM_UP = 2_000;
 /** A contestant that is slow alone has warmed less when this is over; ms. */

@@ -49,6 +49,13 @@ export const CALLS: readonly Mutant[] = [
     why: 'It could be admitted beside a handle that has the lease, and make it stale.',
   },
   {
+    name: 'hint: begun again before the lease is confirmed',
+    file: 'src/transaction/repetition.ts',
+    change: [['    await this.#leaseConfirmed();\n    if (abort.aborted) throw', '    if (abort.aborted) throw']],
+    tests: ['test/call/hint'],
+    why: 'It could be admitted beside a handle that has the lease, and make it stale.',
+  },
+  {
     name: 'hint: a snapshot from before the COMMIT',
     file: 'src/call/with-lock.ts',
     change: [['if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;', '']],

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
+import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { MovingAverage } from '../../src/base/moving-average.js';
@@ -410,8 +411,8 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.held;
   });
 
-  /** A client whose looks that tell of a takeover are answered when they may be. */
-  function confirmedLate() {
+  /** A Redis client whose looks that tell of a takeover are answered when they may be. */
+  function answeringLate() {
     const [redis, mayAnswer] = [shop.redis(), gate()];
     const state = { isHeldBack: false };
     aroundScripts(redis, async ({ name, args, send }) => {
@@ -423,7 +424,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       }
       return answer;
     });
-    return { ...shop.client({ redis }), state, answer: mayAnswer.open };
+    return { redis, state, answer: mayAnswer.open };
   }
 
   test('runs its work again only when the lease is confirmed: that attempt is not right behind the COMMIT', async () => {
@@ -431,7 +432,8 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     for (let tries = 0; tries < 20; tries++) {
       const { key } = await shop.product(10);
       const holder = await committing(shop.client().prisma, key);
-      const { prisma, state, answer } = confirmedLate();
+      const { redis, state, answer } = answeringLate();
+      const { prisma } = shop.client({ redis });
       const failed = gate();
       let runs = 0;
       const held = prisma.$withLock(
@@ -453,6 +455,50 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       if (isAhead) expect(runs).toBe(1);
       answer();
       expect(await held).toBe(2);
+      if (isAhead) return;
+    }
+    throw new Error('no contender has begun by a hint');
+  });
+
+  /**
+   * A client that connected before it was extended, and shares its pool: its first transaction under a lock cannot be told
+   * from one of another database, so it is given up, and the call begins again.
+   */
+  async function givingUpItsFirst(redis: Redis) {
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 4 });
+    const [earlier, other] = [0, 1].map(() => new PrismaClient({ adapter: new PrismaPg(pool) })) as [
+      PrismaClient,
+      PrismaClient,
+    ];
+    shop.closeLater(async () => {
+      await Promise.all([earlier.$disconnect(), other.$disconnect()]);
+      await pool.end();
+    });
+    await earlier.$queryRaw`SELECT 1`;
+    await other.$extends(fencedLock({ redis: shop.redis() })).$withLock(randomUUID(), () => {});
+    return earlier.$extends(fencedLock({ redis }));
+  }
+
+  test('begins again only when the lease is confirmed, where its transaction was given up before the work', async () => {
+    // On a busy machine, the contender's transaction may be rolled back before that COMMIT is done: then with another key.
+    for (let tries = 0; tries < 20; tries++) {
+      const { key } = await shop.product(10);
+      const holder = await committing(shop.client().prisma, key);
+      const { redis, state, answer } = answeringLate();
+      const prisma = await givingUpItsFirst(redis);
+      const begun = vi.fn(() => 'in');
+      const held = prisma.$withLock(key, begun);
+      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      await holder.end();
+      await holder.goOn();
+      await holder.held;
+      await Promise.race([eventually('the look', async () => state.isHeldBack), held]);
+      const isAhead = state.isHeldBack;
+      // Far longer than another transaction takes to begin.
+      await sleep(200);
+      if (isAhead) expect(begun).not.toHaveBeenCalled();
+      answer();
+      expect(await held).toBe('in');
       if (isAhead) return;
     }
     throw new Error('no contender has begun by a hint');

@@ -82,7 +82,8 @@ describeWithShop('calls of one process, one right after the other', () => {
     const args = [inject('postgres').app, inject('redis').url as string, key];
     const worker = startWorker(new URL('./quitter.worker.ts', import.meta.url), args);
     shop.closeLater(() => worker.stop());
-    expect(await worker.exited, worker.output).toEqual({ code: 7, signal: null });
+    const end = await worker.exited;
+    expect(end, worker.output).toEqual({ code: 7, signal: null });
     // Long before the lease would have ended by itself.
     const since = performance.now();
     await eventually('it is given back', async () => (await inRedis(key)).length === 0);

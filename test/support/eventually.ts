@@ -5,7 +5,7 @@ import { vi } from 'vitest';
 export async function eventually<T>(
   what: string,
   ask: () => Promise<T | undefined | false>,
-  { within = 10_000, every = 10 } = {},
+  { within = 25_000, every = 10 } = {},
 ): Promise<T> {
   const deadline = performance.now() + within;
   for (;;) {
@@ -17,6 +17,6 @@ export async function eventually<T>(
 }
 
 /** Repeats the check until it throws no more. Vitest's own limit of a second is short for a busy machine. */
-export function untilHolds<T>(check: () => T | Promise<T>, { timeout = 10_000, interval = 20 } = {}): Promise<T> {
+export function untilHolds<T>(check: () => T | Promise<T>, { timeout = 25_000, interval = 20 } = {}): Promise<T> {
   return vi.waitFor(check, { timeout, interval });
 }

@@ -174,7 +174,8 @@ describeWithShop('the subscriber', () => {
   test('a process that listened and stopped ends by itself', async () => {
     const worker = startWorker(new URL('fixtures/listener.ts', import.meta.url), [url]);
     await worker.next('done');
-    expect(await worker.exited, worker.output).toEqual({ code: 0, signal: null });
+    const end = await worker.exited;
+    expect(end, worker.output).toEqual({ code: 0, signal: null });
   });
 
   test('a subscription that the server refuses rejects, and is asked for anew the next time', async () => {
