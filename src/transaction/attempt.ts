@@ -12,7 +12,16 @@ import {
   TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
-import type { Conductor, Connection, Hook, Query, Row, Statement, StatementResult } from '../database/database.js';
+import type {
+  Conductor,
+  Connection,
+  Hook,
+  Operation,
+  Query,
+  Row,
+  Statement,
+  StatementResult,
+} from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
@@ -55,7 +64,7 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  * From `committing` on, the command tag of the answer tells the outcome. Without an answer, the evidence in Postgres
  * tells it.
  */
-export class Attempt<Tx, R> implements Conductor {
+export class Attempt<Tx, R> implements Conductor, Hook {
   readonly #call: Call<Tx, R>;
   readonly #blocked: boolean;
   readonly #opening: Opening<Tx>;
@@ -119,7 +128,7 @@ export class Attempt<Tx, R> implements Conductor {
         if (this.#stale) this.#call.parts.onStale(this.#stale);
       };
       opening
-        .run(this.#hook, (tx, close) => this.#body(tx, close))
+        .run(this, (tx, close) => this.#body(tx, close))
         .then(
           () => this.#onEnd(),
           (error: unknown) => this.#onEnd({ error }),
@@ -421,10 +430,17 @@ export class Attempt<Tx, R> implements Conductor {
   }
 
   /** Without operations, all tables have a guard. */
-  readonly #hook: Hook = {
-    asOneStatement: (operation) => this.#operations?.asOneStatement(operation),
-    send: (operation) => this.#operations?.send(operation) ?? operation.send(operation.args),
-  };
+  asOneStatement(operation: Operation): Record<string, unknown> | undefined {
+    return this.#operations?.asOneStatement(operation);
+  }
+
+  send(operation: Operation): Promise<unknown> {
+    return this.#operations?.send(operation) ?? operation.send(operation.args);
+  }
+
+  get before(): Promise<void> | undefined {
+    return this.#operations?.before;
+  }
 
   #openingOptions(before: readonly Statement[]): OpeningOptions {
     const { options, parts, leases, database, registered } = this.#call;
