@@ -180,12 +180,12 @@ export const WRITES: readonly Mutant[] = [
     why: 'Prisma refuses it only behind a statement of ours that meets many rows.',
   },
   {
-    name: 'a read does not wait for the writes before it',
-    file: 'src/prisma/tx.ts',
-    change: [['const before = this.#hook?.before;', 'const before = undefined as Promise<void> | undefined;']],
+    name: 'writes of one statement wait for their turn',
+    file: 'src/transaction/fenced-operations.ts',
+    change: [['this.#before === undefined && !isConditional(operation, this.#fence);', 'false;']],
     tests: ['test/fencing/writes/extensions'],
-    only: 'are seen by a read',
-    why: 'It would not see what they have written, as it does in a plain transaction.',
+    only: 'sees a write of one statement',
+    why: 'A read that is called behind them would be sent before them.',
   },
   {
     name: 'a write that met no row is not explained',
@@ -213,7 +213,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'at tx: sent past the hook',
     file: 'src/prisma/tx.ts',
-    change: [['write === undefined ? this.#inOrder(operation) : write.start()', 'operation']],
+    change: [['write === undefined ? operation : write.start()', 'operation']],
     tests: ['test/promises/g2-rows'],
     why: 'A write of several statements would be sent without a condition.',
   },
@@ -345,7 +345,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'a write that finds no row stops those behind it',
     file: 'src/transaction/fenced-operations.ts',
-    change: [['      settle();\n', '      if (this.before === undefined) settle();\n']],
+    change: [['      settle();\n', '      if (this.#before === undefined) settle();\n']],
     tests: ['test/fencing/writes/extensions'],
     only: 'go on behind one',
     why: 'Each of them has its own result.',

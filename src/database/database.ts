@@ -125,8 +125,6 @@ export interface Hook {
   asOneStatement(operation: Operation): Record<string, unknown> | undefined;
   /** Sends a write, and returns its result. */
   send(operation: Operation): Promise<unknown>;
-  /** Settles when the writes that were called before have; `undefined` if no write waits to be sent. */
-  readonly before: Promise<void> | undefined;
 }
 
 /** A model: its table, and the models that its rows lead to. */

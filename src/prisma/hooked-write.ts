@@ -95,7 +95,7 @@ export class HookedWrite implements Operation {
 }
 
 function refusing(error: unknown): Hook {
-  return { asOneStatement: () => undefined, send: () => Promise.reject(error), before: undefined };
+  return { asOneStatement: () => undefined, send: () => Promise.reject(error) };
 }
 
 function callOn(on: unknown, name: string, args: readonly unknown[]): unknown {

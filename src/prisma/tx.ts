@@ -242,7 +242,7 @@ export class Operations implements Unfinished {
     const settling: Settling = { name };
     this.#inFlight.add(settling);
     // Not an async function: the stack of an error goes on to the caller's `await` over derived promises only.
-    return (write === undefined ? this.#inOrder(operation) : write.start()).then(
+    return (write === undefined ? operation : write.start()).then(
       (value) => {
         this.#inFlight.delete(settling);
         return value;
@@ -265,12 +265,6 @@ export class Operations implements Unfinished {
     ) as Promise<unknown>;
   }
 
-  /** For an operation that passes no hook: behind writes that are still to be sent, so that it sees what they have written. */
-  #inOrder(operation: PromiseLike<unknown>): PromiseLike<unknown> {
-    const before = this.#hook?.before;
-    return before === undefined ? operation : behind(before, operation);
-  }
-
   #watch(name: string, operation: unknown, mustBeSent: boolean, write: HookedWrite | undefined): unknown {
     // An extension may replace an operation by its own method, which returns an ordinary promise.
     if (write === undefined && !isLazy(operation)) return operation;
@@ -279,12 +273,6 @@ export class Operations implements Unfinished {
     waiting?.add(watched);
     return watched.proxy;
   }
-}
-
-/** Not by reactions to `before`: the stack of an error leads to the caller over `await` alone. */
-async function behind(before: Promise<void>, operation: PromiseLike<unknown>): Promise<unknown> {
-  await before;
-  return await operation;
 }
 
 function firstOf(operations: ReadonlySet<Settling>): string | undefined {

@@ -63,6 +63,8 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  * Before `committing` the transaction can only have been rolled back, because COMMIT is sent here and nowhere else.
  * From `committing` on, the command tag of the answer tells the outcome. Without an answer, the evidence in Postgres
  * tells it.
+ *
+ * It is the hook of its writes itself: they need its admission.
  */
 export class Attempt<Tx, R> implements Conductor, Hook {
   readonly #call: Call<Tx, R>;
@@ -429,17 +431,14 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return await this.#call.parts.fencing.readGuarded((text, values) => this.#ask(connection, text, values));
   }
 
-  /** Without operations, all tables have a guard. */
+  /** As `Hook.asOneStatement`. There are no fenced operations where all tables have a guard. */
   asOneStatement(operation: Operation): Record<string, unknown> | undefined {
     return this.#operations?.asOneStatement(operation);
   }
 
+  /** As `Hook.send`. */
   send(operation: Operation): Promise<unknown> {
     return this.#operations?.send(operation) ?? operation.send(operation.args);
-  }
-
-  get before(): Promise<void> | undefined {
-    return this.#operations?.before;
   }
 
   #openingOptions(before: readonly Statement[]): OpeningOptions {

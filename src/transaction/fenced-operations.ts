@@ -16,11 +16,11 @@ interface Writer {
  * the fence.
  */
 export class FencedOperations implements Hook {
-  /** As `Hook.before`. */
-  before: Promise<void> | undefined;
   readonly #call: CallContext;
   readonly #writer: Writer;
   readonly #fence: Fence;
+  /** Settles when the writes before have; `undefined` if they have. */
+  #before: Promise<void> | undefined;
 
   /** @param guarded the models that have a guard. */
   constructor(call: CallContext, writer: Writer, token: bigint, guarded: ReadonlySet<string>) {
@@ -52,9 +52,9 @@ export class FencedOperations implements Hook {
    * @throws StaleTokenError, InvalidOptionError, or what the database client throws.
    */
   send(operation: Operation): Promise<unknown> {
-    // Not an async function: an operation that is called behind this one must find it in `before`.
+    // Not an async function: a read that is called behind this operation passes no hook, and must not overtake it.
     try {
-      const mayGo = this.before === undefined && !isConditional(operation, this.#fence);
+      const mayGo = this.#before === undefined && !isConditional(operation, this.#fence);
       return mayGo ? sendFenced(operation, this.#fence) : this.#sendInOrder(operation);
     } catch (error) {
       return Promise.reject(error);
@@ -64,12 +64,12 @@ export class FencedOperations implements Hook {
   async #sendInOrder(operation: Operation): Promise<unknown> {
     this.#writer.gate.throwIfShut();
     // Not by reactions to the promise of the one before: the stack of an error leads to the caller over `await` alone.
-    const before = this.before;
+    const before = this.#before;
     let settle: () => void = () => {};
     const settled = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    this.before = settled;
+    this.#before = settled;
     try {
       if (before !== undefined) await before;
       return await sendFenced(operation, this.#fence);
@@ -81,7 +81,7 @@ export class FencedOperations implements Hook {
       this.#writer.noteStale(named);
       throw named;
     } finally {
-      if (this.before === settled) this.before = undefined;
+      if (this.#before === settled) this.#before = undefined;
       settle();
     }
   }

@@ -220,54 +220,6 @@ describeOfEachKind('writes of one `Promise.all`, on models without a guard', (ki
     expect(entries).toMatchObject([{ worker: 'first' }, { worker: '1', after: 10 }]);
   });
 
-  const WRITES: Record<string, (tx: LockTx<ShopClient>, where: { id: number }) => PromiseLike<unknown>> = {
-    update: (tx, where) => tx.stock.update({ where, data: { quantity: 5 } }),
-    updateMany: (tx, where) => tx.stock.updateMany({ where, data: { quantity: 5 } }),
-    'update by a relation': (tx, { id }) =>
-      tx.stock.update({ where: { id, orders: { none: {} } }, data: { quantity: 5 } }),
-    upsert: (tx, where) =>
-      tx.stock.upsert({ where, update: { quantity: 5 }, create: { ...where, product: 'new', quantity: 5 } }),
-  };
-  const READS: Record<string, (tx: LockTx<ShopClient>, where: { id: number }) => PromiseLike<unknown>> = {
-    findUnique: (tx, where) => tx.stock.findUnique({ where, select: { quantity: true } }),
-    findMany: (tx, where) => tx.stock.findMany({ where, select: { quantity: true } }),
-    aggregate: (tx, where) => tx.stock.aggregate({ where, _sum: { quantity: true } }),
-    groupBy: (tx, where) => tx.stock.groupBy({ where, by: ['quantity'] }),
-    count: (tx, where) => tx.stock.count({ where: { ...where, quantity: 5 } }),
-  };
-
-  // Where the client has an extension, its reads pass no hook (docs/guard.md).
-  const writes = kind === 'extended' ? [] : Object.keys(WRITES);
-  test.each(writes.flatMap((write) => Object.keys(READS).map((read) => ({ write, read }))))(
-    'are seen by a read that is called behind them, as in a plain transaction: $write, $read',
-    async (names) => {
-      const { id, key } = await shop.product(1);
-      const both = async (tx: LockTx<ShopClient>) => {
-        const [, seen] = await Promise.all([WRITES[names.write]?.(tx, { id }), READS[names.read]?.(tx, { id })]);
-        return JSON.stringify(seen);
-      };
-      const underLock = await prisma.$withLock(key, both);
-      await shop.admin.query('UPDATE "Stock" SET quantity = 1 WHERE id = $1', [id]);
-      const { plain } = shop.client();
-      expect(underLock).toBe(await plain.$transaction((tx) => both(tx as LockTx<ShopClient>)));
-      expect(underLock).toMatch(names.read === 'count' ? /^1$/ : /"quantity":5\b/);
-    },
-  );
-
-  test('keep a read that was called behind them from being sent when the function has thrown', async () => {
-    const { id, key } = await shop.product(1);
-    const where = { id };
-    const late = gate<unknown>();
-    const held = prisma.$withLock(key, (tx) => {
-      void tx.stock.update({ where, data: { quantity: 5 } }).then(undefined, () => {});
-      tx.stock.findUnique({ where }).then(late.open, late.open);
-      throw new Error('closing time');
-    });
-    await expect(held).rejects.toThrow('closing time');
-    expect(await late.opened).toMatchObject({ code: 'CLOSED', key });
-    expect((await shop.row(id))?.quantity).toBe(1);
-  });
-
   test('say in the stack of their errors who called them', async () => {
     const { id, key } = await shop.product(10);
     const fresher = await shop.product(10);
