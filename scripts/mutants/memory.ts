@@ -76,6 +76,18 @@ export const MEMORY: readonly Mutant[] = [
     why: 'Those who wait would sleep to the end of a lease that is lost.',
   },
   {
+    name: 'memory store: who gives up passes no free key on',
+    file,
+    change: [
+      [
+        'if (present === undefined || present === holder) this.#passOn(key, quietly);',
+        'if (present === holder) this.#passOn(key, quietly);',
+      ],
+    ],
+    tests,
+    why: 'Those who wait would sleep to the end of a lease that nobody has.',
+  },
+  {
     name: 'memory store: keeps what has ended',
     file: values,
     change: [['if (this.#entries.size >= this.#sweepAt) this.#sweep();', '']],
