@@ -30,7 +30,7 @@ export const WRITES: readonly Mutant[] = [
     file: fence,
     change: [
       [
-        'const args = { where: { AND: [where, notFresher(fence)] }, data: claimed(fence), select };',
+        'const args = { where: withCondition(where, notFresher(fence)), data: claimed(fence), select };',
         'const args = { where, data: claimed(fence), select };',
       ],
     ],
@@ -61,17 +61,90 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'updateMany without condition',
     file: writes,
-    change: [['where: { AND: [asked, notFresher(fence)] }', 'where: where ?? {}']],
+    change: [['where: withCondition(asked, notFresher(fence)) }', 'where: asked }']],
     tests: ['test/promises/g2-rows'],
     why: 'A row would go back.',
   },
   {
     name: 'an undefined condition means all rows',
     file: writes,
-    change: [["const asked = 'where' in args ? { AND: where } : {};", 'const asked = where ?? {};']],
+    change: [
+      ["const asked = where === undefined && 'where' in args ? { AND: where } : where;", 'const asked = where;'],
+    ],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'explicit',
     why: 'With `strictUndefinedChecks` Prisma refuses it, and it would delete the whole table.',
+  },
+  {
+    name: 'fields of a condition inside AND',
+    file: fence,
+    change: [
+      [
+        "  if (!('AND' in where)) return { ...where, AND: condition };\n",
+        '  if (1) return { AND: [where, condition] };\n',
+      ],
+    ],
+    tests: ['test/fencing/writes/conditions'],
+    only: 'updateMany',
+    why: 'Prisma takes an empty OR for every row there: `deleteMany` with an empty list would delete the table.',
+  },
+  {
+    name: 'what is no condition taken for an empty one',
+    file: fence,
+    change: [
+      [
+        '  if (!isRecord(where)) return { AND: [where, condition] };\n',
+        '  if (!isRecord(where)) return { AND: condition };\n',
+      ],
+    ],
+    tests: ['test/fencing/writes/conditions'],
+    only: 'no condition',
+    why: 'Prisma refuses it, and every row would be written.',
+  },
+  {
+    name: 'an undefined AND replaced',
+    file: fence,
+    change: [['[AND === undefined ? { AND } : AND, condition].flat()', '[AND ?? {}, condition].flat()']],
+    tests: ['test/fencing/writes/conditions'],
+    only: 'no condition',
+    why: 'With `strictUndefinedChecks` Prisma refuses it.',
+  },
+  {
+    name: 'what is no data taken for an empty row',
+    file: fence,
+    change: [
+      [
+        'return isRecord(data) ? { ...data, [fence.field]: fence.token } : data;',
+        'return { ...(data as Args), [fence.field]: fence.token };',
+      ],
+    ],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'is no data',
+    why: 'Prisma refuses it, and a row would be written, or its fence alone.',
+  },
+  {
+    name: 'a row of defaults without the token',
+    file: writes,
+    change: [["const { data = operation.name === 'create' ? {} : undefined } = args;", 'const { data } = args;']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'defaults',
+    why: 'An older holder could write over it.',
+  },
+  {
+    name: 'an upsert without both of its rows',
+    file: writes,
+    change: [["!isRecord(create) || !isRecord(update) || 'data' in shape", 'false']],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'is no data',
+    why: 'Prisma refuses it. It would fail only when the other branch is taken.',
+  },
+  {
+    name: 'a field toJSON of a value taken for the method',
+    file: 'src/prisma/arguments.ts',
+    change: [["!(name === 'toJSON' && typeof field === 'function')", "name !== 'toJSON'"]],
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'columns that are objects',
+    why: 'The value would be stored without it.',
   },
   {
     name: 'conditions of a claimed row by what was there before',

@@ -42,18 +42,27 @@ export function claimed(fence: Fence): Args {
 }
 
 /**
- * Combines two conditions. In a unique condition, the unique fields must stay at the top level, so the other condition
- * goes into AND.
+ * Combines two conditions. The given fields stay at the top level, and the other condition goes into AND: a unique condition
+ * needs its unique fields there, and Prisma takes an empty OR for no row there, but inside AND for every row.
  */
 export function withCondition(where: unknown, condition: Args): Args {
-  const given = (where ?? {}) as Args;
-  const { AND } = given;
-  return { ...given, AND: AND === undefined ? condition : [AND, condition].flat() };
+  if (where === undefined) return { AND: condition };
+  // Prisma refuses it there. Its fields beside AND would be none, and that means every row.
+  if (!isRecord(where)) return { AND: [where, condition] };
+  if (!('AND' in where)) return { ...where, AND: condition };
+  const { AND } = where;
+  // With `strictUndefinedChecks`, Prisma refuses a field that is `undefined`.
+  return { ...where, AND: [AND === undefined ? { AND } : AND, condition].flat() };
 }
 
-/** Adds the token to a row's data. */
-export function withToken(data: unknown, fence: Fence): Args {
-  return { ...(data as Args), [fence.field]: fence.token };
+/** Whether it has fields: an object that is neither a list nor a value. */
+export function isRecord(value: unknown): value is Args {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+/** Adds the token to a row's data. What is no data stays as it is: Prisma refuses it. */
+export function withToken(data: unknown, fence: Fence): unknown {
+  return isRecord(data) ? { ...data, [fence.field]: fence.token } : data;
 }
 
 /** @throws InvalidOptionError if a row's data sets its fence. */
@@ -84,7 +93,7 @@ export async function claim(
   const names = asked.flatMap(([name, key]) => (isCompound(model, name, fence) ? Object.keys(key ?? {}) : [name]));
   const named = names.filter((name) => columns?.has(name));
   const select = Object.fromEntries([...named, fence.field].map((name) => [name, true]));
-  const args = { where: { AND: [where, notFresher(fence)] }, data: claimed(fence), select };
+  const args = { where: withCondition(where, notFresher(fence)), data: claimed(fence), select };
   const [row] = (await operation.run('updateManyAndReturn', args)) as readonly Args[];
   if (row === undefined) await refuseFresher(operation, model, where, shown, fence);
   return row;
@@ -136,7 +145,7 @@ export async function refuseFresher(
   shown: unknown,
   fence: Fence,
 ): Promise<void> {
-  const fresher = { AND: [where ?? {}, { [fence.field]: { gt: fence.token } }] };
+  const fresher = withCondition(where, { [fence.field]: { gt: fence.token } });
   const select = { [fence.field]: true };
   const row = (await operation.run('findFirst', { where: fresher, select })) as Args | null;
   if (row === null) return;
@@ -150,12 +159,12 @@ export async function refuseFresher(
  */
 export function plain(model: string, unique: unknown, fence: Fence): Args {
   const where: Args = {};
-  const keys: unknown[] = [];
+  const keys: Args[] = [];
   for (const [name, value] of Object.entries((unique ?? {}) as Args)) {
     if (!isCompound(model, name, fence)) where[name] = value;
-    else if (value !== undefined) keys.push(value);
+    else if (value !== undefined) keys.push(value as Args);
   }
-  return keys.length === 0 ? where : { AND: [where, ...keys] };
+  return keys.reduce(withCondition, where);
 }
 
 /** Whether a condition is a value, and neither a filter such as `{ gt: 5 }` nor left out. */

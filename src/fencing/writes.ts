@@ -6,6 +6,7 @@ import {
   claimed,
   type Fence,
   isCompound,
+  isRecord,
   isValue,
   namesRow,
   needsCondition,
@@ -99,8 +100,9 @@ function refuseUnsafe({ operation, model, args, fence }: ConditionalWrite): void
   for (const row of given.flat()) refuseOwnFence(model, row, fence);
 }
 
-function insert({ args, fence }: ConditionalWrite): Args {
-  const { data } = args;
+function insert({ operation, args, fence }: ConditionalWrite): Args {
+  // Without data, `create` makes a row of defaults.
+  const { data = operation.name === 'create' ? {} : undefined } = args;
   return { ...args, data: Array.isArray(data) ? data.map((row) => withToken(row, fence)) : withToken(data, fence) };
 }
 
@@ -129,8 +131,8 @@ function writeMany({ args, fence }: ConditionalWrite): Args {
   const sent = data === undefined ? args : { ...args, data: withToken(data, fence) };
   // An `undefined` that the caller wrote is passed on, because Prisma refuses it with `strictUndefinedChecks`: it would
   // mean all rows.
-  const asked = 'where' in args ? { AND: where } : {};
-  return { ...sent, where: { AND: [asked, notFresher(fence)] } };
+  const asked = where === undefined && 'where' in args ? { AND: where } : where;
+  return { ...sent, where: withCondition(asked, notFresher(fence)) };
 }
 
 /** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
@@ -146,6 +148,8 @@ async function sendMany({ operation, model, args: { where }, fence }: Conditiona
  */
 async function upsert({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { where, create, update, ...shape } = args;
+  // Prisma refuses it. In the statements below it would be left out, or replaced.
+  if (!isRecord(create) || !isRecord(update) || 'data' in shape) return await operation.send(operation.args);
   if (!namesRow(model, where, fence)) {
     return await operation.send({ ...shape, where: withCondition(where, claimed(fence)), data: update }, 'update');
   }

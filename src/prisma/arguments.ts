@@ -20,8 +20,9 @@ function copyOf(value: object): unknown {
   // Inherited fields, too.
   for (const name in value) {
     const field: unknown = Reflect.get(value, name);
-    // An assignment of `__proto__` would give the copy a prototype. A `toJSON` was called already.
-    if (name !== '__proto__' && name !== 'toJSON' && !isSkip(field)) copy[name] = asPrismaReads(field);
+    // An assignment of `__proto__` would give the copy a prototype. A method `toJSON` was called already.
+    const isField = name !== '__proto__' && !(name === 'toJSON' && typeof field === 'function') && !isSkip(field);
+    if (isField) copy[name] = asPrismaReads(field);
   }
   return copy;
 }

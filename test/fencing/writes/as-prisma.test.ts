@@ -1,5 +1,8 @@
 import { makeTypedQueryFactory } from '@prisma/client/runtime/client';
 import { beforeAll, expect, test } from 'vitest';
+import type { Operation } from '../../../src/database/database.js';
+import type { Fence } from '../../../src/fencing/fence.js';
+import { asOneStatement } from '../../../src/fencing/writes.js';
 import type { LockTx } from '../../../src/index.js';
 import { Prisma } from '../../generated/fence/client.js';
 import { describeOfEachKind } from '../../support/client-kinds.js';
@@ -278,9 +281,9 @@ describeOfEachKind('the arguments of a write without a guard are those that were
 
   test('values of columns that are objects stay what they are', async () => {
     const client = world.client();
-    const data = { name: name(), value: 1, data: { at: new Date(0), list: [{ deep: [1, null] }] } };
+    const data = { name: name(), value: 1, data: { at: new Date(0), list: [{ deep: [1, null] }], toJSON: 'a field' } };
     const made = await client.$withLock('values', (tx) => tx.word.create({ data: data as never }));
-    expect(made.data).toEqual({ at: '1970-01-01T00:00:00.000Z', list: [{ deep: [1, null] }] });
+    expect(made.data).toEqual({ at: '1970-01-01T00:00:00.000Z', list: [{ deep: [1, null] }], toJSON: 'a field' });
     const { DbNull } = Prisma;
     const same = { id: made.id, where: { equals: client.word.fields.set } };
     await client.$withLock('values', (tx) => tx.word.updateMany({ where: same, data: { data: DbNull, value: 2 } }));
@@ -305,6 +308,12 @@ describeOfEachKind('the arguments of a write without a guard are those that were
   });
 });
 
+test('a row of defaults gets the token', () => {
+  const operation = { model: 'Word', name: 'create', args: undefined } as unknown as Operation;
+  const fence = { field: 'fence', token: 5n } as Fence;
+  expect(asOneStatement(operation, fence)).toEqual({ data: { fence: 5n } });
+});
+
 describeWithShop('an operation that was called', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
@@ -322,8 +331,8 @@ describeWithShop('an operation that was called', () => {
   });
 });
 
-describeOfEachKind('what Prisma says of a write without a guard that it refuses', (kind) => {
-  const world = new FenceWorld(`fence_refused_${kind}`, undefined, [], kind);
+describeOfEachKind('what Prisma says of a write without a guard that it refuses', (of) => {
+  const world = new FenceWorld(`fence_refused_${of}`, undefined, [], of);
   type Tx = Pick<FenceTx, 'word'>;
   const wrong = { nonsense: 1 } as never;
 
@@ -339,6 +348,37 @@ describeOfEachKind('what Prisma says of a write without a guard that it refuses'
     'delete, with a relation': async (tx) =>
       await tx.word.delete({ where: { id: -1, connect: wrong }, include: { connect: true } }),
   };
+
+  type Given = Record<string, unknown>;
+  const WITHOUT_DATA: Record<string, (tx: Tx, given: Given) => PromiseLike<unknown>> = {
+    create: (tx, { data }) => tx.word.create({ data } as never),
+    createMany: (tx, { data }) => tx.word.createMany({ data } as never),
+    'createMany, a row': (tx, { data }) => tx.word.createMany({ data: [data] } as never),
+    update: (tx, given) => tx.word.update(given as never),
+    'update, with a relation': (tx, { data }) => tx.word.update({ where: { id: -1, connect: {} }, data } as never),
+    updateMany: (tx, given) => tx.word.updateMany(given as never),
+    'the create of an upsert': (tx, { where, data }) => tx.word.upsert({ where, create: data, update: {} } as never),
+    'the update of an upsert': (tx, { where, data }) =>
+      tx.word.upsert({ where, create: { name: 'made', value: 1 }, update: data } as never),
+    'an upsert with it beside': (tx, { where, data }) =>
+      tx.word.upsert({ where, data, create: { name: 'made', value: 1 }, update: {} } as never),
+  };
+
+  test.each(Object.entries(WITHOUT_DATA))('what is no data is refused: %s', async (kind, write) => {
+    const client = world.client();
+    await client.word.deleteMany();
+    const { id } = await client.word.create({ data: { name: name(), value: 1 } });
+    const end = async (run: Promise<unknown>) => await run.catch((error: Error) => error.name);
+    for (const data of [null, undefined, 5, 'x', [], [[]], new Date()]) {
+      const given = { where: { id }, data };
+      const bare = await end(client.$transaction(async (tx) => await write(tx, given)));
+      const locked = await end(client.$withLock('data', async (tx) => await write(tx, given)));
+      // An empty list of rows is data.
+      expect(bare).toEqual(Array.isArray(data) && kind === 'createMany' ? bare : 'PrismaClientValidationError');
+      expect(locked, String(data)).toEqual(bare);
+    }
+    expect(await client.word.findMany({ select: { value: true, fence: true } })).toEqual([{ value: 1, fence: 0n }]);
+  });
 
   /** What it says in front of the arguments: the operation, and the line that called it. */
   const said = async (run: Promise<unknown>): Promise<string> => {
