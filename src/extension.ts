@@ -24,6 +24,7 @@ import {
   type Verb,
 } from './options/validate-call.js';
 import { resolveOptions } from './options/validate-options.js';
+import { isolationLevelOf } from './prisma/client.js';
 import { refuseInsideLock, refuseInsideTransaction, refuseTransactionClient } from './prisma/inside-transaction.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { detectOutsideWrites } from './prisma/outside.js';
@@ -71,6 +72,8 @@ function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
     const base = client as unknown as PrismaInternals;
     const { parts, store, observed, databaseOf, close } = assemble(base, resolved);
+    const isolationLevel = resolved.defaults.isolationLevel ?? isolationLevelOf(base);
+    const defaults = resolveLockOptions({ isolationLevel } as LockOptions, resolved.defaults);
     let own: unknown;
     const keysOf = (key: unknown, verb?: Verb): readonly string[] => {
       const keys = checkKeys(key, verb);
@@ -84,7 +87,7 @@ function extensionOf(resolved: ResolvedOptions) {
         throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
       }
       if (typeof outermost.$extends !== 'function') refuseTransactionClient(method, keys[0]);
-      const options = resolveLockOptions(given, resolved.defaults);
+      const options = resolveLockOptions(given, defaults);
       // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
       // only cost time.
       const database = databaseOf(outermost === own ? base : outermost);
@@ -223,7 +226,7 @@ function extensionOf(resolved: ResolvedOptions) {
             const checked = checkKey(key);
             refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
             parts.room.releaseLingering();
-            return await forceRelease(parts, store, databaseOf(base), checked, resolved.defaults);
+            return await forceRelease(parts, store, databaseOf(base), checked, defaults);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
           async close(): Promise<void> {

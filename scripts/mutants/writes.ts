@@ -170,6 +170,14 @@ export const WRITES: readonly Mutant[] = [
     why: 'Its condition would be that of the row itself.',
   },
   {
+    name: 'an extended client with $on taken for a plain one',
+    file: 'src/prisma/client.ts',
+    change: [['return _extensions?.isEmpty() !== true;', 'return false;']],
+    tests: ['test/fencing/writes/extensions'],
+    only: 'gives its',
+    why: 'Its extension sees the condition of a write, and may drop it.',
+  },
+  {
     name: 'Prisma.skip taken for a value',
     file: 'src/prisma/arguments.ts',
     change: [[' && !isSkip(field)', '']],
@@ -231,7 +239,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'parts of a compound key merged with other conditions',
     file: fence,
-    change: [['else if (value !== undefined) keys.push(value);', 'else Object.assign(where, value);']],
+    change: [['else if (value !== undefined) keys.push(value as Args);', 'else Object.assign(where, value);']],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'compound key',
     why: 'Another row would be claimed than the key names.',

@@ -3,10 +3,17 @@ import type { DataModel } from './schema.js';
 /** The internals of a Prisma 7 client that are used. */
 export interface PrismaInternals {
   readonly _activeProvider: string;
-  readonly _engineConfig: { readonly adapter?: AdapterFactory };
+  readonly _engineConfig: {
+    readonly adapter?: AdapterFactory;
+    /** The schema of Prisma: its models and its datasource. */
+    readonly inlineSchema?: string;
+    /** Those that were given to `new PrismaClient`. */
+    readonly transactionOptions?: { readonly isolationLevel?: string };
+  };
   readonly _engine?: Engine;
   readonly _runtimeDataModel: DataModel;
-  readonly $on?: unknown;
+  /** The extensions that were applied to it. */
+  readonly _extensions?: { isEmpty(): boolean };
   $extends(extension: unknown): PrismaInternals;
   $disconnect(): Promise<void>;
   $transaction<R>(body: (tx: TransactionClient) => Promise<R>, options: Record<string, unknown>): Promise<R>;

@@ -26,6 +26,8 @@ export interface Urls {
 export type ShopOptions = Partial<FencedLockOptions> & {
   /** Settings of the pg pool, such as `max`. */
   readonly pool?: pg.PoolConfig;
+  /** Of Prisma's client. */
+  readonly transactionOptions?: Exclude<ConstructorParameters<typeof PrismaClient>[0]['transactionOptions'], undefined>;
 };
 
 /** The extended client, as an application has it. */
@@ -48,12 +50,12 @@ export class Shop {
   }
 
   /** A locking client for one actor, and the events that it saw. */
-  client({ pool, ...options }: ShopOptions = {}) {
+  client({ pool, transactionOptions, ...options }: ShopOptions = {}) {
     const events: FencedLockEvent[] = [];
     const redis = options.redis ?? this.redis();
     const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...pool });
     if (pool?.application_name !== undefined) this.#names.push(pool.application_name);
-    const plain = new PrismaClient({ adapter });
+    const plain = new PrismaClient({ adapter, ...(transactionOptions && { transactionOptions }) });
     this.#closing.push(() => plain.$disconnect());
     const prisma = plain.$extends(fencedLock({ onEvent: (event) => events.push(event), ...options, redis }));
     return { prisma, plain, events };

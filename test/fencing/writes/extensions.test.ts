@@ -21,7 +21,10 @@ describeWithShop('an extension of the client, and a model without a guard', () =
   /** Extended before and after `fencedLock`. */
   const SIDES = ['before', 'after'] as const;
   function extended(side: (typeof SIDES)[number], extension: (client: object) => object): typeof prisma {
-    const apply = (client: object): object => (client as PrismaClient).$extends(extension(client) as never);
+    const apply = (client: object): object => {
+      const made = extension(client);
+      return '$extends' in made ? made : (client as PrismaClient).$extends(made as never);
+    };
     if (side === 'after') return apply(shop.client().prisma) as typeof prisma;
     const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: inject('postgres').app }) });
     shop.closeLater(() => plain.$disconnect());
@@ -53,6 +56,24 @@ describeWithShop('an extension of the client, and a model without a guard', () =
     expect(await upsert({ id })).toMatchObject({ quantity: 14 });
     expect(await upsert({ product: `new ${key}` })).toMatchObject({ quantity: 14 });
   });
+
+  test.each(SIDES)(
+    'applied %s, to a client that an application gives its `$on` back: drops no condition',
+    async (side) => {
+      const { id, key } = await shop.product(10);
+      const only = ({ args, query }: { args: { where: { id: number } }; query: (args: unknown) => Promise<unknown> }) =>
+        query({ ...args, where: { id: args.where.id } });
+      const client = extended(side, (inner) => {
+        const scoped = (inner as PrismaClient).$extends({ query: { stock: { update: only as never } } });
+        const $on = () => {};
+        return new Proxy(scoped, { get: (target, name) => (name === '$on' ? $on : Reflect.get(target, name)) });
+      });
+      await shop.admin.query('UPDATE "Stock" SET fence = $2 WHERE id = $1', [id, FRESHER]);
+      const stale = client.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+      await expect(stale).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
 
   test.each(SIDES)('applied %s: hides no stale row', async (side) => {
     const { id, key } = await shop.product(10);
