@@ -399,7 +399,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'another adapter: its own factory, behind another object',
     file: 'src/prisma/adapter.ts',
-    change: [['    rememberFactory(pool ?? adapter, factory);\n', '']],
+    change: [['this === undefined ? [factory] : [factory, this]', 'this === undefined ? [factory] : [this]']],
     tests: ['test/transaction/another-client'],
     why: 'A client whose factory is behind a proxy could not lock.',
   },

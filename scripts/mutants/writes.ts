@@ -170,6 +170,25 @@ export const WRITES: readonly Mutant[] = [
     why: 'Its condition would be that of the row itself.',
   },
   {
+    name: 'the schema of a wrapped adapter guessed',
+    file: 'src/prisma/adapter.ts',
+    change: [
+      [
+        'return schemas.get(factory) ?? (',
+        'return (true as boolean) ? (factory.options?.schema ?? DEFAULT_SCHEMA) : (',
+      ],
+    ],
+    tests: ['test/fencing/writes/schema-of-adapter'],
+    why: 'The guard of a table in another schema would count, and its writes would not be checked at all.',
+  },
+  {
+    name: 'emulated foreign keys not noticed',
+    file: writes,
+    change: [['fence.models.get(model)?.emulatesKeys && ', 'fence.models.get(model) === undefined && ']],
+    tests: ['test/fencing/writes/emulated-keys'],
+    why: 'Prisma looks the rows up and writes them by id: a fresher row would be overwritten.',
+  },
+  {
     name: 'an extended client with $on taken for a plain one',
     file: 'src/prisma/client.ts',
     change: [['return _extensions?.isEmpty() !== true;', 'return false;']],
@@ -332,7 +351,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'toJSON of arguments called twice',
     file: 'src/prisma/arguments.ts',
-    change: [[" && name !== 'toJSON'", '']],
+    change: [[" && !(name === 'toJSON' && typeof field === 'function')", '']],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'toJSON that stays',
     why: 'Prisma would call it behind the check.',
@@ -434,7 +453,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'operations that an extension takes out of the transaction',
     file: 'src/prisma/client.ts',
-    change: [['return client.$on === undefined;', 'return client.$on === null;']],
+    change: [['return _extensions?.isEmpty() !== true;', 'return _extensions === null;']],
     tests: ['test/fencing/writes/extensions'],
     only: 'in a transaction of its own',
     why: 'They stay when the transaction of the lock is rolled back.',

@@ -129,13 +129,15 @@ export interface Hook {
 
 /** A model: its table, and the models that its rows lead to. */
 export interface Model {
-  /** The schema of the table, if the model names one. */
+  /** The schema of the table; `undefined` while it is not known. */
   readonly schema: string | undefined;
   readonly table: string;
   /** The column of each scalar field. */
   readonly columns: ReadonlyMap<string, string>;
   /** The model at the other end of each relation field. */
   readonly relations: ReadonlyMap<string, string>;
+  /** Whether the database client emulates the foreign keys of these relations: it looks rows up, and then writes them by id. */
+  readonly emulatesKeys: boolean;
 }
 
 /** A transaction that the database client is opening. Call exactly one of its methods. */

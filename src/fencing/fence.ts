@@ -120,7 +120,7 @@ export function refuseNested(model: string, data: unknown, fence: Fence): void {
       throw new InvalidOptionError(
         `${model}.${name}`,
         `is a nested write that reaches ${unguarded}, which is fenced and has no guard. Install the guard with ` +
-          `\`npx fenced-lock add-fence ${unguarded}\`, or write each model in an operation of its own, with its foreign key.`,
+          `\`npx fenced-lock add-fence ${unguarded}\`, or write each model in an operation of its own, with its foreign key in place of \`connect\`.`,
       );
     }
     for (const nested of nestedData(value as Args)) refuseNested(other, nested, fence);

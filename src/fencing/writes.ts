@@ -45,6 +45,9 @@ const ONE_STATEMENT: Readonly<Record<string, (write: ConditionalWrite) => Args |
 /** The operations that write a model. */
 export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(ONE_STATEMENT));
 
+/** Those that write no row that is there. */
+const CREATES: ReadonlySet<string> = new Set(['create', 'createMany', 'createManyAndReturn']);
+
 /** Those that Prisma refuses if no row matches their unique condition. */
 const ONE_ROW: ReadonlySet<string> = new Set(['update', 'delete']);
 
@@ -88,13 +91,20 @@ function refuseUnsafe({ operation, model, args, fence }: ConditionalWrite): void
   const given = [args['data'], args['create'], args['update']];
   for (const data of given) refuseNested(model, data, fence);
   if (!isConditional(operation, fence)) return;
+  if (fence.models.get(model)?.emulatesKeys && !CREATES.has(operation.name)) {
+    throw new InvalidOptionError(
+      `${model}.${operation.name}`,
+      'cannot be made safe: with `relationMode = "prisma"`, Prisma looks the rows up and writes them by id, without the ' +
+        `condition on their fence. Install the guard with \`npx fenced-lock add-fence ${model}\`.`,
+    );
+  }
   if (args['limit'] !== undefined && MANY.has(operation.name)) {
     // With a limit, Prisma puts the condition into a sub-select only, so a row that became fresher meanwhile would be
     // written.
     throw new InvalidOptionError(
       'limit',
       `cannot be made safe on the fenced model ${model} without the guard: find the ids first and write those rows, ` +
-        'or install the guard with `add-fence`.',
+        `or install the guard with \`npx fenced-lock add-fence ${model}\`.`,
     );
   }
   for (const row of given.flat()) refuseOwnFence(model, row, fence);

@@ -9,6 +9,7 @@ import type { AdapterFactory } from './internals.js';
 /** The object that a driver adapter factory's `connect()` returns. */
 interface ClientAdapter {
   startTransaction(isolationLevel?: string): Promise<AdapterTransaction>;
+  getConnectionInfo?(): { readonly schemaName?: string };
   underlyingDriver?(): unknown;
 }
 
@@ -23,11 +24,30 @@ export function fenceFactory(factory: AdapterFactory & { [FENCED]?: true }): voi
     const adapter = (await connect.call(this as AdapterFactory)) as ClientAdapter;
     const pool = fenceDriver(adapter);
     if (pool === undefined) fenceAdapter(adapter);
-    rememberFactory(pool ?? adapter, factory);
+    const schema = adapter.getConnectionInfo?.().schemaName ?? DEFAULT_SCHEMA;
     // Where a client's own factory inherits from this one, `this` is that one. A wrapper may call the method without `this`.
-    if (this !== undefined) rememberFactory(pool ?? adapter, this);
+    for (const one of this === undefined ? [factory] : [factory, this]) {
+      rememberFactory(pool ?? adapter, one);
+      schemas.set(one, schema);
+    }
     return adapter;
   };
+}
+
+/** What Prisma takes where neither the model nor the adapter names a schema. */
+const DEFAULT_SCHEMA = 'public';
+
+/** The schemas of the factories that have connected, as their adapters tell them. */
+const schemas = processWide('schemas', () => new WeakMap<object, string>());
+
+/**
+ * The schema of the tables whose models name none. `undefined` for a factory around another one that has not connected yet: only
+ * the adapter knows its options.
+ */
+export function schemaOf(
+  factory: AdapterFactory & { readonly options?: { readonly schema?: string } },
+): string | undefined {
+  return schemas.get(factory) ?? ('options' in factory ? (factory.options?.schema ?? DEFAULT_SCHEMA) : undefined);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '../base/errors.js';
 import type { Model } from '../database/database.js';
+import { schemaOf } from './adapter.js';
 import type { AdapterFactory, PrismaInternals } from './internals.js';
 import { type ModelField, readModels } from './schema.js';
 
@@ -64,7 +65,7 @@ export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly 
 
 /** Each model with its table and relations. */
 export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
-  const { adapter } = _engineConfig;
-  const { options } = (adapter ?? {}) as { options?: { schema?: string } };
-  return readModels(_runtimeDataModel, options?.schema ?? 'public');
+  const { adapter, inlineSchema } = _engineConfig;
+  const emulatesKeys = /^\s*relationMode\s*=\s*"prisma"/m.test(inlineSchema ?? '');
+  return readModels(_runtimeDataModel, emulatesKeys, () => adapter && schemaOf(adapter));
 }

@@ -22,18 +22,30 @@ export function nameOnClient(model: string): string {
   return model.charAt(0).toLowerCase() + model.slice(1);
 }
 
-/** Reads the models of a client. */
-export function readModels(data: DataModel, defaultSchema: string): ReadonlyMap<string, Model> {
+/**
+ * Reads the models of a client.
+ *
+ * @param emulatesKeys whether the client emulates foreign keys (`relationMode = "prisma"`).
+ * @param defaultSchema is asked when it is needed: the adapter tells it when it has connected.
+ */
+export function readModels(
+  data: DataModel,
+  emulatesKeys: boolean,
+  defaultSchema: () => string | undefined,
+): ReadonlyMap<string, Model> {
   const models = Object.entries(data.models).map(([name, model]): [string, Model] => {
     const scalars = model.fields.filter(({ kind }) => kind !== 'object');
     const ends = model.fields.filter(({ kind }) => kind === 'object');
     return [
       name,
       {
-        schema: model.schema ?? defaultSchema,
+        get schema() {
+          return model.schema ?? defaultSchema();
+        },
         table: model.dbName ?? name,
         columns: new Map(scalars.map((field) => [field.name, field.dbName ?? field.name])),
         relations: new Map(ends.map((field) => [field.name, field.type])),
+        emulatesKeys: emulatesKeys && ends.length > 0,
       },
     ];
   });

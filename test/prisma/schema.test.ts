@@ -29,7 +29,7 @@ const DATA = {
 };
 
 describe('what a client tells of its models', () => {
-  const models = readModels(DATA, 'public');
+  const models = readModels(DATA, false, () => 'public');
 
   test('tables, schemas and columns', () => {
     expect(models.get('User')).toMatchObject({ schema: 'public', table: 'User' });
