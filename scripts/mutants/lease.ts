@@ -158,7 +158,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lost lease handed over',
     file: queue,
-    change: [['maxLocalHandovers && !lease.loss;\n    return isAsGood', 'maxLocalHandovers;\n    return isAsGood']],
+    change: [['maxLocalHandovers && !lease.loss;\n    // Another', 'maxLocalHandovers;\n    // Another']],
     tests: ['test/lease/queue/hand-over'],
     why: 'The next caller would work under nothing.',
   },

@@ -101,10 +101,15 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
   try {
     const kept = await register(parts, call, old, deadline, { registered });
     try {
-      for (const [index, key] of keys.entries()) {
-        const claim = { key, holder: holders[index] as string, leaseTime };
-        turns.push(await room.takeOver(claim, successors[index] as string, { ...options, deadline }));
-      }
+      // All at once: meanwhile the old handle may learn that a lease is gone, and gives back those that it still has.
+      const taken = await Promise.allSettled(
+        keys.map((key, index) => {
+          const claim = { key, holder: holders[index] as string, leaseTime };
+          return room.takeOver(claim, successors[index] as string, { ...options, deadline });
+        }),
+      );
+      for (const one of taken) if (one.status === 'fulfilled') turns.push(one.value);
+      for (const one of taken) if (one.status === 'rejected') throw one.reason;
       room.throwIfClosing(old.key);
       const leases = new LeaseSet(turns);
       const handle = parts.handles.add(new Handle(parts, call, leases, kept));
@@ -261,13 +266,14 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Ends the handle: otherwise the callers of this process that wait behind it would wait for ever. */
   #onLoss(loss: LockLostError): void {
     this.#abort.abort(loss);
-    const resumed = loss.cause instanceof StaleTokenError ? this.#untilTransferred() : undefined;
-    void Promise.all([this.#last, resumed]).then(() => this.#end());
+    const mayBeResumed = loss.cause instanceof StaleTokenError || (loss.reason === 'gone' && this.keys.length > 1);
+    const transferred = mayBeResumed ? this.#untilTransferred() : undefined;
+    void Promise.all([this.#last, transferred]).then(() => this.#end());
   }
 
   /**
-   * The process that resumed the handle transfers the lease next. Releasing the lease before would pass the key to
-   * another process.
+   * The process that resumed the handle transfers its leases one by one, after Postgres has admitted it. Releasing one of them
+   * before would pass its key to another caller.
    */
   async #untilTransferred(): Promise<void> {
     const deadline = new Deadline(TRANSFER_TIME);

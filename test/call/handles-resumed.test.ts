@@ -115,6 +115,59 @@ describeWithShop('a handle that is handed on', () => {
     await lock.release();
   });
 
+  test.each([1, 3])(
+    'and of %d keys, for which callers wait: these wait for the new one, also behind the release of the old one',
+    async (count) => {
+      for (let run = 0; run < 4; run++) {
+        const owner = shop.client().prisma;
+        const products = await Promise.all(Array.from({ length: count }, () => shop.product(10)));
+        const keys = products.map(({ key }) => key) as [string, ...string[]];
+        // Of the same lease time as the callers behind it: its lease would suit them.
+        const lock = await owner.$lock(keys);
+        const begun: string[] = [];
+        const waiters = keys.map((key) => owner.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
+        const resumed = await shop.client().prisma.$resumeLock(journey(lock));
+        await lock.release();
+        for (const { id } of products) await sellOne(resumed, id);
+        expect(begun).toEqual([]);
+        await resumed.release();
+        await Promise.all(waiters);
+        expect(begun.toSorted()).toEqual(keys.toSorted());
+      }
+    },
+  );
+
+  test('while the old one finds out between the transfers of two keys: it keeps the second one for it', async () => {
+    const [redis, own] = [shop.redis(), shop.redis()];
+    const [first, second] = [gate(), gate()];
+    let transfers = 0;
+    aroundScripts(redis, async ({ name, send }) => {
+      if (name === 'transfer' && ++transfers === 2) await second.opened;
+      const answer = await send();
+      if (name === 'transfer') first.open();
+      return answer;
+    });
+    const products = [await shop.product(10), await shop.product(10)] as const;
+    const keys = products.map(({ key }) => key) as [string, ...string[]];
+    const holder = shop.client({ redis: own }).prisma;
+    const lock = await holder.$lock(keys);
+    const begun: string[] = [];
+    const waiters = keys.map((key) => holder.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
+    const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock));
+    await first.opened;
+    await eventually('the old one knows', async () => lock.signal.aborted);
+    // Behind all that the old one would send now.
+    await turnOfLoop();
+    await own.ping();
+    second.open();
+    const resumed = await resuming;
+    for (const { id } of products) await sellOne(resumed, id);
+    expect(begun).toEqual([]);
+    await resumed.release();
+    await Promise.all(waiters);
+    await lock.release();
+  });
+
   test('takes all of its keys along', async () => {
     const [one, two] = [await shop.product(10), await shop.product(10)];
     const lock = await prisma.$lock([one.key, two.key]);

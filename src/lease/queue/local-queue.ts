@@ -72,7 +72,7 @@ export interface QueueHistory {
  * - `holding`: at least one caller has its turn. When no turn uses the lease any more, `#passOn` decides:
  *   - It suits the next caller: `holding`.
  *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
- *   - It does not suit the next caller, or has passed to `maxLocalHandovers` callers: `yielding`.
+ *   - It does not suit the next caller, has passed to `maxLocalHandovers` callers, or was a handle's: `yielding`.
  *   - No caller waits here, and nobody is known to wait elsewhere: `lingering`.
  *   - Otherwise, as when it is lost, is promised to another process by a hint, or could not be confirmed, it is released:
  *     `acquiring` if callers wait here, else `idle`.
@@ -218,6 +218,8 @@ export class LocalQueue implements WaiterQueue {
   #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
     this.#handovers = 0;
+    // The store has just been asked.
+    this.#isOfHandle = false;
     const first = this.#firstOf(lease.shared);
     this.#renewed = first?.request.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
@@ -367,7 +369,8 @@ export class LocalQueue implements WaiterQueue {
     // The other process may already have the key's row, and take over the lease.
     const isPromised = this.#promised?.lease === lease;
     const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
-    return isAsGood && !isPromised && mayStay;
+    // Another process may have resumed a handle, and this one does not know yet.
+    return isAsGood && !isPromised && mayStay && !this.#isOfHandle;
   }
 
   /**

@@ -221,6 +221,10 @@ export class WaitingRoom {
     });
   }
 
+  get isClosing(): boolean {
+    return this.#closed > 0;
+  }
+
   throwIfClosing(key: string): void {
     if (this.#closed > 0) throw closed(key);
   }
