@@ -480,7 +480,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'calls: a handle that was resumed gives its lease back at once',
     file: 'src/call/handle.ts',
-    change: [['loss.cause instanceof StaleTokenError ? this.#untilTransferred() : undefined', 'undefined']],
+    change: [['loss.cause instanceof StaleTokenError || ', '']],
     tests: ['test/call/handles-resumed'],
     only: 'while the old one is at work',
     why: 'Who resumes it would find nothing to take over.',
