@@ -267,8 +267,8 @@ class Handle<Tx> implements LockHandle<Tx> {
   #onLoss(loss: LockLostError): void {
     this.#abort.abort(loss);
     const mayBeResumed = loss.cause instanceof StaleTokenError || (loss.reason === 'gone' && this.keys.length > 1);
-    const transferred = mayBeResumed ? this.#untilTransferred() : undefined;
-    void Promise.all([this.#last, transferred]).then(() => this.#end());
+    const resumed = mayBeResumed ? this.#untilTransferred() : undefined;
+    void Promise.all([this.#last, resumed]).then(() => this.#end());
   }
 
   /**
