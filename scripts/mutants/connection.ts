@@ -94,7 +94,7 @@ export const CONNECTION: readonly Mutant[] = [
     file: connection,
     change: [
       [
-        'if (this.#pooled === undefined || this.#answers.length === 0) return;',
+        'if (this.#pooled === undefined || this.answers.length === 0) return;',
         'if (this.#pooled === undefined) return;',
       ],
     ],
@@ -300,7 +300,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'what the work connects is the lock’s, too',
     file: 'src/connection/pool.ts',
-    change: [['return this.#source === undefined && !this.#closed;', 'return true;']],
+    change: [['return ticket?.isOpen ? ticket : undefined;', 'return ticket;']],
     tests: ['test/connection/factories'],
     only: 'stay their own',
     why: 'What the work does on other connections is none of the lock’s.',

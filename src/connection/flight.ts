@@ -1,3 +1,4 @@
+import { onceForEach } from '../base/once-for-each.js';
 import { Messages } from '../base/postgres-messages.js';
 import { Reply } from '../base/reply.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
@@ -19,23 +20,12 @@ interface Flight {
 
 export type FlightClass = new (statements: readonly Statement[], from: FlightContext) => Flight;
 
-const classes = new WeakMap<QueryClass, FlightClass>();
-
 /**
  * Statements that are sent in one write and answered one by one, in their order. A single Sync ends them, so if one
  * fails, Postgres skips the rest: no statement runs outside the transaction that an earlier BEGIN should have begun.
  * https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-PIPELINING
  */
-export function flightClass(Query: QueryClass): FlightClass {
-  let known = classes.get(Query);
-  if (known === undefined) {
-    known = makeFlightClass(Query);
-    classes.set(Query, known);
-  }
-  return known;
-}
-
-function makeFlightClass(Query: QueryClass): FlightClass {
+export const flightClass = onceForEach((Query: QueryClass): FlightClass => {
   return class extends Query implements Flight {
     readonly replies: readonly Reply<StatementResult>[];
     readonly #statements: readonly Statement[];
@@ -107,7 +97,7 @@ function makeFlightClass(Query: QueryClass): FlightClass {
       this.#end(true, error);
     }
   };
-}
+});
 
 /**
  * How a statement is sent. `unnamed`: parsed each time. `named`: parsed under its name, for later use. `known`: by the

@@ -66,13 +66,13 @@ type Answers = readonly Reply<StatementResult>[];
 export class PgConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
+  answers: Answers;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
   #pooled: BorrowedConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
   #passedOn: BorrowedConnection | undefined;
   #closedBy: unknown;
-  #answers: Answers;
   /** The reply to the COMMIT of the previous transaction, if BEGIN was sent with it. */
   #commitBefore: Reply<StatementResult> | undefined;
 
@@ -85,14 +85,14 @@ export class PgConnection implements Connection {
     sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers },
   ) {
     this.#pooled = pooled;
-    this.#answers = sentBefore?.begun ?? [];
+    this.answers = sentBefore?.begun ?? [];
     this.#commitBefore = sentBefore?.commit;
     const { client } = pooled;
     this.facade = {
-      query: (query) => this.#onQuery(query as string | { text: string }),
+      query: this.#onQuery,
       on: (event, listener) => client.on(event, listener),
       removeListener: (event, listener) => client.removeListener(event, listener),
-      release: () => this.#release(),
+      release: this.#release,
     };
   }
 
@@ -122,14 +122,9 @@ export class PgConnection implements Connection {
     return (this.#pooled ?? this.#passedOn)?.closedBy ?? this.#closedBy;
   }
 
-  get answers(): Answers {
-    return this.#answers;
-  }
-
   begin(beginning: Beginning): Answers {
-    const [, ...answers] = this.#connection().sendFlight(statementsOf(beginning));
-    this.#answers = answers;
-    return answers;
+    [, ...this.answers] = this.#connection().sendFlight(statementsOf(beginning));
+    return this.answers;
   }
 
   readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> =>
@@ -147,13 +142,12 @@ export class PgConnection implements Connection {
 
   async rollback(): Promise<void> {
     // Nothing to roll back if no BEGIN was sent.
-    if (this.#pooled === undefined || this.#answers.length === 0) return;
+    if (this.#pooled === undefined || this.answers.length === 0) return;
     await this.#pooled.rollback();
   }
 
   abandon(): void {
-    const back = () => this.#release();
-    this.rollback().then(back, back);
+    this.rollback().then(this.#release, this.#release);
     this.closeIfSilent();
   }
 
@@ -184,8 +178,8 @@ export class PgConnection implements Connection {
    * Called for each statement of the database client. BEGIN was sent with the admission, and the conductor decides
    * about COMMIT.
    */
-  #onQuery(query: string | { text: string }): Promise<PgResult> {
-    const config = typeof query === 'string' ? { text: query } : query;
+  readonly #onQuery = (query: unknown): Promise<PgResult> => {
+    const config = typeof query === 'string' ? { text: query } : (query as { text: string });
     const { text } = config;
     if (this.stage === 'opening' && OF_BEGIN.test(text)) return ANSWERED;
     if (this.stage !== 'working' && text === ROLLBACK) return this.rollback().then(() => NOTHING);
@@ -193,7 +187,7 @@ export class PgConnection implements Connection {
     if (conductor === undefined) return Promise.reject(this.#pooled === undefined ? closed() : sentTooEarly());
     if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit(NOTHING);
     return this.#sendWork(config as Record<string, unknown>, text, conductor);
-  }
+  };
 
   #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
     let pooled: BorrowedConnection;
@@ -219,16 +213,16 @@ export class PgConnection implements Connection {
   }
 
   /** Drops all references: Prisma keeps its last hundred transactions and what they refer to. */
-  #release(): void {
+  readonly #release = (): void => {
     const pooled = this.#pooled;
     this.#closedBy = pooled?.closedBy;
     this.#pooled = undefined;
     this.conductor = undefined;
     this.#passedOn = undefined;
     this.#commitBefore = undefined;
-    this.#answers = [];
+    this.answers = [];
     pooled?.returnToPool();
-  }
+  };
 }
 
 function closed(): NotRun {

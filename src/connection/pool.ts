@@ -1,5 +1,6 @@
 import { now } from '../base/clock.js';
 import { dropOldest } from '../base/drop-oldest.js';
+import { onceForEach } from '../base/once-for-each.js';
 import { plainTransactionBegun } from '../base/plain-transactions.js';
 import type { Reply } from '../base/reply.js';
 import { scopeWith } from '../base/scope.js';
@@ -15,44 +16,28 @@ import { isPlain, type StatementEnd, type WorkQueryClass, workQueryClass } from 
  * own code. The async context of that request tells which transaction it is for.
  */
 export class Ticket {
-  /**
-   * Both are dropped after use: timers and sockets keep the async context that they were created in, and this object
-   * with it.
-   */
-  #over: Connection | undefined;
-  #connected: (connection: Connection) => void;
-  readonly #evenIfWanted: boolean;
-  #source: object | undefined;
-  #closed = false;
-
-  constructor({ over, connected }: Place, evenIfWanted: boolean) {
-    this.#evenIfWanted = evenIfWanted;
-    this.#over = over;
-    this.#connected = connected;
-  }
-
   /** Only the first connection is for the transaction. Further ones are requested by the work itself. */
-  get isOpen(): boolean {
-    return this.#source === undefined && !this.#closed;
-  }
-
+  isOpen = true;
   /** The pool or the adapter that gave the transaction its connection; `undefined` before that. */
-  get source(): object | undefined {
-    return this.#source;
-  }
+  source: object | undefined;
+  /** Dropped after use: timers and sockets keep the async context that they were created in, and this object with it. */
+  #place: Place | undefined;
+  readonly #evenIfWanted: boolean;
 
-  close(): void {
-    this.#closed = true;
+  constructor(place: Place, evenIfWanted: boolean) {
+    this.#place = place;
+    this.#evenIfWanted = evenIfWanted;
   }
 
   /** Returns the facade that the database client gets instead of a connection of the pool. */
   async takeFromPool(pool: PgPool, connect: () => Promise<PgClient>): Promise<PgClient> {
-    this.#source = pool;
+    this.isOpen = false;
+    this.source = pool;
     if (!this.#evenIfWanted && pool.waitingCount > 0) throw new NotRun('others wait for a connection');
-    const over = this.#over as PgConnection | undefined;
+    const over = this.#place?.over as PgConnection | undefined;
     // An extension may choose the client, and so the database, for each transaction by itself.
     if (over?.pool !== undefined && over.pool !== pool) throw new NotRun('the transaction begins on another pool');
-    return this.#pass(over ?? new PgConnection(new PooledConnection(await connect(), pool))).facade;
+    return this.#connected(over ?? new PgConnection(new PooledConnection(await connect(), pool))).facade;
   }
 
   /** The same for an adapter without a pool of pg. */
@@ -61,16 +46,16 @@ export class Ticket {
     adapter: object,
     isLoss: (error: unknown) => boolean,
   ): AdapterTransaction {
-    this.#source = adapter;
+    this.isOpen = false;
+    this.source = adapter;
     // The connection is created here, because the adapter may have been wrapped by another copy of this package, with
     // other classes.
-    return this.#pass(new AdapterConnection(transaction, isLoss)).facade;
+    return this.#connected(new AdapterConnection(transaction, isLoss)).facade;
   }
 
-  #pass<C extends Connection>(connection: C): C {
-    this.#connected(connection);
-    this.#over = undefined;
-    this.#connected = () => {};
+  #connected<C extends Connection>(connection: C): C {
+    this.#place?.connected(connection);
+    this.#place = undefined;
     return connection;
   }
 }
@@ -149,6 +134,8 @@ function hearStatus(client: PgClient): void {
 
 /** What is remembered of a pool. */
 interface Memory {
+  readonly Flight: FlightClass;
+  readonly WorkQuery: WorkQueryClass;
   readonly prepared: Prepared;
   /**
    * The process ids of backends whose connections were lost, the oldest first, and when each was there. Where only the
@@ -158,15 +145,14 @@ interface Memory {
 }
 
 const MOST_LOST_BACKENDS = 100;
-const memories = new WeakMap<PgPool, Memory>();
-
-function memoryOf(pool: PgPool): Memory {
-  const known = memories.get(pool);
-  if (known !== undefined) return known;
-  const memory = { prepared: new Prepared(), lostBackends: new Map<number, number>() };
-  memories.set(pool, memory);
-  return memory;
-}
+const memoryOf = onceForEach(
+  ({ Client: { Query } }: PgPool): Memory => ({
+    Flight: flightClass(Query),
+    WorkQuery: workQueryClass(Query),
+    prepared: new Prepared(),
+    lostBackends: new Map(),
+  }),
+);
 
 /**
  * A pooled connection, from when it leaves the pool until it goes back. Several transactions may follow each other on
@@ -175,15 +161,15 @@ function memoryOf(pool: PgPool): Memory {
 export class PooledConnection implements BorrowedConnection, FlightContext {
   readonly client: PgClient;
   readonly pool: PgPool;
-  readonly #memory: Memory;
-  readonly #Flight: FlightClass;
-  readonly #WorkQuery: WorkQueryClass;
-  readonly #takenAt = now();
+  readonly prepared: Prepared;
+  readonly lostBackends: Map<number, number>;
+  closedBy: unknown;
   answered = 0;
+  readonly #memory: Memory;
+  readonly #takenAt = now();
   /** The number of flights without a complete answer. */
   #inFlight = 0;
   #broken = false;
-  #closedBy: unknown;
   /** Whether a flight has failed, so that the transaction status is unknown. */
   #isStatusUnknown = false;
   #isReturning = false;
@@ -192,20 +178,12 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
   constructor(client: PgClient, pool: PgPool) {
     this.client = client;
     this.pool = pool;
-    this.#Flight = flightClass(pool.Client.Query);
-    this.#WorkQuery = workQueryClass(pool.Client.Query);
     this.#memory = memoryOf(pool);
+    this.prepared = this.#memory.prepared;
+    this.lostBackends = this.#memory.lostBackends;
     if (client.getTransactionStatus === undefined) hearStatus(client);
     // A connection that breaks while idle emits `error`, which ends the process if there is no listener.
     client.on('error', this.#onError);
-  }
-
-  get prepared(): Prepared {
-    return this.#memory.prepared;
-  }
-
-  get lostBackends(): ReadonlyMap<number, number> {
-    return this.#memory.lostBackends;
   }
 
   get isWaitedFor(): boolean {
@@ -217,17 +195,13 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
     return client.getTransactionStatus === undefined ? heardStatus.get(client) : client.getTransactionStatus();
   }
 
-  get closedBy(): unknown {
-    return this.#closedBy;
-  }
-
   get settledStatus(): string | null | undefined {
     return this.#inFlight > 0 ? undefined : this.status;
   }
 
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[] {
     this.#inFlight++;
-    const flight = new this.#Flight(statements, this);
+    const flight = new this.#memory.Flight(statements, this);
     this.client.query(flight, ENDED);
     return flight.replies;
   }
@@ -239,7 +213,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
 
   sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult> {
     if (isPlain(config) && !this.client.binary) {
-      const query = new this.#WorkQuery(config, end);
+      const query = new this.#memory.WorkQuery(config, end);
       this.client.query(query, query.ended);
       return query.result;
     }
@@ -289,7 +263,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
     this.#broken = true;
     this.#noteLost();
     // The first one: the end of the connection, which follows, does not say why.
-    this.#closedBy ??= error;
+    this.closedBy ??= error;
     if (this.#isReturning) this.#releaseClient();
   };
 
@@ -306,8 +280,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
   #noteLost(): void {
     const { processID } = this.client;
     if (!processID) return;
-    const { lostBackends } = this.#memory;
-    lostBackends.set(processID, this.#takenAt);
-    if (lostBackends.size > MOST_LOST_BACKENDS) dropOldest(lostBackends);
+    this.lostBackends.set(processID, this.#takenAt);
+    if (this.lostBackends.size > MOST_LOST_BACKENDS) dropOldest(this.lostBackends);
   }
 }

@@ -1,3 +1,4 @@
+import { onceForEach } from '../base/once-for-each.js';
 import { Messages } from '../base/postgres-messages.js';
 import type { PgResult, QueryClass, Wire } from './pg.js';
 
@@ -64,23 +65,12 @@ function isPlainValue(value: unknown): boolean {
   return value == null || (typeof value !== 'object' && typeof value !== 'function' && typeof value !== 'symbol');
 }
 
-const classes = new WeakMap<QueryClass, WorkQueryClass>();
-
 /**
  * A statement of the work, sent with the messages that pg would send, and with the same result. pg's own class copies the
  * configuration, writes each message by itself, and builds for each result an object that rows as arrays do not use.
  * Together these are a tenth of what a statement costs Node.
  */
-export function workQueryClass(Query: QueryClass): WorkQueryClass {
-  let known = classes.get(Query);
-  if (known === undefined) {
-    known = makeWorkQueryClass(Query);
-    classes.set(Query, known);
-  }
-  return known;
-}
-
-function makeWorkQueryClass(Query: QueryClass): WorkQueryClass {
+export const workQueryClass = onceForEach((Query: QueryClass): WorkQueryClass => {
   return class extends Query implements WorkQuery {
     readonly result: Promise<PgResult>;
     /** A tool that watches statements may refuse one: it calls the callback with its error, and sends nothing. */
@@ -181,7 +171,7 @@ function makeWorkQueryClass(Query: QueryClass): WorkQueryClass {
       this.callback?.(error);
     }
   };
-}
+});
 
 function numberOf(digits: string | undefined): number | null {
   return digits === undefined ? null : Number(digits);

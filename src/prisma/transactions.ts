@@ -91,7 +91,7 @@ function open(
   return {
     run(hook, body) {
       const once = (tx: TransactionClient): Promise<void> => {
-        ticket.close();
+        ticket.isOpen = false;
         const { source } = ticket;
         if (source === undefined) return notFenced(client, fencedBefore);
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
