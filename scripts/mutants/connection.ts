@@ -214,7 +214,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'chain: the answer to COMMIT comes with that to the admission',
     file: flight,
-    change: [["if (next !== undefined && !statement.text.startsWith('BEGIN')) messages.flush();", '']],
+    change: [["if (next !== undefined && !statement.text.startsWith('BEGIN')) messages.add(FLUSH);", '']],
     tests: ['test/call/chain'],
     only: 'between the answers',
     why: 'A call that has committed would be told so only when the next one is admitted.',

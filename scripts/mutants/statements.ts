@@ -12,7 +12,7 @@ export const STATEMENTS: readonly Mutant[] = [
   {
     name: 'messages: an empty value for none',
     file: messages,
-    change: [['this.#int32(this.#skip(LENGTH), -1)', 'this.#int32(this.#skip(LENGTH), 0)']],
+    change: [['value === null ? -1 :', 'value === null ? 0 :']],
     tests: ['test/connection/messages'],
     why: 'What is not given would be refused, or be something.',
   },
@@ -53,7 +53,7 @@ export const STATEMENTS: readonly Mutant[] = [
   {
     name: 'messages: no room for the lengths of values',
     file: messages,
-    change: [['most += LENGTH + (', 'most += (']],
+    change: [['      this.#reserve(LENGTH);\n', '']],
     tests: ['test/connection/messages'],
     why: 'What does not fit is not written: the server would wait for the rest.',
   },

@@ -1,10 +1,10 @@
-/** Enough for an admission, and for SQL of some 680 characters; bytes. */
+/** Enough for an admission, and for SQL of some 670 characters; bytes. */
 const FIRST_SIZE = 2_048;
 /** UTF-8 needs at most three bytes for one unit of a JavaScript string. */
 const BYTES_PER_UNIT = 3;
 /** From here on, texts are measured and buffers do not double: bytes. */
 const LARGE = 65_536;
-/** More than the type and the length of a message, two zero bytes behind texts, and three numbers of 16 bits. */
+/** More than what stands between two texts or values: a zero byte, two numbers of 16 bits, and how a message begins. */
 const OVERHEAD = 16;
 /** Types of messages, as bytes. */
 const PARSE = 'P'.charCodeAt(0);
@@ -14,12 +14,12 @@ const CLOSE = 'C'.charCodeAt(0);
 const LENGTH = 4;
 /** In Close: of a prepared statement. */
 const STATEMENT = 'S'.charCodeAt(0);
-/** Describe of the unnamed portal. */
-const DESCRIBE = Buffer.from('D\0\0\0\x06P\0');
+/** Describe of the unnamed portal: the names and types of its columns. */
+export const DESCRIBE = Buffer.from('D\0\0\0\x06P\0');
 /** Execute of the unnamed portal, without a row limit. */
-const EXECUTE = Buffer.from('E\0\0\0\x09\0\0\0\0\0');
-const FLUSH = Buffer.from('H\0\0\0\x04');
-const SYNC = Buffer.from('S\0\0\0\x04');
+export const EXECUTE = Buffer.from('E\0\0\0\x09\0\0\0\0\0');
+export const FLUSH = Buffer.from('H\0\0\0\x04');
+export const SYNC = Buffer.from('S\0\0\0\x04');
 
 /**
  * Messages of the extended query protocol, in one buffer: each write to a socket costs a system call, and wakes the
@@ -33,97 +33,72 @@ export class Messages {
 
   /** Parse. The server chooses the types of the parameters. */
   parse(name: string, sql: string): void {
-    const length = this.#begin(PARSE, mostBytes(name) + mostBytes(sql));
+    const start = this.#begin(PARSE);
     this.#text(name);
     this.#text(sql);
     this.#int16(0);
-    this.#end(length);
+    this.#end(start);
   }
 
   bind(name: string, values: readonly (string | null)[]): void {
-    let most = mostBytes(name);
-    for (const value of values) most += LENGTH + (value === null ? 0 : mostBytes(value));
-    const length = this.#begin(BIND, most);
+    const start = this.#begin(BIND);
     this.#text('');
     this.#text(name);
     this.#int16(0);
     this.#int16(values.length);
     for (const value of values) {
-      if (value === null) this.#int32(this.#skip(LENGTH), -1);
-      else this.#sized(value);
+      this.#reserve(LENGTH);
+      const at = this.#at;
+      this.#at += LENGTH;
+      if (value !== null) this.#write(value);
+      this.#int32(at, value === null ? -1 : this.#at - at - LENGTH);
     }
     this.#int16(0);
-    this.#end(length);
-  }
-
-  /** Describe of the unnamed portal: the names and types of its columns. */
-  describe(): void {
-    this.#copy(DESCRIBE);
-  }
-
-  execute(): void {
-    this.#copy(EXECUTE);
+    this.#end(start);
   }
 
   /** Close of a prepared statement. Never fails. */
   close(name: string): void {
-    const length = this.#begin(CLOSE, mostBytes(name));
+    const start = this.#begin(CLOSE);
     this.#bytes[this.#at++] = STATEMENT;
     this.#text(name);
-    this.#end(length);
+    this.#end(start);
   }
 
-  flush(): void {
-    this.#copy(FLUSH);
-  }
-
-  sync(): void {
-    this.#copy(SYNC);
+  /** One that is always the same. */
+  add(message: Buffer): void {
+    this.#reserve(message.length);
+    this.#bytes.set(message, this.#at);
+    this.#at += message.length;
   }
 
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#at);
   }
 
-  /** @param most the bytes of its texts and values, at most. Returns where its length has to be written. */
-  #begin(type: number, most: number): number {
-    this.#reserve(OVERHEAD + most);
-    this.#bytes[this.#at++] = type;
-    return this.#skip(LENGTH);
+  /** Returns where the length of the message has to be written. */
+  #begin(type: number): number {
+    this.#reserve(0);
+    this.#bytes[this.#at] = type;
+    this.#at += 1 + LENGTH;
+    return this.#at - LENGTH;
   }
 
   /** The length of a message includes its own four bytes, and not the type. */
-  #end(length: number): void {
-    this.#int32(length, this.#at - length);
-  }
-
-  #skip(bytes: number): number {
-    const at = this.#at;
-    this.#at += bytes;
-    return at;
+  #end(start: number): void {
+    this.#int32(start, this.#at - start);
   }
 
   /** A text that ends with a zero byte. */
   #text(value: string): void {
-    this.#write(value);
+    if (value !== '') this.#write(value);
     this.#bytes[this.#at++] = 0;
   }
 
-  /** A text after its length in bytes. */
-  #sized(value: string): void {
-    const length = this.#skip(LENGTH);
-    this.#write(value);
-    this.#int32(length, this.#at - length - LENGTH);
-  }
-
   #write(value: string): void {
-    if (value !== '') this.#at += this.#bytes.write(value, this.#at);
-  }
-
-  #copy(message: Buffer): void {
-    this.#reserve(message.length);
-    this.#bytes.set(message, this.#at);
-    this.#at += message.length;
+    const most = value.length * BYTES_PER_UNIT;
+    this.#reserve(most < LARGE ? most : Buffer.byteLength(value));
+    this.#at += this.#bytes.write(value, this.#at);
   }
 
   /** @param value less than 2^16; of a larger one the upper bits are lost. */
@@ -140,17 +115,12 @@ export class Messages {
     bytes[at + 3] = value;
   }
 
+  /** Makes room for so many bytes, and for what stands behind them. */
   #reserve(size: number): void {
-    if (this.#at + size <= this.#bytes.length) return;
-    const needed = this.#at + size;
+    const needed = this.#at + size + OVERHEAD;
+    if (needed <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafe(needed < LARGE ? 2 * needed : needed + FIRST_SIZE);
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
-}
-
-/** What a text needs in UTF-8 at most, or exactly if it is long. */
-function mostBytes(text: string): number {
-  const most = text.length * BYTES_PER_UNIT;
-  return most < LARGE ? most : Buffer.byteLength(text);
 }

@@ -1,5 +1,5 @@
 import { onceForEach } from '../base/once-for-each.js';
-import { Messages } from '../base/postgres-messages.js';
+import { EXECUTE, FLUSH, Messages, SYNC } from '../base/postgres-messages.js';
 import { Reply } from '../base/reply.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
 import type { QueryClass, Wire } from './pg.js';
@@ -51,9 +51,9 @@ export const flightClass = onceForEach((Query: QueryClass): FlightClass => {
         writeStatement(messages, statement, parsing);
         const next = this.#statements[at + 1];
         // A Flush makes the server send this answer before the next statement runs, which may wait.
-        if (next !== undefined && !statement.text.startsWith('BEGIN')) messages.flush();
+        if (next !== undefined && !statement.text.startsWith('BEGIN')) messages.add(FLUSH);
       }
-      messages.sync();
+      messages.add(SYNC);
       // A closed stream is reported by pg's error event.
       if (stream.writable) stream.write(messages.bytes);
       return null;
@@ -150,5 +150,5 @@ export function writeStatement(messages: Messages, { text, name = '', values }: 
   if (parsing === 'named') messages.close(called);
   if (parsing !== 'known') messages.parse(called, text);
   messages.bind(called, values);
-  messages.execute();
+  messages.add(EXECUTE);
 }

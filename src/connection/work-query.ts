@@ -1,5 +1,5 @@
 import { onceForEach } from '../base/once-for-each.js';
-import { Messages } from '../base/postgres-messages.js';
+import { DESCRIBE, EXECUTE, Messages, SYNC } from '../base/postgres-messages.js';
 import type { PgResult, QueryClass, Wire } from './pg.js';
 
 type Value = string | null;
@@ -41,6 +41,8 @@ export type WorkQueryClass = new (config: PlainConfig, end: StatementEnd) => Wor
 
 /** Bind has two bytes for the number of values. */
 const MOST_VALUES = 0xffff;
+/** What follows the values of each statement. */
+const REST = Buffer.concat([DESCRIBE, EXECUTE, SYNC]);
 /** The command, for INSERT an object id, and the number of rows. */
 const TAG = /^([A-Za-z]+)(?: (\d+))?(?: (\d+))?/;
 
@@ -105,24 +107,18 @@ export const workQueryClass = onceForEach((Query: QueryClass): WorkQueryClass =>
     /** Returns an error of what it was given: pg rejects this statement with it, and goes on with the next. */
     submit({ stream }: Wire): unknown {
       try {
+        const texts: Value[] = [];
+        for (const value of this.values) texts.push(value == null ? null : String(value));
         const messages = new Messages();
         messages.parse('', this.text);
-        messages.bind('', this.#texts());
-        messages.describe();
-        messages.execute();
-        messages.sync();
+        messages.bind('', texts);
+        messages.add(REST);
         // A closed stream is reported by pg's error event.
         if (stream.writable) stream.write(messages.bytes);
         return null;
       } catch (error) {
         return error;
       }
-    }
-
-    #texts(): Value[] {
-      const texts: Value[] = [];
-      for (const value of this.values) texts.push(value == null ? null : String(value));
-      return texts;
     }
 
     handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {

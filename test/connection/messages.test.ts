@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Connection, Query } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { Messages } from '../../src/base/postgres-messages.js';
+import { FLUSH, Messages, SYNC } from '../../src/base/postgres-messages.js';
 import { type Parsing, writeStatement } from '../../src/connection/flight.js';
 import { workQueryClass } from '../../src/connection/work-query.js';
 import type { Statement } from '../../src/database/database.js';
@@ -108,8 +108,8 @@ describe('the messages of a flight', () => {
   });
 
   test('Flush and Sync are those of pg', () => {
-    expect(written((messages) => messages.flush())).toEqual(byPg((connection) => connection.flush()));
-    expect(written((messages) => messages.sync())).toEqual(byPg((connection) => connection.sync()));
+    expect(written((messages) => messages.add(FLUSH))).toEqual(byPg((connection) => connection.flush()));
+    expect(written((messages) => messages.add(SYNC))).toEqual(byPg((connection) => connection.sync()));
   });
 });
 
