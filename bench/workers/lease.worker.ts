@@ -54,10 +54,9 @@ const verbs = {
     const turns: LeaseTurn[] = [];
     for (let turn = 0; turn < count; turn++) {
       let offered = Number.NaN;
-      const request = { leaseTime: TIME, renew: true, waitTime: TIME, deadline: new Deadline(TIME) };
       const held = await room.enter(KEY, {
-        ...request,
-        signal: undefined,
+        options: { leaseTime: TIME, renew: true, waitTime: TIME, signal: undefined },
+        deadline: new Deadline(TIME),
         mayShare: false,
         preopen: {
           open: () => {

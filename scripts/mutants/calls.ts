@@ -58,7 +58,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: a snapshot from before the COMMIT',
     file: 'src/call/with-lock.ts',
-    change: [['if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;', '']],
+    change: [['if (former && SNAPSHOT.has(this.options.isolationLevel)) return;', '']],
     tests: ['test/call/hint'],
     why: 'It can only fail, and keeps the row from who is next until then.',
   },
@@ -562,8 +562,8 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '        leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
-        '        leases.release() as undefined,',
+        '          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
+        '          leases.release() as undefined,',
       ],
     ],
     tests: ['test/promises/g3-outcome'],

@@ -56,7 +56,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lease counted from its answer',
     file: contention,
-    change: [['user.request.leaseTime }, sentAt, shared', 'user.request.leaseTime }, now(), shared']],
+    change: [['user.request.options.leaseTime }, sentAt, shared', 'user.request.options.leaseTime }, now(), shared']],
     tests: ['test/lease/queue/local-queue'],
     why: 'It would be believed when it has ended already.',
   },

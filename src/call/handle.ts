@@ -13,7 +13,7 @@ import {
 } from '../base/errors.js';
 import { findJoinable, holds } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import { LeaseSet, type Turn, withOthers } from '../lease/lease.js';
+import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../lease/lease.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
@@ -62,10 +62,9 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
 export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
   const { keys, options, trace } = call;
   if (trace === undefined && isTraced()) return await traced('$lock', parts, call, (traced) => lock(parts, traced));
-  const { waitTime, leaseTime, renew, signal } = options;
   findJoinable(keys, options.nested, () => false);
-  const deadline = new Deadline(waitTime);
-  const request = { leaseTime, renew, deadline, waitTime, signal, mayShare: false };
+  const deadline = new Deadline(options.waitTime);
+  const request = { options, deadline, mayShare: false };
   const enter = () => parts.room.enter(keys[0] as string, request);
   const first = await (trace ? trace.wait(enter) : enter());
   const leases = await withOthers(first, parts.room, keys, request);
@@ -144,7 +143,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly #leases: LeaseSet;
   readonly #tokens: readonly bigint[];
   readonly #abort = new LazyAbort();
-  readonly #detach: () => void;
+  readonly #user: LeaseUser;
   readonly #call: LockCall<Tx>;
   /** Resolves when the last requested transaction has ended. */
   #last: Promise<void> = Promise.resolve();
@@ -163,7 +162,8 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.keys = leases.keys;
     this.token = tokens.at(-1) as bigint;
     const beat = () => parts.handles.beat(database.rescue);
-    this.#detach = leases.attach({ lost: (loss) => this.#onLoss(loss), beat });
+    this.#user = { lost: (loss) => this.#onLoss(loss), beat };
+    leases.attach(this.#user);
     if (leases.loss) this.#onLoss(leases.loss);
   }
 
@@ -282,7 +282,7 @@ class Handle<Tx> implements LockHandle<Tx> {
 
   #end(): void {
     // The lease may pass to the next caller of this process. Its later loss must not reach this handle.
-    this.#detach();
+    this.#leases.detach(this.#user);
     this.#leases.release();
     this.#call.trace?.released();
     this.#parts.handles.delete(this);

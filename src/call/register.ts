@@ -19,7 +19,8 @@ export function unleased(
       return ageOf();
     },
     look: async () => {},
-    attach: () => () => {},
+    attach: () => {},
+    detach: () => {},
   };
 }
 

@@ -9,6 +9,7 @@ import { type Lease, LeaseSet, type Turn, withOthers } from '../lease/lease.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
 import type { TurnUser } from '../lease/queue/waiter.js';
 import type { Former } from '../lease/store.js';
+import type { ResolvedLockOptions } from '../options/options.js';
 import {
   buildRequest,
   type Chained,
@@ -105,15 +106,17 @@ export async function workNow<Tx, R>(
 }
 
 /**
- * The request of one call, from its start until its turn. A single object, with getters in place of fields, because thousands
- * of callers may wait.
+ * The request of one call, from its start until its turn. A single object, because thousands of callers may wait.
  *
  * Its transaction is opened ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
 class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
+  readonly options: ResolvedLockOptions;
   readonly deadline: Deadline;
+  readonly mayShare = true;
+  readonly preopen: Preopen = this;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
   readonly #work: Work<Tx, R>;
@@ -130,53 +133,31 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     this.#parts = parts;
     this.#call = call;
     this.#work = work;
+    this.options = call.options;
     this.deadline = new Deadline(call.options.waitTime);
     // Not for a call that is turned away at once: it would open a connection, behind `$disconnect` too.
     const mayEnter = call.options.signal?.aborted !== true && !parts.room.isClosing;
     if (mayEnter && call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
   }
 
-  get waitTime(): number {
-    return this.#call.options.waitTime;
-  }
-
-  get leaseTime(): number {
-    return this.#call.options.leaseTime;
-  }
-
-  get renew(): boolean {
-    return this.#call.options.renew;
-  }
-
-  get signal(): AbortSignal | undefined {
-    return this.#call.options.signal;
-  }
-
-  get mayShare(): boolean {
-    return true;
-  }
-
   /** Called when the call has the lease of its first key. */
   async useTurn(first: Turn): Promise<R> {
-    const { keys, options } = this.#call;
+    const { keys } = this.#call;
     try {
       const leases = withOthers(first, this.#parts.room, keys, this);
-      const hooks = new CallHooks({ parts: this.#parts, key: keys[0] as string, hookErrors: options.hookErrors });
+      const { hookErrors } = this.options;
+      const hooks = new CallHooks({ parts: this.#parts, key: keys[0] as string, hookErrors });
       return await hooks.runAfter(this.#hold(leases instanceof LeaseSet ? leases : await leases, hooks));
     } catch (error) {
       throw withCaller(error);
     }
   }
 
-  get preopen(): Preopen {
-    return this;
-  }
-
   open(beside: PreopenMoment): void {
     if (this.#opening) return;
     const former = beside === 'look' ? undefined : beside;
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
-    if (former && SNAPSHOT.has(this.#call.options.isolationLevel)) return;
+    if (former && SNAPSHOT.has(this.options.isolationLevel)) return;
     if (former && !mayBeginBesideCommit(this.#call.database)) return;
     const holders = this.#call.keys.map(() => randomUUID());
     const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
@@ -240,7 +221,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   /** Runs the work under the leases, then releases them. */
   async #hold(leases: LeaseSet, hooks: CallHooks): Promise<R> {
     const call = this.#call;
-    const { database, options, trace } = call;
+    const { database, trace } = call;
     const abort = new LazyAbort();
     trace?.had(leases);
     try {
@@ -249,16 +230,13 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
         database,
         opening: this.#take(leases.shared),
         leases,
-        options,
+        options: this.options,
         deadline: this.deadline,
         abort,
         work: workOf({ call, fn: this.#work, abort, hooks, joins: true }),
-        handover: {
-          nextTurn: () =>
-            leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
-          hint: (attempt) => leases.hint(attempt),
-          release: () => leases.release(),
-        },
+        handover: leases,
+        nextTurn: () =>
+          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
         notCommitted: (outcome) => hooks.settle(outcome),
         trace,
       });
@@ -273,8 +251,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     holders: readonly string[],
     { waitTime, shared = false, evenIfWanted = true, besideCommit = false }: HowOpened,
   ): OpeningOptions {
-    const { keys, options } = this.#call;
-    const { leaseTime, timeout, maxWait, isolationLevel } = options;
+    const { keys } = this.#call;
+    const { leaseTime, timeout, maxWait, isolationLevel } = this.options;
     const { fencing, roomId: room } = this.#parts;
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };

@@ -10,7 +10,7 @@ export interface LeaseUser {
   /** Called once, when the lease is lost. */
   lost(loss: LockLostError): void;
   /** Called at each renewal, whatever its outcome. */
-  beat(): void;
+  beat?(): void;
 }
 
 /** A look of which the store's answer is awaited. */
@@ -41,7 +41,7 @@ export class Lease implements Claim {
   #expiresAt: number;
   #loss: LockLostError | undefined;
   #hasEnded = false;
-  #users: readonly LeaseUser[] = [];
+  readonly #users = new Set<LeaseUser>();
 
   /**
    * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
@@ -105,15 +105,15 @@ export class Lease implements Claim {
   }
 
   beat(): void {
-    for (const user of this.#users) user.beat();
+    for (const user of this.#users) user.beat?.();
   }
 
-  /** Adds a user of the lease. Returns the function that removes it. */
-  attach(user: LeaseUser): () => void {
-    this.#users = [...this.#users, user];
-    return () => {
-      this.#users = this.#users.filter((other) => other !== user);
-    };
+  attach(user: LeaseUser): void {
+    this.#users.add(user);
+  }
+
+  detach(user: LeaseUser): void {
+    this.#users.delete(user);
   }
 }
 
@@ -146,16 +146,14 @@ export interface Turn {
  */
 export class LeaseSet {
   readonly keys: readonly string[];
+  /** The first key. Messages name it. */
+  readonly key: string;
   readonly #turns: readonly Turn[];
 
   constructor(turns: readonly Turn[]) {
     this.#turns = turns;
     this.keys = Object.freeze(turns.map(({ lease }) => lease.key));
-  }
-
-  /** The first key. Messages name it. */
-  get key(): string {
-    return this.keys[0] as string;
+    this.key = this.keys[0] as string;
   }
 
   get holders(): readonly string[] {
@@ -209,11 +207,12 @@ export class LeaseSet {
     for (const { lease } of this.#turns) lease.checkExpiry();
   }
 
-  attach(user: LeaseUser): () => void {
-    const detachers = this.#turns.map(({ lease }) => lease.attach(user));
-    return () => {
-      for (const detach of detachers) detach();
-    };
+  attach(user: LeaseUser): void {
+    for (const { lease } of this.#turns) lease.attach(user);
+  }
+
+  detach(user: LeaseUser): void {
+    for (const { lease } of this.#turns) lease.detach(user);
   }
 
   /** Asks the store now, and marks missing leases as lost. Resolves to whether all of them are gone. */
@@ -268,17 +267,17 @@ async function withEach(first: Turn, room: Room, keys: readonly string[], reques
   // result.
   const abort = new LazyAbort();
   const { signal } = abort;
-  const user = { lost: (loss: LockLostError) => abort.abort(loss), beat: () => {} };
-  const unfollow = abort.follow(request.signal);
-  const { leaseTime, renew, deadline, waitTime, mayShare, preopen } = request;
-  const others = { leaseTime, renew, deadline, waitTime, mayShare, signal, ...(preopen && { preopen }) };
-  const detachers = [first.lease.attach(user)];
+  const user = { lost: (loss: LockLostError) => abort.abort(loss) };
+  const { options, deadline, mayShare, preopen } = request;
+  const unfollow = abort.follow(options.signal);
+  const others = { options: { ...options, signal }, deadline, mayShare, ...(preopen && { preopen }) };
+  first.lease.attach(user);
   try {
     if (first.lease.loss) throw first.lease.loss;
     for (const key of keys.slice(1)) {
       const turn = await room.enter(key, others);
       turns.push(turn);
-      detachers.push(turn.lease.attach(user));
+      turn.lease.attach(user);
     }
     return new LeaseSet(turns);
   } catch (error) {
@@ -286,6 +285,6 @@ async function withEach(first: Turn, room: Room, keys: readonly string[], reques
     throw error;
   } finally {
     unfollow();
-    for (const detach of detachers) detach();
+    for (const { lease } of turns) lease.detach(user);
   }
 }

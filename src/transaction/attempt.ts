@@ -298,7 +298,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
 
   /** The only place that sends COMMIT. */
   async commit<T>(done: T): Promise<T> {
-    const { handover } = this.#call;
+    const { handover, nextTurn } = this.#call;
     const connection = this.#opening.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
@@ -312,7 +312,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       throw error;
     }
     this.#phase = 'committing';
-    const chained = connection.canChain ? handover?.nextTurn() : undefined;
+    const chained = connection.canChain ? nextTurn?.() : undefined;
     const beginning = chained?.request.beginning;
     const { answer, next } = this.#trace
       ? this.#trace.committing(() => connection.commit(beginning))

@@ -30,8 +30,14 @@ export interface HeldLeases {
   checkExpiry(): void;
   /** Asks the store now whether the leases still stand, and marks a missing one as lost. */
   look(): Promise<unknown>;
-  /** Calls `lost` when a lease is lost, and `beat` at each renewal. Returns the function that ends that. */
-  attach(user: { lost(loss: LockLostError): void; beat(): void }): () => void;
+  /** Calls `lost` when a lease is lost, and `beat` at each renewal, until `detach`. */
+  attach(user: LeaseUser): void;
+  detach(user: LeaseUser): void;
+}
+
+interface LeaseUser {
+  lost(loss: LockLostError): void;
+  beat(): void;
 }
 
 /** What the admissions of a handle's transactions are checked against. */
@@ -72,8 +78,6 @@ export type Outcome =
 
 /** How a call whose leases end with its transaction passes them on. */
 interface Handover {
-  /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
-  nextTurn(): NextTurn | undefined;
   /**
    * Called when the work of this attempt has ended and may commit: tells the next process. Returns what is to be called
    * if the attempt is rolled back.
@@ -121,6 +125,8 @@ export interface Call<Tx, R> extends CallContext {
   readonly work: (tx: Tx, admission: Admission, ask: Query) => Promise<R>;
   /** `undefined` for a call that keeps its leases, as one of a handle does. */
   readonly handover?: Handover | undefined;
+  /** Called before COMMIT is sent. Returns the next caller, if its transaction can begin with this COMMIT. */
+  readonly nextTurn?: (() => NextTurn | undefined) | undefined;
   /** Called once for each run of the work that has not committed, as soon as that is known. */
   readonly notCommitted?: ((outcome: Outcome) => void) | undefined;
   /** Whether to go on while the client is being closed. */

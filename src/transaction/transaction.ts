@@ -1,3 +1,4 @@
+import type { LockLostError } from '../base/errors.js';
 import { Attempt } from './attempt.js';
 import type { Call } from './call.js';
 import { NO_EARLIER, Repetition } from './repetition.js';
@@ -15,7 +16,8 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   let repetition: Repetition | undefined;
   let attempt: Attempt<Tx, R> | undefined;
   const unfollow = abort.follow(call.options.signal);
-  const detach = leases.attach({ lost: (loss) => abort.abort(loss), beat: () => attempt?.beat() });
+  const user = { lost: (loss: LockLostError) => abort.abort(loss), beat: () => attempt?.beat() };
+  leases.attach(user);
   if (leases.loss) abort.abort(leases.loss);
   const turnAway = (error: unknown) => {
     if (!repetition?.hasBegun && !attempt?.admitted) abort.abort(error);
@@ -34,6 +36,6 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
   } finally {
     forget?.();
     unfollow();
-    detach();
+    leases.detach(user);
   }
 }

@@ -55,7 +55,8 @@ describe.each([
       loss: undefined,
       checkExpiry: () => {},
       look: async () => {},
-      attach: () => () => {},
+      attach: () => {},
+      detach: () => {},
     };
     const limits = { waitTime: 5_000, timeout: 5_000, retries: 0 };
     const options = { ...limits, signal: undefined, maxWait: undefined, isolationLevel: undefined };
@@ -254,7 +255,7 @@ describe.each([
         await write(tx, name, 2);
         return { token, pid: await pidOf(tx) };
       },
-      { handover: { nextTurn, hint: () => undefined, release: () => {} } },
+      { nextTurn, handover: { hint: () => undefined, release: () => {} } },
     );
     const before = await fencedTransaction(first);
     const after = await fencedTransaction(
@@ -282,7 +283,7 @@ describe.each([
         pids.push(await pidOf(tx));
         await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
       },
-      { handover: { nextTurn, hint: () => undefined, release: () => {} } },
+      { nextTurn, handover: { hint: () => undefined, release: () => {} } },
     );
     await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
     const next = async (tx: PlainTx) => {
@@ -302,7 +303,8 @@ describe.each([
       GRANT INSERT ON people.late TO PUBLIC; TRUNCATE people.late; INSERT INTO people.late VALUES (1)`);
     const { nextTurn, opening } = chained(name);
     const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), {
-      handover: { nextTurn, hint: () => undefined, release: () => {} },
+      nextTurn,
+      handover: { hint: () => undefined, release: () => {} },
     });
     await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
     await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { opening: await opening }));
@@ -316,7 +318,7 @@ describe.each([
       hints.push(attempt);
       return undefined;
     };
-    const handover = { nextTurn: () => undefined, hint, release: () => {} };
+    const handover = { hint, release: () => {} };
     const run = (sql: string) => (tx: PlainTx) => tx.query({ text: sql }).catch(() => {});
     const key = `stock:${randomUUID()}`;
     await expect(fencedTransaction(callOf(key, run('SELECT 1 / 0'), { handover }))).rejects.toThrow(
@@ -342,7 +344,7 @@ describe.each([
     const takeBack = () => {
       takenBack = true;
     };
-    const handover = { nextTurn: () => undefined, hint: () => takeBack, release: () => {} };
+    const handover = { hint: () => takeBack, release: () => {} };
     const work = async (tx: PlainTx) => {
       for (const text of atCommit === undefined ? [] : deferred(atCommit)) await tx.query({ text });
       return 'committed';

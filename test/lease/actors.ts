@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { Emit, FencedLockEvent } from '../../src/base/events.js';
 import type { Turn } from '../../src/lease/lease.js';
-import type { LeaseRequest } from '../../src/lease/queue/request.js';
+import type { LeaseOptions, LeaseRequest } from '../../src/lease/queue/request.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
 import { Renewal } from '../../src/lease/renewal.js';
 import type { LeaseStore } from '../../src/lease/store.js';
@@ -33,7 +33,7 @@ export interface ActorOptions extends Partial<WaitingRoomOptions> {
 }
 
 /** What a caller asks for; what is not given suits a test that is not about it. */
-export type Asked = Partial<Omit<LeaseRequest, 'deadline'>>;
+export type Asked = Partial<LeaseOptions & Omit<LeaseRequest, 'deadline' | 'options'>>;
 
 /** As if it were another process: its own store, its own waiting room. Closed after the test. */
 export abstract class Party {
@@ -55,8 +55,9 @@ export abstract class Party {
   }
 
   acquire(key: string, { waitTime = FOR_EVER, signal, ...asked }: Asked = {}): Promise<Turn> {
-    const wait = { deadline: new Deadline(waitTime), waitTime, signal };
-    const request = { leaseTime: 60_000, renew: true, mayShare: true, ...asked, ...wait };
+    const { leaseTime = 60_000, renew = true, mayShare = true, preopen } = asked;
+    const options = { leaseTime, renew, waitTime, signal };
+    const request = { options, deadline: new Deadline(waitTime), mayShare, ...(preopen && { preopen }) };
     const turn = this.room.enter(key, request);
     // Who still waits when the test is over is turned away.
     turn.catch(() => {});

@@ -168,7 +168,7 @@ export class AcquireLoop implements WaitingProcess {
       const first = this.#first();
       if (first === undefined) break;
       const { deadline, preopen } = first.request;
-      leaseTime = first.request.leaseTime;
+      leaseTime = first.request.options.leaseTime;
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
         this.#inFlightSince = now();
@@ -253,7 +253,7 @@ export class AcquireLoop implements WaitingProcess {
       throw shared;
     }
     if (user !== first) first.startWaiting();
-    const lease = new Lease({ ...claim, leaseTime: user.request.leaseTime }, sentAt, shared !== undefined);
+    const lease = new Lease({ ...claim, leaseTime: user.request.options.leaseTime }, sentAt, shared !== undefined);
     lease.contended = contended !== false;
     lease.wasElsewhere = this.#isElsewhere;
     return lease;

@@ -158,7 +158,7 @@ export class LocalQueue implements WaiterQueue {
 
   /** Its waiters call this method and the next two. */
   timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError {
-    const { waitTime } = request;
+    const { waitTime } = request.options;
     const failure = this.#acquireLoop.failure(request);
     if (failure === undefined) return new LockTimeoutError(this.key, `${waitTime} ms`, undefined, this.#seenHolder());
     return new LockUnavailableError(this.key, failure, { within: waitTime, tries: this.#acquireLoop.failedLooks });
@@ -221,7 +221,7 @@ export class LocalQueue implements WaiterQueue {
     // The store has just been asked.
     this.#isOfHandle = false;
     const first = this.#firstOf(lease.shared);
-    this.#renewed = first?.request.renew ?? false;
+    this.#renewed = first?.request.options.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
     lease.attach({
       lost: (error) => {
@@ -230,14 +230,13 @@ export class LocalQueue implements WaiterQueue {
         if (this.#promised?.lease === lease) this.#promised.loss = error;
         else this.#reportLoss(error);
       },
-      beat: () => {},
     });
     this.#state = 'holding';
     this.#unsubscribeTimer?.stop();
     if (this.#acquireLoop.listens) this.#unsubscribeLater(lease);
     // The caller that was admitted behind the hint may have given up since. The next one was not.
     const isGiven = lease.confirming === undefined || first?.request.preopen?.former !== undefined;
-    if (first && isGiven && lease.leaseTime === first.request.leaseTime) this.#startTurn(first, lease, via);
+    if (first && isGiven && lease.leaseTime === first.request.options.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
     // The store may be back: a caller that was to go on without it waits like the others then.
     this.#firstOf(true)?.ensureWaiting();
@@ -363,7 +362,7 @@ export class LocalQueue implements WaiterQueue {
 
   /** Whether the lease may pass to this caller as it is. */
   #mayPassTo(waiter: Waiter, lease: Lease): boolean {
-    const { leaseTime, renew } = waiter.request;
+    const { leaseTime, renew } = waiter.request.options;
     // A lease that is not renewed has less time left than the next caller asks for.
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
     // The other process may already have the key's row, and take over the lease.
@@ -396,7 +395,7 @@ export class LocalQueue implements WaiterQueue {
     this.#passOn(lease, via);
   }
 
-  async #yield(lease: Lease, { leaseTime }: LeaseRequest): Promise<void> {
+  async #yield(lease: Lease, { options: { leaseTime } }: LeaseRequest): Promise<void> {
     this.#state = 'yielding';
     this.#dropLease(lease);
     const claim = { key: lease.key, holder: lease.holder, leaseTime };

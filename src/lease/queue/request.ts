@@ -18,15 +18,20 @@ export interface Preopen {
   readonly admitting?: Promise<unknown> | undefined;
 }
 
-/** What a caller asks for. */
-export interface LeaseRequest {
+/** The options of a call that are about its lease. */
+export interface LeaseOptions {
   readonly leaseTime: number;
   readonly renew: boolean;
-  /** When the wait time is over. */
-  readonly deadline: Deadline;
   /** The wait time as the caller gave it, for messages; milliseconds. */
   readonly waitTime: number;
   readonly signal: AbortSignal | undefined;
+}
+
+/** What a caller asks for. */
+export interface LeaseRequest {
+  readonly options: LeaseOptions;
+  /** When the wait time is over. */
+  readonly deadline: Deadline;
   /**
    * Whether the caller can do without a lease when the store cannot be asked. A single transaction can: Postgres
    * serializes it.

@@ -53,7 +53,7 @@ export class Waiter extends AsyncResource implements AbortListener {
     this.#queue = queue;
     this.#user = user;
     this.#resolve = resolve;
-    onAbort(request.signal, this);
+    onAbort(request.options.signal, this);
   }
 
   /** Whether the wait time runs. */
@@ -107,13 +107,13 @@ export class Waiter extends AsyncResource implements AbortListener {
 
   /** Called when the caller's signal aborts. */
   handleEvent(): void {
-    this.turnAway(this.request.signal?.reason);
+    this.turnAway(this.request.options.signal?.reason);
   }
 
   #end(): void {
     // `startWaiting` may still be called after this, and must not start a timeout that nothing stops.
     this.#hasStartedWaiting = true;
-    offAbort(this.request.signal, this);
+    offAbort(this.request.options.signal, this);
     // Tools that track async resources by hooks keep an entry until they are told.
     this.emitDestroy();
   }

@@ -95,7 +95,8 @@ export class WaitingRoom {
   enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
   enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
     // Not an async function: each waiting caller would cost another promise and frame.
-    if (request.signal?.aborted) return Promise.reject(request.signal.reason);
+    const { signal } = request.options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed > 0) return Promise.reject(closed(key));
     return this.#queueFor(key).enter(request, user);
   }
