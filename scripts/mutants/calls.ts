@@ -889,7 +889,7 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '    this.#timer?.stop();\n    this.#opening?.discard();\n    this.#opening = undefined;',
+        '    stop(this.#timer);\n    this.#opening?.discard();\n    this.#opening = undefined;',
         '    this.#opening = undefined;',
       ],
     ],

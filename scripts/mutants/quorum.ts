@@ -148,7 +148,7 @@ export const QUORUM: readonly Mutant[] = [
     file: 'src/lease/stores/quorum-watch.ts',
     change: [
       ['      if (this.#closed) watch.close();\n      else this', '      this'],
-      ['    for (const timer of this.#retryTimers) timer.stop();\n', ''],
+      ['    for (const timer of this.#retryTimers) stop(timer);\n', ''],
     ],
     tests: faults,
     only: 'is back is listened to',

@@ -2,39 +2,22 @@
 // a wall clock can be set back, and are never compared with another machine's clock.
 const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
 const { nextTick } = process;
-const monotonic = performance.now.bind(performance);
 
 /** The longest delay of a Node timer (2^31 - 1 ms, 24.8 days). Node fires a longer one at once. */
 export const LONGEST_TIME = 2 ** 31 - 1;
 
 /** Milliseconds on a monotonic clock. */
-export function now(): number {
-  return monotonic();
-}
+export const now: () => number = performance.now.bind(performance);
 
-/** A class and not closures, because there is one for every waiting caller. */
-export class Timer {
-  readonly #handle: NodeJS.Timeout;
-
-  constructor(ms: number, action: () => void) {
-    this.#handle = startTimer(action, Math.min(Math.max(0, ms), LONGEST_TIME));
-  }
-
-  stop(): void {
-    stopTimer(this.#handle);
-  }
-
-  /** Lets the process exit although the timer is active. */
-  unref(): Timer {
-    this.#handle.unref();
-    return this;
-  }
-}
+export type Timer = NodeJS.Timeout;
 
 /** Calls `action` once, after `ms`. */
 export function after(ms: number, action: () => void): Timer {
-  return new Timer(ms, action);
+  return startTimer(action, Math.min(Math.max(0, ms), LONGEST_TIME));
 }
+
+/** No function of ours around it: each call starts and stops several timers. */
+export const stop: (timer: Timer | undefined) => void = stopTimer;
 
 /**
  * A timer for one action at a time. Postponing the action does not restart the timer, because each step of a call
@@ -54,11 +37,11 @@ export class Alarm {
   }
 
   stop(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
   }
 
   #start(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#firesAt = this.#at;
     this.#timer = after(this.#at - now(), () => {
       this.#firesAt = Number.POSITIVE_INFINITY;
@@ -122,7 +105,7 @@ export class AnswerTimer {
 
   stop(): void {
     this.#isStopped = true;
-    this.#timer.stop();
+    stop(this.#timer);
   }
 
   /** It does not keep the process running. */

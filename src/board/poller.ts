@@ -1,4 +1,4 @@
-import { after, now, OVERDUE, type Timer, within } from '../base/clock.js';
+import { after, now, OVERDUE, stop, type Timer, within } from '../base/clock.js';
 import { RefusalLog } from '../base/refusal-log.js';
 import { brief } from './health.js';
 import { BAR, Histories } from './history.js';
@@ -99,7 +99,7 @@ export class Poller {
 
   stop(): void {
     this.#round++;
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#unwatch?.();
     this.#unwatch = undefined;
     this.#fresh = [];
@@ -120,7 +120,7 @@ export class Poller {
   /** Looks at once, as after a force release. */
   hurry(): void {
     if (!this.running || this.#timer === undefined) return;
-    this.#timer.stop();
+    stop(this.#timer);
     void this.#run(this.#round);
   }
 

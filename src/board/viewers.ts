@@ -1,4 +1,4 @@
-import { after, type Timer } from '../base/clock.js';
+import { after, stop, type Timer } from '../base/clock.js';
 import { Poller, type Send } from './poller.js';
 import type { BoardSource } from './source.js';
 
@@ -105,7 +105,7 @@ export class Viewers {
     viewer.end();
     if (this.#viewers.size > 0) return;
     this.#poller.stop();
-    this.#heartbeat?.stop();
+    stop(this.#heartbeat);
     this.#heartbeat = undefined;
   }
 

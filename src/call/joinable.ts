@@ -1,4 +1,4 @@
-import { after } from '../base/clock.js';
+import { after, stop } from '../base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from '../base/errors.js';
 import { holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
@@ -63,7 +63,7 @@ class JoinedCalls implements InnerCalls {
       throw error;
     } finally {
       this.#running--;
-      timer?.stop();
+      stop(timer);
       unfollow();
     }
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
-import { after, Deadline, type Timer } from '../base/clock.js';
+import { after, Deadline, stop, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
@@ -188,7 +188,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   discard(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#opening?.discard();
     this.#opening = undefined;
     this.#former = undefined;
@@ -209,7 +209,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   /** Returns the transaction, if it is open. `shared`: whether this call has no lease of its own. */
   #take(shared: boolean): Opening<Tx> | undefined {
-    this.#timer?.stop();
+    stop(this.#timer);
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
     if (shared && !this.#isOpenShared) this.discard();
     if (this.#chained === undefined) return this.#opening;

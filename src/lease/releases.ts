@@ -1,5 +1,5 @@
 import { Backoff } from '../base/backoff.js';
-import { after, Deadline, type Timer } from '../base/clock.js';
+import { after, Deadline, stop, type Timer } from '../base/clock.js';
 import { dropOldest } from '../base/drop-oldest.js';
 import type { Emit } from '../base/events.js';
 import type { Claim, LeaseStore } from './store.js';
@@ -89,7 +89,7 @@ export class Releases {
 
   /** Sends all failed releases once more. Those that fail now expire by themselves. */
   flush(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#timer = undefined;
     this.#backoff.reset();
     this.#stopListening?.();

@@ -1,4 +1,4 @@
-import { after, now, type Timer } from '../base/clock.js';
+import { after, now, stop, type Timer } from '../base/clock.js';
 import type { Lease } from './lease.js';
 import type { Extension, LeaseStore } from './store.js';
 
@@ -65,7 +65,7 @@ export class Renewal {
   }
 
   #stop(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#timer = undefined;
     this.#timerAt = Number.POSITIVE_INFINITY;
   }
@@ -73,7 +73,7 @@ export class Renewal {
   /** Only brings the timer forward. A tick that is too early finds nothing due and sets the next one. */
   #schedule(at: number): void {
     if (at >= this.#timerAt) return;
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#timerAt = at;
     this.#timer = after(at - now(), () => this.#tick()).unref();
   }

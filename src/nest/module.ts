@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { after, type Timer } from '../base/clock.js';
+import { after, stop, type Timer } from '../base/clock.js';
 import { Connections, type HttpHost } from './connections.js';
 import { type MessageServers, Messages } from './messages.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
@@ -82,7 +82,7 @@ export class FencedLockModule
 
   #stopClosing(): void {
     this.#isOver = true;
-    this.#again?.stop();
+    stop(this.#again);
   }
 
   async #end(): Promise<void> {
@@ -99,7 +99,7 @@ export class FencedLockModule
 
   #closeAgainLater(): void {
     if (this.#isOver) return;
-    this.#again?.stop();
+    stop(this.#again);
     this.#again = after(CLOSE_AGAIN, () => {
       this.#connections.closeIdle();
       this.#close();

@@ -1,4 +1,4 @@
-import { after, OVERDUE, type Timer, within } from '../base/clock.js';
+import { after, OVERDUE, stop, type Timer, within } from '../base/clock.js';
 import type { Query, Row } from '../database/database.js';
 import type { AdapterFactory } from './internals.js';
 
@@ -48,14 +48,14 @@ export class Rescue {
   };
 
   close(): void {
-    this.#closing?.stop();
+    stop(this.#closing);
     const adapter = this.#adapter;
     this.#adapter = undefined;
     adapter?.then((open) => open.dispose()).catch(() => {});
   }
 
   async #ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    this.#closing?.stop();
+    stop(this.#closing);
     const askedBefore = this.#asked;
     try {
       this.#adapter ??= this.#factory.connect() as Promise<RescueAdapter>;

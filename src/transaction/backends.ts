@@ -1,4 +1,4 @@
-import { after, now, OVERDUE, type Timer, within } from '../base/clock.js';
+import { after, now, OVERDUE, stop, type Timer, within } from '../base/clock.js';
 import type { Reply } from '../base/reply.js';
 import type { Connection, Row, StatementResult, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
@@ -48,7 +48,7 @@ export class BlockerEnd {
   }
 
   stop(): void {
-    this.#timer.stop();
+    stop(this.#timer);
   }
 }
 

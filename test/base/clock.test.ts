@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { AnswerTimer, after, Deadline, now, OVERDUE, sleep, within } from '../../src/base/clock.js';
+import { AnswerTimer, after, Deadline, now, OVERDUE, sleep, stop, within } from '../../src/base/clock.js';
 import { gate } from '../support/shop.js';
 
 describe('the clock', () => {
@@ -30,7 +30,7 @@ describe('the clock', () => {
     const timers = [Number.POSITIVE_INFINITY, 2 ** 40].map((ms) => after(ms, () => fired++));
     await sleep(20);
     expect(fired).toBe(0);
-    for (const timer of timers) timer.stop();
+    for (const timer of timers) stop(timer);
   });
 });
 

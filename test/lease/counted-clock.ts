@@ -1,28 +1,26 @@
 import type * as Clock from '../../src/base/clock.js';
 
 /** The timers of src that run at the moment and keep the process alive. */
-export const timers = new Set<Clock.Timer>();
+export const timers = new Set<Clock.Timer | undefined>();
 
 /** For `vi.mock`: the real clock, whose timers are counted. */
 export function counted(clock: typeof Clock): typeof Clock {
-  class CountedTimer extends clock.Timer {
-    constructor(ms: number, action: () => void) {
-      super(ms, () => {
-        timers.delete(this);
-        action();
-      });
-      timers.add(this);
-    }
-
-    override stop(): void {
-      timers.delete(this);
-      super.stop();
-    }
-
-    override unref(): Clock.Timer {
-      timers.delete(this);
-      return super.unref();
-    }
-  }
-  return { ...clock, Timer: CountedTimer, after: (ms, action) => new CountedTimer(ms, action) };
+  const after: typeof clock.after = (ms, action) => {
+    const timer = clock.after(ms, () => {
+      timers.delete(timer);
+      action();
+    });
+    timers.add(timer);
+    const { unref } = timer;
+    timer.unref = () => {
+      timers.delete(timer);
+      return unref.call(timer);
+    };
+    return timer;
+  };
+  const stop: typeof clock.stop = (timer) => {
+    timers.delete(timer);
+    clock.stop(timer);
+  };
+  return { ...clock, after, stop };
 }

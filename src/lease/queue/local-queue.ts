@@ -1,4 +1,4 @@
-import { after, now, type Timer } from '../../base/clock.js';
+import { after, now, stop, type Timer } from '../../base/clock.js';
 import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
 import { type LockLostError, LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
@@ -232,7 +232,7 @@ export class LocalQueue implements WaiterQueue {
       },
     });
     this.#state = 'holding';
-    this.#unsubscribeTimer?.stop();
+    stop(this.#unsubscribeTimer);
     if (this.#acquireLoop.listens) this.#unsubscribeLater(lease);
     // The caller that was admitted behind the hint may have given up since. The next one was not.
     const isGiven = lease.confirming === undefined || first?.request.preopen?.former !== undefined;
@@ -443,7 +443,7 @@ export class LocalQueue implements WaiterQueue {
   }
 
   #becomeIdle(): void {
-    this.#unsubscribeTimer?.stop();
+    stop(this.#unsubscribeTimer);
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
     this.#onIdle({ waitedFor: this.#waitedFor, lateBy: this.#lateBy });

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type AbortListener, offAbort, onAbort } from '../../base/abort-listeners.js';
 import { withCaller } from '../../base/caller.js';
-import { after, now, type Timer } from '../../base/clock.js';
+import { after, now, stop, type Timer } from '../../base/clock.js';
 import type { LockTimeoutError, LockUnavailableError } from '../../base/errors.js';
 import type { Turn } from '../lease.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
@@ -146,14 +146,14 @@ export class WaitTimeouts {
   add(remaining: number): void {
     const at = now() + remaining;
     if (at >= this.#firesAt) return;
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#firesAt = at;
     this.#timer = after(remaining, () => this.#check());
   }
 
   /** Called when no caller waits any more. */
   stop(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#firesAt = Number.POSITIVE_INFINITY;
   }
 

@@ -1,4 +1,4 @@
-import { after, now, type Timer } from '../../base/clock.js';
+import { after, now, stop, type Timer } from '../../base/clock.js';
 
 /** A sleep that `wake` ends, even if `wake` came just before it. */
 export class WakeableSleep {
@@ -18,7 +18,7 @@ export class WakeableSleep {
       this.#wakesAt = Math.min(this.#wakesAt, at);
       return;
     }
-    this.#timer?.stop();
+    stop(this.#timer);
     if (ms <= 0) this.#wake();
     else this.#timer = after(ms, this.#wake);
   }

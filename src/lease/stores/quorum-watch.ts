@@ -1,4 +1,4 @@
-import { after, type Timer } from '../../base/clock.js';
+import { after, stop, type Timer } from '../../base/clock.js';
 import type { LeaseStore, WakeUp, Watch } from '../store.js';
 
 /** How long to wait for the wake-ups of the other nodes: an earlier look would see half of a release; milliseconds. */
@@ -65,8 +65,8 @@ export class QuorumWatch implements Watch {
 
   close(): void {
     this.#closed = true;
-    this.#timer?.stop();
-    for (const timer of this.#retryTimers) timer.stop();
+    stop(this.#timer);
+    for (const timer of this.#retryTimers) stop(timer);
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
@@ -111,7 +111,7 @@ export class QuorumWatch implements Watch {
   }
 
   #reset(): void {
-    this.#timer?.stop();
+    stop(this.#timer);
     this.#timer = undefined;
     this.#heard.clear();
     this.#woken = false;

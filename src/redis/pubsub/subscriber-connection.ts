@@ -1,4 +1,4 @@
-import { after, now, OVERDUE, type Timer, within } from '../../base/clock.js';
+import { after, now, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
 import type { RedisSubscriberClient } from '../client.js';
 import { presentable } from '../errors.js';
@@ -108,7 +108,7 @@ export class SubscriberConnection {
 
   /** Marks the connection as in use until `leave`. */
   use(name: string): void {
-    this.#closing?.stop();
+    stop(this.#closing);
     if (this.#names.size === 0) this.#schedulePing();
     this.#client.stream?.ref();
     this.#names.add(name);
@@ -136,7 +136,7 @@ export class SubscriberConnection {
       left.catch(() => {});
     }
     if (this.#names.size > 0) return;
-    this.#pinging?.stop();
+    stop(this.#pinging);
     // The process may exit if it has nothing else to do.
     this.#client.stream?.unref();
     if (this.#up) this.#closing = after(LINGER, () => this.close()).unref();
@@ -163,8 +163,8 @@ export class SubscriberConnection {
     if (this.#closed) return;
     this.#closed = true;
     this.#up = false;
-    this.#pinging?.stop();
-    this.#closing?.stop();
+    stop(this.#pinging);
+    stop(this.#closing);
     this.#hooks.ended();
   }
 
@@ -178,7 +178,7 @@ export class SubscriberConnection {
   }
 
   #schedulePing(): void {
-    this.#pinging?.stop();
+    stop(this.#pinging);
     this.#pinging = after(this.#pingEvery, () => void this.#ping()).unref();
   }
 

@@ -1,4 +1,4 @@
-import { after, OVERDUE, type Timer, within } from '../../base/clock.js';
+import { after, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
 import type { Emit, FencedLockEvent } from '../../base/events.js';
 import type { WakeUp, Watch } from '../../lease/store.js';
 import { isRedirection, presentable } from '../errors.js';
@@ -118,7 +118,7 @@ export class Subscriber {
 
   /** Called when there are no channels: stops the timer and the listener. */
   #stopAll(): void {
-    this.#repairing?.stop();
+    stop(this.#repairing);
     this.#repairing = undefined;
     this.#stopListening?.();
     this.#stopListening = undefined;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { after } from '../../base/clock.js';
+import { after, stop } from '../../base/clock.js';
 import { ClosedError, LockLostError, LockTimeoutError } from '../../base/errors.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import { GIVE_UP_AFTER } from '../give-up.js';
@@ -139,7 +139,7 @@ export class Turns {
       });
       const look = () => {
         if (this.waiting(key) < count) return;
-        late.stop();
+        stop(late);
         this.#watchers.delete(look);
         resolve();
       };

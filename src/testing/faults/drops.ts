@@ -1,4 +1,4 @@
-import { after } from '../../base/clock.js';
+import { after, stop } from '../../base/clock.js';
 import { GIVE_UP_AFTER } from '../give-up.js';
 import { FaultMissed } from './errors.js';
 import type { FaultProxy } from './fault-proxy.js';
@@ -27,7 +27,7 @@ export class Drops {
       if (this.#line.accepted === 0) missed.abort(new FaultMissed(`${noCommit(at)} ${UNUSED}`));
     }).unref();
     const over = () => {
-      unused.stop();
+      stop(unused);
       this.#pending.delete(missed);
     };
     // A test that has failed before it awaits this reports its own error alone.
