@@ -225,8 +225,8 @@ export const WRITES: readonly Mutant[] = [
     file: 'src/transaction/attempt.ts',
     change: [
       [
-        '?? (await this.#readGuarded(connection))',
-        '?? (void this.#readGuarded(connection), new Set(parts.fencing.models.keys()))',
+        '?? (await this.#readUnguarded(connection))',
+        '?? (void this.#readUnguarded(connection), new Set<string>())',
       ],
     ],
     tests: ['test/fencing/writes/extensions', 'test/promises/g2-rows'],

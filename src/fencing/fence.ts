@@ -12,16 +12,10 @@ export interface Fence {
   /** The name of the field that holds a row's fence. */
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
-  isFenced(model: string): boolean;
-  /** Whether the guard protects this model in the database, so that writes need no condition. */
-  isGuarded(model: string): boolean;
+  /** The fenced models that no guard protects in the database, so that their writes need a condition. */
+  readonly unguarded: ReadonlySet<string>;
   /** Whether the database client's error says that no row matched. */
   isNoMatch(error: unknown): boolean;
-}
-
-/** Whether writes of this model need a condition: it is fenced and has no guard. */
-export function needsCondition(model: string, fence: Fence): boolean {
-  return fence.isFenced(model) && !fence.isGuarded(model);
 }
 
 /**
@@ -115,7 +109,7 @@ export function refuseNested(model: string, data: unknown, fence: Fence): void {
   for (const [name, value] of Object.entries(data as Args)) {
     const other = relations?.get(name);
     if (other === undefined || !value) continue;
-    const unguarded = [other, model].find((end) => needsCondition(end, fence));
+    const unguarded = [other, model].find((end) => fence.unguarded.has(end));
     if (unguarded !== undefined) {
       throw new InvalidOptionError(
         `${model}.${name}`,

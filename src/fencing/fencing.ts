@@ -14,8 +14,8 @@ export class Fencing {
   readonly field: string;
   readonly models: ReadonlyMap<string, Model>;
   readonly #fenced: ReadonlySet<string>;
-  #guarded: ReadonlySet<string> | undefined;
-  #isAllGuarded = false;
+  /** The fenced models without a guard, at the time of the last answer. */
+  #unguarded: ReadonlySet<string> | undefined;
   #queriedAt = Number.NEGATIVE_INFINITY;
   #isRefreshing = false;
 
@@ -32,46 +32,37 @@ export class Fencing {
   needsHook(aside: Query): boolean {
     if (this.#fenced.size === 0) return false;
     this.#refresh(aside);
-    return !this.#isAllGuarded || now() - this.#queriedAt > GOOD_FOR;
-  }
-
-  isFenced(model: string): boolean {
-    return this.#fenced.has(model);
-  }
-
-  /** Whether all fenced models are among these. */
-  allIn(models: ReadonlySet<string>): boolean {
-    return [...this.#fenced].every((model) => models.has(model));
+    return this.#unguarded?.size !== 0 || now() - this.#queriedAt > GOOD_FOR;
   }
 
   /**
-   * The models with a guard; `undefined` if they have to be read. A guard may be dropped, so the list is used for a minute at
+   * The fenced models without a guard; `undefined` if they have to be read. A guard may be dropped, so the list is used for a minute at
    * most. A busy client refreshes it over the rescue connection (`aside`), without delaying work.
    */
-  guarded(aside: Query): ReadonlySet<string> | undefined {
+  unguarded(aside: Query): ReadonlySet<string> | undefined {
     this.#refresh(aside);
-    return now() - this.#queriedAt > GOOD_FOR ? undefined : this.#guarded;
+    return now() - this.#queriedAt > GOOD_FOR ? undefined : this.#unguarded;
   }
 
-  /** Reads the models with a guard. */
-  async readGuarded(query: Query): Promise<ReadonlySet<string>> {
+  /** Reads which fenced models have no guard. */
+  async readUnguarded(query: Query): Promise<ReadonlySet<string>> {
     const askedAt = now();
     const guarded = this.#match(await query(GUARDS, []));
+    const unguarded = new Set([...this.#fenced].filter((model) => !guarded.has(model)));
     // A later query may have been answered before this one.
     if (askedAt > this.#queriedAt) {
       this.#queriedAt = askedAt;
-      this.#guarded = guarded;
-      this.#isAllGuarded = this.allIn(guarded);
+      this.#unguarded = unguarded;
     }
-    return guarded;
+    return unguarded;
   }
 
   #refresh(aside: Query): void {
     const age = now() - this.#queriedAt;
-    if (this.#isRefreshing || this.#guarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
+    if (this.#isRefreshing || this.#unguarded === undefined || age <= FRESH_FOR || age > GOOD_FOR) return;
     this.#isRefreshing = true;
     // If this fails, the next transactions read the list themselves once it is too old.
-    void this.readGuarded(aside)
+    void this.readUnguarded(aside)
       .catch(() => {})
       .finally(() => {
         this.#isRefreshing = false;

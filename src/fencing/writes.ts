@@ -9,7 +9,6 @@ import {
   isRecord,
   isValue,
   namesRow,
-  needsCondition,
   notFresher,
   plain,
   refuseFresher,
@@ -56,7 +55,7 @@ const MANY: ReadonlySet<string> = new Set(['updateMany', 'updateManyAndReturn', 
 
 /** Whether a write is sent in another form than the caller's, or in several statements. */
 export function isConditional({ model, name }: Operation, fence: Fence): boolean {
-  return needsCondition(model, fence) && WRITE_NAMES.has(name);
+  return fence.unguarded.has(model) && WRITE_NAMES.has(name);
 }
 
 /**
@@ -177,7 +176,7 @@ async function upsert({ operation, model, args, fence }: ConditionalWrite): Prom
  */
 export async function explained(operation: Operation, error: unknown, fence: Fence): Promise<unknown> {
   const { model, name } = operation;
-  if (!ONE_ROW.has(name) || !needsCondition(model, fence) || !fence.isNoMatch(error)) return error;
+  if (!ONE_ROW.has(name) || !fence.unguarded.has(model) || !fence.isNoMatch(error)) return error;
   const { where } = (operation.args ?? {}) as Args;
   if (!namesRow(model, where, fence)) return error;
   try {

@@ -168,9 +168,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       const admission = await this.#admitted(connection);
       if (this.#opening.hooked) {
         // Before the work, so that its first writes are sent as its later ones.
-        const guarded = parts.fencing.guarded(database.rescue) ?? (await this.#readGuarded(connection));
-        if (!parts.fencing.allIn(guarded))
-          this.#operations = new FencedOperations(this.#call, this, admission.token, guarded);
+        const unguarded = parts.fencing.unguarded(database.rescue) ?? (await this.#readUnguarded(connection));
+        if (unguarded.size > 0) this.#operations = new FencedOperations(this.#call, this, admission.token, unguarded);
       }
       // Otherwise the function would be called although its call was given up since the admission.
       abort.throwIfAborted();
@@ -426,9 +425,9 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     });
   }
 
-  async #readGuarded(connection: Connection): Promise<ReadonlySet<string>> {
+  async #readUnguarded(connection: Connection): Promise<ReadonlySet<string>> {
     // Through the gate, so that a failure of the connection is found there when the outcome is explained.
-    return await this.#call.parts.fencing.readGuarded((text, values) => this.#ask(connection, text, values));
+    return await this.#call.parts.fencing.readUnguarded((text, values) => this.#ask(connection, text, values));
   }
 
   /** As `Hook.asOneStatement`. There are no fenced operations where all tables have a guard. */

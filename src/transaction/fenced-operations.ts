@@ -22,8 +22,8 @@ export class FencedOperations implements Hook {
   /** Settles when the writes before have; `undefined` if they have. */
   #before: Promise<void> | undefined;
 
-  /** @param guarded the models that have a guard. */
-  constructor(call: CallContext, writer: Writer, token: bigint, guarded: ReadonlySet<string>) {
+  /** @param unguarded the fenced models without a guard. */
+  constructor(call: CallContext, writer: Writer, token: bigint, unguarded: ReadonlySet<string>) {
     const { database, leases, parts, registered } = call;
     const { fencing } = parts;
     this.#call = call;
@@ -34,8 +34,7 @@ export class FencedOperations implements Hook {
       ofHandle: registered !== undefined,
       field: fencing.field,
       models: fencing.models,
-      isFenced: (model) => fencing.isFenced(model),
-      isGuarded: (model) => guarded.has(model),
+      unguarded,
       isNoMatch: (error) => database.isNoMatch(error),
     };
   }
