@@ -117,11 +117,14 @@ function extensionOf(resolved: ResolvedOptions) {
           fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
           options: LockOptions = NONE,
         ): Promise<R> {
-          return promised(() => {
+          // Not an async function, because its promise would exist as long as the caller waits.
+          try {
             const keys = keysOf(key, '$withLock');
             checkWork(fn, '$withLock');
             return withLock(parts, check(this, '$withLock', keys, options), fn as Work<object, R>);
-          });
+          } catch (error) {
+            return Promise.reject(error);
+          }
         },
 
         /**
@@ -254,15 +257,4 @@ function extensionOf(resolved: ResolvedOptions) {
     own = extended;
     return extended;
   });
-}
-
-/**
- * Converts a throw to a rejection. Not an async function, because its promise would exist as long as the caller waits.
- */
-function promised<R>(call: () => Promise<R>): Promise<R> {
-  try {
-    return call();
-  } catch (error) {
-    return Promise.reject(error);
-  }
 }

@@ -312,7 +312,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
-    change: [['      refuseCommand(text, this.#leases.key);\n', '']],
+    change: [['      if (refused !== undefined) throw refusal(refused, this.#leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',

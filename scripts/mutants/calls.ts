@@ -350,7 +350,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: what Postgres has refused is kept',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['        if (this.#first() === first) preopen.discard();\n', '']],
+    change: [['        if (this.#queue.first() === first) preopen.discard();\n', '']],
     tests: ['test/lease/queue/hinted'],
     only: 'has refused leaves nothing',
     why: 'The first attempt of the turn would fail.',
@@ -755,7 +755,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'without Redis: one without wait time waits for a handle',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['    this.#firstOf(true)?.ensureWaiting();\n', '']],
+    change: [['    this.first(true)?.ensureWaiting();\n', '']],
     tests: ['test/call/redis-passed-by'],
     only: 'is not kept behind',
     why: 'It would wait for as long as the handle is held.',
@@ -771,7 +771,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'without Redis: a handle keeps those behind it',
     file: 'src/lease/queue/acquire-loop.ts',
-    change: [['shared ? this.#first(true) : first;', 'shared && !first.request.mayShare ? undefined : first;']],
+    change: [['shared ? this.#queue.first(true) : first;', 'shared && !first.request.mayShare ? undefined : first;']],
     tests: ['test/call/redis-passed-by'],
     only: 'callers behind a handle',
     why: 'They need no lease, and would wait until the handle gives up.',

@@ -485,7 +485,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'tx: open behind its end',
     file: tx,
-    change: [['if (!this.#isOpen && mayBeOperation(property)) return refusing(this.#key, property);', '']],
+    change: [['if (this.#operations.isClosed && mayBeOperation(property)) return refusing(this.#key, property);', '']],
     tests: ['test/prisma/tx'],
     only: 'closed',
     why: 'An operation would begin when its transaction is over.',

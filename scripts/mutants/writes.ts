@@ -224,10 +224,7 @@ export const WRITES: readonly Mutant[] = [
     name: 'guards asked for by the first write',
     file: 'src/transaction/attempt.ts',
     change: [
-      [
-        '?? (await this.#readUnguarded(connection))',
-        '?? (void this.#readUnguarded(connection), new Set<string>())',
-      ],
+      ['?? (await this.#readUnguarded(connection))', '?? (void this.#readUnguarded(connection), new Set<string>())'],
     ],
     tests: ['test/fencing/writes/extensions', 'test/promises/g2-rows'],
     why: 'The writes until then would be sent without the condition on the fence.',

@@ -46,7 +46,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
       [nameOnClient(name), name],
     ]),
   );
-  const names = { modelOf: (name: string) => models.get(name), isWrite: (name: string) => WRITE_NAMES.has(name) };
+  const names = { models, writes: WRITE_NAMES };
   // Behind the other extensions: one of them may put an operation of `tx` into a transaction of its own.
   const innermost = isExtended(client)
     ? client.$extends({ name: 'fenced-lock transactions', query: detectOutsideWrites(client) })

@@ -42,7 +42,6 @@ const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.g
 export class FencedTx extends Facade {
   readonly #key: string;
   readonly #operations: Operations;
-  #isOpen = true;
 
   constructor(tx: object, key: string, operations: Operations) {
     super(tx);
@@ -51,13 +50,12 @@ export class FencedTx extends Facade {
   }
 
   close(): void {
-    this.#isOpen = false;
-    this.#operations.close();
+    this.#operations.isClosed = true;
   }
 
   get(target: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this.#operations;
-    if (!this.#isOpen && mayBeOperation(property)) return refusing(this.#key, property);
+    if (this.#operations.isClosed && mayBeOperation(property)) return refusing(this.#key, property);
     if (EXITS.has(property)) return exit(String(property));
     if (Object.hasOwn(target, property)) return Reflect.get(target, property, receiver);
     return this.#operations.watched(this.inner, property, Reflect.get(this.inner, property, receiver));
@@ -154,9 +152,9 @@ type MakeHooked = (args: readonly unknown[]) => HookedWrite | undefined;
 
 /** Which names of a client are models and writing operations. */
 export interface OperationNames {
-  /** The schema's name of the model that the client calls `name`: `Stock` for `stock`. */
-  modelOf(name: string): string | undefined;
-  isWrite(name: string): boolean;
+  /** The schema's names of the models, by what the client calls them: `Stock` of `stock`. */
+  readonly models: Pick<ReadonlyMap<string, string>, 'get'>;
+  readonly writes: Pick<ReadonlySet<string>, 'has'>;
 }
 
 /**
@@ -178,7 +176,8 @@ export class Operations implements Unfinished {
   /** The models that were used, by their names on the client; usually a few. */
   readonly #models: Model[] = [];
   #skipped: SkippedOperation | undefined;
-  #isClosed = false;
+  /** Set when the transaction ends. Operations that were called before are not sent any more. */
+  isClosed = false;
 
   /** @param hook through which all writes go, if they have to. */
   constructor(names: OperationNames, key: string, hook?: Hook) {
@@ -199,18 +198,13 @@ export class Operations implements Unfinished {
     return this.#skipped;
   }
 
-  /** Called when the transaction ends. Operations that were called before are not sent any more. */
-  close(): void {
-    this.#isClosed = true;
-  }
-
   /** Returns a property of the client, wrapped if it may write. */
   watched(client: object, name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
     if (typeof value === 'function') {
       return RAW.has(name) ? this.write(name, value as Method, { model: '', name, on: client }) : value;
     }
-    const schemaName = typeof value === 'object' && value !== null ? this.names.modelOf(name) : undefined;
+    const schemaName = typeof value === 'object' && value !== null ? this.names.models.get(name) : undefined;
     if (schemaName === undefined) return value;
     for (const { model, proxy } of this.#models) if (model === name) return proxy;
     const model = new Model(name, schemaName, value as object, this);
@@ -238,7 +232,7 @@ export class Operations implements Unfinished {
 
   /** Sends an operation by `then`, and counts it until it settles. */
   send(name: string, operation: PromiseLike<unknown>, write?: HookedWrite): Promise<unknown> {
-    if (this.#isClosed) return Promise.reject(lateOperation(this.#key, name));
+    if (this.isClosed) return Promise.reject(lateOperation(this.#key, name));
     const settling: Settling = { name };
     this.#inFlight.add(settling);
     // Not an async function: the stack of an error goes on to the caller's `await` over derived promises only.
@@ -260,7 +254,7 @@ export class Operations implements Unfinished {
         const { code } = (error ?? {}) as { readonly code?: unknown };
         // Made below Prisma, where the stack does not lead to the operation.
         withCaller(toFencedLockError(error));
-        throw this.#isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;
+        throw this.isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
   }
@@ -315,7 +309,7 @@ class Model extends Facade {
     const value: unknown = Reflect.get(this.inner, name);
     if (typeof name !== 'string' || typeof value !== 'function') return value;
     const label = `${this.model}.${name}`;
-    if (this.#operations.names.isWrite(name)) {
+    if (this.#operations.names.writes.has(name)) {
       return this.#operations.write(label, value as Method, { model: this.#schemaName, name, on: this.inner });
     }
     return READS.has(name) ? this.#operations.method(label, value as Method, false) : value;

@@ -66,6 +66,9 @@ export class RedisStore implements LeaseStore {
   readonly #redis: RedisClient | ClusterClient;
   readonly #options: RedisStoreOptions;
   readonly #emit: Emit;
+  /** As the scripts get them. */
+  readonly #name: string;
+  readonly #offerTime: string;
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
   #unanswered: UnansweredAcquires | undefined;
@@ -77,6 +80,8 @@ export class RedisStore implements LeaseStore {
     this.#redis = redis;
     this.#options = options;
     this.#emit = emit;
+    this.#name = options.name ?? '';
+    this.#offerTime = String(options.offerTime ?? OFFER_TIME);
     // Listen from now on, so that the first look knows what the client has reported.
     this.#open = this.#openParts();
   }
@@ -304,14 +309,6 @@ export class RedisStore implements LeaseStore {
   #names(key: string): Names {
     const names = namesOf(this.#options.keyPrefix, key);
     return { ...names, wake: this.#options.wakeUps === false ? '' : this.#nodes.channelPrefix + names.wake };
-  }
-
-  get #name(): string {
-    return this.#options.name ?? '';
-  }
-
-  get #offerTime(): string {
-    return String(this.#options.offerTime ?? OFFER_TIME);
   }
 
   #extendKeys({ key }: Claim): [lease: string, queue: string] {

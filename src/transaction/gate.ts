@@ -8,21 +8,16 @@ import { withoutInnermost, withoutNoise } from '../base/sql-text.js';
  * run outside the transaction.
  */
 export class Gate {
+  /** The first error of an operation, even if the caller's function swallowed it. */
+  failure: { readonly error: unknown } | undefined;
   readonly #leases: { readonly key: string; checkExpiry(): void };
   #inFlight = 0;
   #beats = 0;
   #shut: (() => unknown) | undefined;
-  #failure: unknown;
-  #failed = false;
   #idle: Array<() => void> = [];
 
   constructor(leases: { readonly key: string; checkExpiry(): void }) {
     this.#leases = leases;
-  }
-
-  /** The first error of an operation, even if the caller's function swallowed it. */
-  get failure(): { readonly error: unknown } | undefined {
-    return this.#failed ? { error: this.#failure } : undefined;
   }
 
   get busy(): boolean {
@@ -45,7 +40,8 @@ export class Gate {
    */
   enter(text?: string): void {
     if (text !== undefined) {
-      refuseCommand(text, this.#leases.key);
+      const refused = refusedCommand(text);
+      if (refused !== undefined) throw refusal(refused, this.#leases.key);
       // After a pause of the process, replies and closed sockets are handled before overdue timers. An expired lease aborts
       // the work now, so the caller gets that error instead of a follow-up error.
       this.#leases.checkExpiry();
@@ -75,8 +71,7 @@ export class Gate {
   }
 
   fail(error: unknown): void {
-    if (!this.#failed) this.#failure = error;
-    this.#failed = true;
+    this.failure ??= { error };
   }
 
   /** Refuses operations from now on with `error()`. The first call decides. */
@@ -93,11 +88,9 @@ export class Gate {
   }
 }
 
-/** @throws InsideTransactionError for a statement that would end the transaction, or that gets no answer. */
-function refuseCommand(sql: string, key: string): void {
-  const refused = refusedCommand(sql);
-  if (refused === undefined) return;
-  throw new InsideTransactionError(
+/** The error for a statement that would end the transaction, or that gets no answer. */
+function refusal(refused: string, key: string): InsideTransactionError {
+  return new InsideTransactionError(
     refused === 'COPY'
       ? 'Raw SQL under the lock cannot send the rows of COPY … FROM STDIN: the server would wait for them, and not ' +
           'answer ROLLBACK. Use createMany, or INSERT … SELECT … FROM unnest($1::int[], $2::text[]).'

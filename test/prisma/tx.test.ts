@@ -5,7 +5,7 @@ import { FencedTx, NOT_ON_TX, Operations } from '../../src/prisma/tx.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
-const NOTHING = { modelOf: () => undefined, isWrite: () => false };
+const NOTHING = { models: new Map<string, string>(), writes: new Set<string>() };
 
 /** As much of a client as a proxy over it has to do with. */
 class Client {

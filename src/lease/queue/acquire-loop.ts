@@ -50,11 +50,20 @@ export interface AcquireDependencies {
   readonly releases: Releases;
 }
 
+/** The callers of this process that wait for the key. */
+interface Callers {
+  /**
+   * The caller that would get the lease next; with `sharing`, the first that can do without one. `undefined` if there is
+   * none, as when all callers have given up.
+   */
+  first(sharing?: boolean): Waiter | undefined;
+}
+
 /** Acquires the lease of a key for one process. The only retry loop for leases in this package. */
 export class AcquireLoop implements WaitingProcess {
   readonly #key: string;
   readonly #dependencies: AcquireDependencies;
-  readonly #first: (sharing?: boolean) => Waiter | undefined;
+  readonly #queue: Callers;
   /** Who has the key, and the messages about it. Both are made when they are needed: most first looks take the lease. */
   #present: PresentHolder | undefined;
   #wakeUps: WakeUps | undefined;
@@ -75,14 +84,10 @@ export class AcquireLoop implements WaitingProcess {
   #longestWait = new Deadline(0);
   #placeDeadline = new Deadline(0);
 
-  /**
-   * @param first returns the caller that would get the lease next; with `sharing`, the first that can do without one.
-   * `undefined` if there is none, as when all callers have given up.
-   */
-  constructor(key: string, dependencies: AcquireDependencies, first: (sharing?: boolean) => Waiter | undefined) {
+  constructor(key: string, dependencies: AcquireDependencies, queue: Callers) {
     this.#key = key;
     this.#dependencies = dependencies;
-    this.#first = first;
+    this.#queue = queue;
   }
 
   /** Why this caller cannot know whether the key is free; `undefined` if it can. */
@@ -165,7 +170,7 @@ export class AcquireLoop implements WaitingProcess {
     let isKnownToStore = false;
     let leaseTime = 0;
     for (let looks = 0; ; looks++) {
-      const first = this.#first();
+      const first = this.#queue.first();
       if (first === undefined) break;
       const { deadline, preopen } = first.request;
       leaseTime = first.request.options.leaseTime;
@@ -212,8 +217,8 @@ export class AcquireLoop implements WaitingProcess {
       isKnownToStore ||= isInDoubt || this.listens;
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
-      this.#first(true)?.ensureWaiting();
-      if (this.#first() === undefined) break;
+      this.#queue.first(true)?.ensureWaiting();
+      if (this.#queue.first() === undefined) break;
       const wakeUps = this.#ensureWakeUps();
       if (!wakeUps.listens && this.#lookError === undefined) {
         if (await wakeUps.listen()) continue;
@@ -245,7 +250,7 @@ export class AcquireLoop implements WaitingProcess {
   #onTaken({ shared, contended }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease {
     this.#present = undefined;
     // A handle at the head of the queue waits for the store, and those behind it need not.
-    const user = shared ? this.#first(true) : first;
+    const user = shared ? this.#queue.first(true) : first;
     if (user === undefined) {
       this.#dependencies.releases.send(claim);
       // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
@@ -280,7 +285,7 @@ export class AcquireLoop implements WaitingProcess {
     const pause = this.#nextPause();
     if (!isDenial(error)) return pause;
     // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
-    if (this.#first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
+    if (this.#queue.first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
     return 0;
   }
 
@@ -313,7 +318,7 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Called when the COMMIT of the holder before this process is under way. */
   hinted(former: Former): void {
-    const first = this.#first();
+    const first = this.#queue.first();
     first?.preopen(former);
     const { preopen } = first?.request ?? {};
     preopen?.admitting?.then(
@@ -322,7 +327,7 @@ export class AcquireLoop implements WaitingProcess {
       },
       () => {
         // What Postgres has refused is of no use at the offer.
-        if (this.#first() === first) preopen.discard();
+        if (this.#queue.first() === first) preopen.discard();
       },
     );
   }

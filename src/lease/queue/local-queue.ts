@@ -90,7 +90,8 @@ export class LocalQueue implements WaiterQueue {
   readonly #mayLinger: boolean;
   readonly #onIdle: (had: QueueHistory) => void;
   readonly #waiting = new Set<Waiter>();
-  readonly #waitTimeouts = new WaitTimeouts(this.#waiting);
+  /** Made when the first caller waits: most queues have none. */
+  #waitTimeouts: WaitTimeouts | undefined;
   #state: 'idle' | 'acquiring' | 'holding' | 'confirming' | 'yielding' | 'lingering' = 'idle';
   #lease: Lease | undefined;
   #lingering: EndOfTurn | undefined;
@@ -119,7 +120,7 @@ export class LocalQueue implements WaiterQueue {
     this.#dependencies = shared;
     this.#mayLinger = mayLinger;
     this.#onIdle = onIdle;
-    this.#acquireLoop = new AcquireLoop(key, shared, (sharing) => this.#firstOf(sharing));
+    this.#acquireLoop = new AcquireLoop(key, shared, this);
   }
 
   /** The number of callers of this process that wait for the key. */
@@ -166,13 +167,14 @@ export class LocalQueue implements WaiterQueue {
 
   waits({ request }: Waiter): void {
     this.#waitedFor = true;
+    this.#waitTimeouts ??= new WaitTimeouts(this.#waiting);
     this.#waitTimeouts.add(request.deadline.remaining);
   }
 
   left(waiter: Waiter): void {
     this.#waiting.delete(waiter);
     if (this.#waiting.size > 0) return;
-    this.#waitTimeouts.stop();
+    this.#waitTimeouts?.stop();
     this.#acquireLoop.stop();
     this.#updateLeaseWatch();
   }
@@ -193,11 +195,11 @@ export class LocalQueue implements WaiterQueue {
   /** Whether a caller that enters need not wait for the handle in front of it, which waits for the store. */
   #isNextWithoutStore(waiter: Waiter): boolean {
     const canGoOn = this.#state === 'acquiring' && this.#acquireLoop.canGoOnWithout(waiter.request);
-    return canGoOn && this.#firstOf(true) === waiter;
+    return canGoOn && this.first(true) === waiter;
   }
 
   /** The first caller; with `sharing`, the first that can do without a lease of its own. */
-  #firstOf(sharing = false): Waiter | undefined {
+  first(sharing = false): Waiter | undefined {
     for (const waiter of this.#waiting) if (!sharing || waiter.request.mayShare) return waiter;
     return undefined;
   }
@@ -220,7 +222,7 @@ export class LocalQueue implements WaiterQueue {
     this.#handovers = 0;
     // The store has just been asked.
     this.#isOfHandle = false;
-    const first = this.#firstOf(lease.shared);
+    const first = this.first(lease.shared);
     this.#renewed = first?.request.options.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
     lease.attach({
@@ -239,7 +241,7 @@ export class LocalQueue implements WaiterQueue {
     if (first && isGiven && lease.leaseTime === first.request.options.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
     // The store may be back: a caller that was to go on without it waits like the others then.
-    this.#firstOf(true)?.ensureWaiting();
+    this.first(true)?.ensureWaiting();
   }
 
   /**
@@ -262,7 +264,7 @@ export class LocalQueue implements WaiterQueue {
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
     this.#waiting.delete(waiter);
     const hasNext = this.#waiting.size > 0;
-    if (!hasNext) this.#waitTimeouts.stop();
+    if (!hasNext) this.#waitTimeouts?.stop();
     const mayHaveNext = hasNext || (this.#mayLinger && this.#handovers > 0);
     const isCheckDue = this.#handovers === this.#dependencies.maxLocalHandovers - CONTENTION_CHECK_AHEAD;
     if (mayHaveNext && isCheckDue) void this.#checkContention(lease);
@@ -276,7 +278,7 @@ export class LocalQueue implements WaiterQueue {
       lease,
       via,
       pass: (take) => {
-        const next = this.#firstOf(lease.shared);
+        const next = this.first(lease.shared);
         if (hasPassed || hasEnded || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
@@ -337,7 +339,7 @@ export class LocalQueue implements WaiterQueue {
    * releases it.
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
-    const next = this.#firstOf(lease.shared);
+    const next = this.first(lease.shared);
     // A yield would not do: it may keep the lease under the id that the other process takes over.
     const isPromised = this.#promised?.lease === lease;
     if (next && this.#mayPassTo(next, lease)) {

@@ -45,7 +45,10 @@ export class Statements extends Operations {
 
   constructor(client: object, plan: Plan | undefined, abort: LazyAbort, lock: StatementsOf) {
     super(
-      { modelOf: (name) => (name.startsWith('$') ? undefined : name), isWrite: (name) => isWrite(name, undefined) },
+      {
+        models: { get: (name) => (name.startsWith('$') ? undefined : name) },
+        writes: { has: (name) => isWrite(name, undefined) },
+      },
       lock.key,
     );
     this.#client = client;
@@ -74,7 +77,7 @@ export class Statements extends Operations {
     }
     if (value === undefined && !Reflect.has(this.#client, name))
       return RAW.has(name) ? absent(name) : absentModel(name);
-    if (this.names.modelOf(name) === undefined || !isModel(value)) return value;
+    if (this.names.models.get(name) === undefined || !isModel(value)) return value;
     const known = this.#models.get(name);
     if (known !== undefined && known.mock === value) return known.model;
     const model = watchedMock(value, name, (call) => this.#operation(name, call));
@@ -84,7 +87,7 @@ export class Statements extends Operations {
 
   #operation(model: string, call: MockCall): unknown {
     const name = `${model}.${call.name}`;
-    const writes = this.names.isWrite(call.name);
+    const writes = this.names.writes.has(call.name);
     return writes || READS.has(call.name)
       ? this.#whenAwaited(name, model, call, writes)
       : this.#atOnce(name, model, call);
