@@ -538,7 +538,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'calls: who waits in Postgres does not hear that the client is closed',
     file: 'src/lease/queue/waiting-room.ts',
-    change: [['      for (const turnAway of [...this.#notAdmitted]) turnAway();\n', '']],
+    change: [['      for (const [turnAway, key] of [...this.#notAdmitted]) turnAway(closed(key));\n', '']],
     tests: ['test/call/turned-away'],
     only: 'whatever it is',
     why: 'Its function would begin after the close.',

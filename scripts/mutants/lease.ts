@@ -129,7 +129,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'expiry read off a timer',
     file: lease,
-    change: [["    if (this.#loss === undefined && now() >= this.#expiresAt) this.lose('expired');\n", '']],
+    change: [["    if (this.#loss === undefined && now() >= this.expiresAt) this.lose('expired');\n", '']],
     tests: ['test/lease/renewal', 'test/transaction/traps'],
     only: 'before any timer',
     why: 'After a stop of the process replies come before overdue timers.',

@@ -38,6 +38,7 @@ export class Alarm {
 
   stop(): void {
     stop(this.#timer);
+    this.#firesAt = Number.POSITIVE_INFINITY;
   }
 
   #start(): void {

@@ -37,8 +37,9 @@ export class Lease implements Claim {
   contended = true;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;
+  /** When it expires, if it is not renewed. */
+  expiresAt: number;
   readonly #since: number;
-  #expiresAt: number;
   #loss: LockLostError | undefined;
   #hasEnded = false;
   readonly #users = new Set<LeaseUser>();
@@ -52,16 +53,12 @@ export class Lease implements Claim {
     this.leaseTime = claim.leaseTime;
     this.shared = shared;
     this.#since = sentAt;
-    this.#expiresAt = sentAt + claim.leaseTime;
-  }
-
-  get expiresAt(): number {
-    return this.#expiresAt;
+    this.expiresAt = sentAt + claim.leaseTime;
   }
 
   /** Milliseconds until the lease expires, if it is not renewed. */
   get remaining(): number {
-    return this.loss ? 0 : Math.max(0, this.#expiresAt - now());
+    return this.loss ? 0 : Math.max(0, this.expiresAt - now());
   }
 
   /** For how long no other caller can have held the key; milliseconds. */
@@ -80,7 +77,7 @@ export class Lease implements Claim {
    * handled before overdue timers.
    */
   checkExpiry(): void {
-    if (this.#loss === undefined && now() >= this.#expiresAt) this.lose('expired');
+    if (this.#loss === undefined && now() >= this.expiresAt) this.lose('expired');
   }
 
   /** Whether it is of no use any more: lost, released or yielded. */
@@ -94,7 +91,7 @@ export class Lease implements Claim {
   }
 
   extended(sentAt: number): void {
-    this.#expiresAt = sentAt + this.leaseTime;
+    this.expiresAt = sentAt + this.leaseTime;
   }
 
   /** A lost lease stays lost: it is never silently taken again. */

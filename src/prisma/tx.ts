@@ -175,7 +175,7 @@ export class Operations implements Unfinished {
   readonly #inFlight = new Set<Settling>();
   /** The models that were used, by their names on the client; usually a few. */
   readonly #models: Model[] = [];
-  #skipped: SkippedOperation | undefined;
+  skipped: SkippedOperation | undefined;
   /** Set when the transaction ends. Operations that were called before are not sent any more. */
   isClosed = false;
 
@@ -192,10 +192,6 @@ export class Operations implements Unfinished {
 
   get inFlight(): string | undefined {
     return firstOf(this.#inFlight);
-  }
-
-  get skipped(): SkippedOperation | undefined {
-    return this.#skipped;
   }
 
   /** Returns a property of the client, wrapped if it may write. */
@@ -246,7 +242,7 @@ export class Operations implements Unfinished {
         const failed = failedBefore(error);
         if (failed !== undefined) {
           const skipped = { name, failed };
-          this.#skipped ??= skipped;
+          this.skipped ??= skipped;
           throw skippedOperation(this.#key, skipped);
         }
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.

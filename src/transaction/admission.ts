@@ -7,7 +7,6 @@ import {
   type ClientTransactionOptions,
   type Connection,
   type Database,
-  type Hook,
   NotRun,
   type Query,
   type Statement,
@@ -109,7 +108,8 @@ export class Opening<Tx> {
   connection: Connection | undefined;
   /** Whether its writes pass the hook. */
   readonly hooked: boolean;
-  readonly #transaction: ClientTransaction<Tx>;
+  /** To be run, unless the opening is discarded. */
+  readonly transaction: ClientTransaction<Tx>;
   readonly #chained: Chained | undefined;
   #discarded = false;
 
@@ -119,15 +119,11 @@ export class Opening<Tx> {
     this.hooked = options.hooked;
     const connected = (connection: Connection) => this.#onConnection(connection, database, options);
     try {
-      this.#transaction = database.open(options, { over, connected });
+      this.transaction = database.open(options, { over, connected });
     } catch (error) {
       over?.abandon();
       throw error;
     }
-  }
-
-  run(hook: Hook, body: (tx: Tx, close: () => void) => Promise<void>): Promise<void> {
-    return this.#transaction.run(hook, body);
   }
 
   /** Called when the database client has ended its transaction. */
@@ -143,7 +139,7 @@ export class Opening<Tx> {
   discard(): void {
     this.abandon();
     const ended = () => this.onTransactionEnded();
-    this.#transaction.discard().then(ended, ended);
+    this.transaction.discard().then(ended, ended);
   }
 
   /**
@@ -167,7 +163,13 @@ export class Opening<Tx> {
     const at = options.before?.length ?? 0;
     this.before = answers.slice(0, at);
     answers[at]?.listen(
-      ({ rows }) => this.#onAnswer(request, rows),
+      ({ rows }) => {
+        try {
+          this.admission.resolve(readAdmission(request, rows));
+        } catch (error) {
+          this.admission.reject(error);
+        }
+      },
       (error) => {
         // Under READ COMMITTED an admission has no conflict.
         const conflicts = options.besideCommit && database.sqlState(error) === SERIALIZATION_FAILURE;
@@ -175,14 +177,6 @@ export class Opening<Tx> {
         this.admission.reject(this.#chained ? error : unwrapNotRun(error));
       },
     );
-  }
-
-  #onAnswer(request: BuiltRequest, rows: readonly TextRow[]): void {
-    try {
-      this.admission.resolve(readAdmission(request, rows));
-    } catch (error) {
-      this.admission.reject(error);
-    }
   }
 }
 

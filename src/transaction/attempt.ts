@@ -129,7 +129,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
         else reject(end.error);
         if (this.#stale) this.#call.parts.onStale(this.#stale);
       };
-      opening
+      opening.transaction
         .run(this, (tx, close) => this.#body(tx, close))
         .then(
           () => this.#onEnd(),

@@ -60,7 +60,8 @@ export class WaitingRoom {
   /** Keys whose callers keep the event loop busy behind their locks. */
   readonly #releasedLate = new RecentKeys(MOST_KEYS);
   #lastReleaseAt = Number.NEGATIVE_INFINITY;
-  readonly #notAdmitted = new Set<() => void>();
+  /** Calls that wait for their admission: what turns each away, with its key. */
+  readonly #notAdmitted = new Map<(error: ClosedError) => void, string>();
   #operations = 0;
   readonly #releases: Releases;
   /** How many have closed the room and not opened it again. */
@@ -111,7 +112,7 @@ export class WaitingRoom {
    * lately.
    */
   isRecentlyUncontended(key: string): boolean {
-    return this.isFree(key) && !this.#recentlyContended.has(key);
+    return !this.#byKey.has(key) && !this.#recentlyContended.has(key);
   }
 
   /** Whether a caller gets its turn without a lease if the store cannot be asked. */
@@ -186,10 +187,9 @@ export class WaitingRoom {
    * that removes it.
    */
   untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
-    const turnThisAway = () => turnAway(closed(key));
-    if (this.#closed > 0) turnThisAway();
-    else this.#notAdmitted.add(turnThisAway);
-    return () => void this.#notAdmitted.delete(turnThisAway);
+    if (this.#closed > 0) turnAway(closed(key));
+    else this.#notAdmitted.set(turnAway, key);
+    return () => void this.#notAdmitted.delete(turnAway);
   }
 
   /** Called when an operator has taken the key from `holder`. A holder of this process learns it at once. */
@@ -203,7 +203,7 @@ export class WaitingRoom {
     const open = this.shut();
     try {
       for (const queue of [...this.#queues]) queue.close(closed(queue.key));
-      for (const turnAway of [...this.#notAdmitted]) turnAway();
+      for (const [turnAway, key] of [...this.#notAdmitted]) turnAway(closed(key));
       this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
