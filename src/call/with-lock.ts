@@ -106,17 +106,15 @@ export async function workNow<Tx, R>(
 }
 
 /**
- * The request of one call, from its start until its turn. A single object, because thousands of callers may wait.
+ * The request of one call, from its start until its turn. A single object, with getters in place of fields, because thousands
+ * of callers may wait.
  *
  * Its transaction is opened ahead, beside the look in Redis, if that look is likely to succeed: nobody waited for the key
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
 class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
-  readonly options: ResolvedLockOptions;
   readonly deadline: Deadline;
-  readonly mayShare = true;
-  readonly preopen: Preopen = this;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
   readonly #work: Work<Tx, R>;
@@ -133,11 +131,22 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     this.#parts = parts;
     this.#call = call;
     this.#work = work;
-    this.options = call.options;
     this.deadline = new Deadline(call.options.waitTime);
     // Not for a call that is turned away at once: it would open a connection, behind `$disconnect` too.
     const mayEnter = call.options.signal?.aborted !== true && !parts.room.isClosing;
     if (mayEnter && call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
+  }
+
+  get options(): ResolvedLockOptions {
+    return this.#call.options;
+  }
+
+  get mayShare(): boolean {
+    return true;
+  }
+
+  get preopen(): Preopen {
+    return this;
   }
 
   /** Called when the call has the lease of its first key. */
