@@ -152,6 +152,7 @@ describe('doctor', () => {
       'replicas',
       'fences',
       'guards',
+      'guards left',
       'sequence',
       'sequence position',
       'connection',

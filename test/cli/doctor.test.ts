@@ -101,6 +101,42 @@ describe('doctor', () => {
     expect(ran.code).toBe(1);
   });
 
+  test('finds a guard that is left on a table whose field, or column, is gone', async () => {
+    const [field, column] = ['  fence BigInt @default(0)\n', 'ALTER TABLE "Stock" DROP COLUMN fence'];
+    const files = (fence: string) => ({
+      'prisma/schema.prisma': `datasource db {\n  provider = "postgresql"\n}\n\nmodel Stock {\n  id Int @id\n${fence}}\n`,
+      'prisma/migrations/20260101000000_tables/migration.sql': 'CREATE TABLE "Stock" (id int PRIMARY KEY)',
+    });
+    await using database = await createDatabase();
+    const fenced = project(files(''));
+    await fenced.run('init');
+    await fenced.run('add-fence', 'Stock');
+    await applyMigrations(database.url, { dir: fenced.path('prisma/migrations') });
+    const [healthy, forgotten] = [project(files(field)), project(files(''))];
+    const look = async (at: Project) =>
+      findings(await at.run('doctor', '--json', '--database-url', database.url)).filter(
+        ({ check }) => check === 'guards left',
+      );
+    expect(await look(healthy)).toMatchObject([{ status: 'ok' }]);
+    expect(await look(forgotten)).toMatchObject([
+      {
+        status: 'warning',
+        message: expect.stringMatching(/^Stock: public."Stock" has a guard, .* no field for its column "fence"/),
+      },
+    ]);
+    // Another project's table is none of this one's business.
+    const other = project({ 'prisma/schema.prisma': 'model Order {\n  id Int @id\n}\n' });
+    expect(await look(other)).toMatchObject([{ status: 'ok' }]);
+    await database.pool.query(column);
+    for (const at of [forgotten, other]) {
+      const message = expect.stringContaining(
+        'public."Stock" has a guard, and its column "fence" is gone: each write fails.',
+      );
+      expect(await look(at)).toMatchObject([{ status: 'fault', message }]);
+    }
+    expect((await look(forgotten))[0]?.remedy).toContain('npx fenced-lock remove-fence Stock');
+  });
+
   test('--up-to without --fix is wrong usage', async () => {
     expect(await patient.doctor(patient.url, '--up-to', '7')).toMatchObject({
       code: 2,

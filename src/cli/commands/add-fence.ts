@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { familyOf } from '../doctor/guards.js';
 import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
@@ -37,6 +38,7 @@ export async function addFence(context: Context, names: readonly string[], optio
   // A look at what it would write is possible before anything is written.
   if (guarded && options.dryRun !== true) refuseWithoutObjects(history);
   const unguarded = wanted.filter(({ fence }) => fence.guard === 'none');
+  const anew = options.guard === undefined ? wanted.filter(({ isNew, fence }) => !isNew && fence.add) : [];
   const omit = omitLine(models, options.field);
   await carryOut(context, history, options, {
     command: 'add-fence',
@@ -60,6 +62,12 @@ export async function addFence(context: Context, names: readonly string[], optio
       ...(unguarded.length > 0
         ? restartAround(unguarded.map(({ model }) => model.name).join(', '))
         : ['Next: npx prisma migrate deploy && npx prisma generate.']),
+      ...anew.map(
+        ({ model }) => `${model.name} has no guard yet, and gets one (allow). To leave it without: --guard none.`,
+      ),
+      ...(options.field === DEFAULTS.fenceField
+        ? []
+        : [`The client needs the name of the field: fencedLock({ redis, fenceField: '${options.field}' })`]),
       'If these rows are sent as JSON, which has no bigint, leave the fence out for the whole client:',
       `  new PrismaClient({ adapter, ${omit} })`,
       ...notCreated(

@@ -6,7 +6,7 @@ import { type RedisSubject, redisChecks } from '../doctor/redis.js';
 import { roleChecks } from '../doctor/role.js';
 import { sequenceChecks } from '../doctor/sequence.js';
 import { serverChecks } from '../doctor/server.js';
-import { asking, type ExpectedFence, type PostgresSubject } from '../doctor/subject.js';
+import { asking, type ExpectedFence, type PostgresSubject, type UnfencedModel } from '../doctor/subject.js';
 import { tableName } from '../migrations/identifiers.js';
 import { objectsIn } from '../migrations/objects.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
@@ -67,12 +67,14 @@ async function postgres(context: Context, url: string, options: DoctorOptions): 
     try {
       const { version, sql } = await packagedScript();
       const project = await projectHere(context, options);
+      const found = project instanceof Problem ? [] : expectedFences(project, options.field, database.schema);
       const subject: PostgresSubject = {
         database,
         role: options.role,
         fix: options.fix === true,
         upTo: options.upTo ?? 0n,
-        fences: project instanceof Problem ? project : expectedFences(project, options.field, database.schema),
+        fences: project instanceof Problem ? project : found.filter((model) => 'column' in model),
+        unfenced: found.filter((model) => !('column' in model)),
         migrates: project instanceof Problem || !project.history.isEmpty,
         listed: project instanceof Problem ? [] : (project.datasource?.schemas ?? []),
         objects: {
@@ -192,21 +194,22 @@ async function projectHere(context: Context, options: DoctorOptions): Promise<Pr
   }
 }
 
+/** Each model of the project, with its fence if it has one. */
 function expectedFences(
   { schema, history }: ProjectHere,
   given: string | undefined,
   defaultSchema: string,
-): ExpectedFence[] {
+): Array<ExpectedFence | UnfencedModel> {
   const guards = history.guards();
-  return readModels(schema).flatMap((model) => {
+  return readModels(schema).map((model) => {
     const table = { name: model.table, schema: model.schema };
+    const named = { model: model.name, table: tableName({ ...table, schema: table.schema ?? defaultSchema }) };
     const guard = guards.get(tableName(table));
     const fence = fenceNameOf(model, given, guard);
     const field = model.kind === 'model' && model.fields.find(({ name }) => name === fence);
-    if (!field) return [];
+    if (!field) return named;
     return {
-      model: model.name,
-      table: tableName({ ...table, schema: table.schema ?? defaultSchema }),
+      ...named,
       column: field.map ?? field.name,
       guard,
       isCreated: history.creates(table),

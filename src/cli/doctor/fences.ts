@@ -1,7 +1,7 @@
 import { Problem } from '../problem.js';
 import { deploy } from '../project/remedies.js';
 import { type Check, type Finding, fault, ok } from './check.js';
-import { familyOf, guardFinding } from './guards.js';
+import { familyOf, guardFinding, leftGuards } from './guards.js';
 import type { ExpectedFence, PostgresSubject } from './subject.js';
 import { createTables, findUncreated } from './uncreated.js';
 
@@ -83,4 +83,14 @@ async function forEach(
   return found.length > 0 ? found : [ok(none)];
 }
 
-export const fenceChecks = [columns, guards];
+/** Guards that are left on tables whose models have lost the field. The next migration of Prisma drops its column. */
+const left: Check<PostgresSubject> = {
+  name: 'guards left',
+  look: async ({ ask, fences, unfenced }) => {
+    const fenced = fences instanceof Problem ? [] : fences.map(({ table }) => table);
+    const found = await leftGuards(ask, fenced, unfenced);
+    return found.length > 0 ? found : [ok('No guard is on a table whose fence is gone.')];
+  },
+};
+
+export const fenceChecks = [columns, guards, left];

@@ -2,7 +2,7 @@ import { GUARD, GUARD_TRUNCATE, type Guard, rowTrigger, truncateTrigger } from '
 import { identifier } from '../migrations/identifiers.js';
 import { deploy, PUSHED } from '../project/remedies.js';
 import { type Finding, fault, ok, warning } from './check.js';
-import type { ExpectedFence, PostgresSubject } from './subject.js';
+import type { ExpectedFence, PostgresSubject, UnfencedModel } from './subject.js';
 
 interface Trigger {
   readonly name: string;
@@ -75,6 +75,53 @@ export function guardFinding(fence: ExpectedFence, family: readonly Relation[], 
   }
   const below = relations.length - 1;
   return ok(`${model}: guarded (${expected.policy})${below > 0 ? `, with ${below} below it` : ''}.`);
+}
+
+interface LeftGuard {
+  readonly table: string;
+  readonly column: string;
+  readonly hasColumn: boolean;
+  /** The position of its model among those without a fence, from 1 on. */
+  readonly model: string | null;
+}
+
+/** What is wrong with guards on tables that no model has a fence for. Tables of other projects are healthy if their column is there. */
+export async function leftGuards(
+  ask: PostgresSubject['ask'],
+  fenced: readonly string[],
+  unfenced: readonly UnfencedModel[],
+): Promise<Finding[]> {
+  const rows = await ask<LeftGuard>(
+    `SELECT g.id::regclass::text AS table, g.fence AS column, a.attnum IS NOT NULL AS "hasColumn",
+       (SELECT min(u.position) FROM unnest($2::text[]) WITH ORDINALITY AS u(name, position)
+        WHERE to_regclass(u.name) = g.id)::text AS model
+     FROM (SELECT t.tgrelid AS id,
+             convert_from(substring(t.tgargs FROM 1 FOR position('\\x00'::bytea IN t.tgargs) - 1), 'UTF8') AS fence
+           FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
+           WHERE t.tgname = $3 AND n.nspname = 'fenced_lock' AND p.proname = 'guard' AND t.tgnargs > 0
+             AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = t.tgrelid)) AS g
+     LEFT JOIN pg_attribute AS a ON a.attrelid = g.id AND a.attname = g.fence AND NOT a.attisdropped
+     WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS f(name) WHERE to_regclass(f.name) = g.id)
+     ORDER BY 1`,
+    [fenced, unfenced.map(({ table }) => table), GUARD],
+  );
+  return rows.flatMap(({ table, column, hasColumn, model: position }) => {
+    const model = position === null ? undefined : unfenced[Number(position) - 1]?.model;
+    if (hasColumn && model === undefined) return [];
+    const remedy =
+      model === undefined
+        ? `Add the column again, or DROP TRIGGER ${GUARD} ON ${table}; DROP TRIGGER ${GUARD_TRUNCATE} ON ${table}`
+        : `Put the field back (\`${column} BigInt @default(0)\`) and deploy its column; or npx fenced-lock remove-fence ${model}, then ` +
+          'npx prisma migrate deploy';
+    const named = model === undefined ? '' : `${model}: `;
+    return hasColumn
+      ? warning(
+          `${named}${table} has a guard, and the model has no field for its column "${column}": the next migration of Prisma ` +
+            'drops the column, and then each write fails.',
+          remedy,
+        )
+      : fault(`${named}${table} has a guard, and its column "${column}" is gone: each write fails.`, remedy);
+  });
 }
 
 function defectOf({ table, kind, triggers }: Relation, expected: Guard, migrates: boolean): Finding | undefined {

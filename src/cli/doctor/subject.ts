@@ -16,6 +16,13 @@ export interface ExpectedFence {
   readonly addedBy: string | undefined;
 }
 
+/** A model without the field of a fence. */
+export interface UnfencedModel {
+  readonly model: string;
+  /** The table as a quoted SQL name. */
+  readonly table: string;
+}
+
 /** What the checks of the database need. */
 export interface PostgresSubject {
   readonly database: PostgresServer;
@@ -24,6 +31,8 @@ export interface PostgresSubject {
   readonly fix: boolean;
   /** With `fix`: a token that was drawn according to the user. */
   readonly upTo: bigint;
+  /** The models of the project without the field of a fence. */
+  readonly unfenced: readonly UnfencedModel[];
   /** Or the reason why there is no schema to compare with. */
   readonly fences: readonly ExpectedFence[] | Problem;
   /** Whether the project has migrations; otherwise its tables come from `prisma db push`. */
