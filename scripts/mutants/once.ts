@@ -22,7 +22,7 @@ export const ONCE: readonly Mutant[] = [
   {
     name: 'once: joins a lock of the same key',
     file: 'src/call/once-per.ts',
-    change: [['  findJoinable(keys, options.nested, () => false);\n', '']],
+    change: [['  refuseNestedCall(keys, options.nested);\n', '']],
     tests: ['test/call/once-per'],
     only: 'is refused inside a lock',
     why: 'Its run would be told before it is committed.',

@@ -54,6 +54,11 @@ export function findJoinable(
   return undefined;
 }
 
+/** The same for a call that joins none. @throws ReentryError, NestedError */
+export function refuseNestedCall(keys: readonly string[], nested: 'throw' | 'allow'): void {
+  findJoinable(keys, nested, () => false);
+}
+
 /** A key that the present async context holds, if there is one. */
 export function heldKey(): string | undefined {
   return allHeld()[0]?.keys[0];

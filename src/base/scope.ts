@@ -16,8 +16,8 @@ interface ScopeProperties {
 export class Scope {
   #outer: Scope | undefined;
   /**
-   * Whether the scope's action has settled. Work that was not awaited may go on, but does not belong to the scope any
-   * more.
+   * Whether the scope's action has settled, and the lock's function in it has ended. Work that was not awaited may go on, but
+   * does not belong to the scope any more.
    */
   ended = false;
   inside: { -readonly [Name in keyof ScopeProperties]?: ScopeProperties[Name] };

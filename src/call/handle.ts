@@ -11,7 +11,7 @@ import {
   releasedHandle,
   StaleTokenError,
 } from '../base/errors.js';
-import { findJoinable, holds } from '../base/held-keys.js';
+import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../lease/lease.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
@@ -62,7 +62,7 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
 export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
   const { keys, options, trace } = call;
   if (trace === undefined && isTraced()) return await traced('$lock', parts, call, (traced) => lock(parts, traced));
-  findJoinable(keys, options.nested, () => false);
+  refuseNestedCall(keys, options.nested);
   const deadline = new Deadline(options.waitTime);
   const request = { options, deadline, mayShare: false };
   const enter = () => parts.room.enter(keys[0] as string, request);
@@ -88,7 +88,7 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
   const { tokens, holders, leaseTime } = state;
   const { room } = parts;
   const { keys, options } = call;
-  findJoinable(keys, options.nested, () => false);
+  refuseNestedCall(keys, options.nested);
   const successors = keys.map(() => randomUUID());
   // Postgres comes first: from its commit on, the old handle cannot write, whatever happens in Redis.
   const old = unleased({ keys, holders, leaseTime });
@@ -182,7 +182,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
     checkWork(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#defaults);
-    findJoinable(this.keys, options.nested, () => false);
+    refuseNestedCall(this.keys, options.nested);
     if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;

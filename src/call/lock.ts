@@ -49,7 +49,7 @@ export interface Lock {
 /** The function of a call. */
 export type Work<Tx, R> = (tx: Tx, lock: Lock) => R | Promise<R>;
 
-const RUNS: Readonly<Record<Outcome['type'], HookName>> = {
+const HOOK_OF: Readonly<Record<Outcome['type'], HookName>> = {
   committed: 'afterCommit',
   'rolled-back': 'afterRollback',
   unknown: 'onUnknown',
@@ -103,7 +103,7 @@ export class HeldLock implements Lock {
   /** The hooks that are to run for this outcome. */
   settle(outcome: Outcome): DueHook[] | undefined {
     this.#hasEnded = true;
-    const name = RUNS[outcome.type];
+    const name = HOOK_OF[outcome.type];
     const due = this.#hooks?.filter((hook) => hook.name === name);
     this.#hooks = undefined;
     const given = outcome.type === 'committed' ? [] : [outcome.error];

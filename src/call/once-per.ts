@@ -1,6 +1,6 @@
 import { NOT_DUE } from '../base/call-trace.js';
 import { now } from '../base/clock.js';
-import { findJoinable } from '../base/held-keys.js';
+import { refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Query } from '../database/database.js';
 import { MARK_RUN, NEXT_RUN } from '../database/sql.js';
@@ -61,7 +61,7 @@ export async function oncePer<Tx, R>(
 ): Promise<OnceResult<R>> {
   const { database, keys, options } = call;
   const key = keys[0] as string;
-  findJoinable(keys, options.nested, () => false);
+  refuseNestedCall(keys, options.nested);
   const seen = await look(parts, call, [key, interval, offset]);
   if (seen.due !== undefined) return notNow(seen, seen.due, false);
   const beforeWork = async (ask: Query) => {

@@ -216,7 +216,10 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     };
   }
 
-  /** Returns the transaction, if it is open. `shared`: whether this call has no lease of its own. */
+  /**
+   * Returns the transaction that was opened ahead, if there is one, or that was begun with the COMMIT before. `shared`: whether
+   * this call has no lease of its own.
+   */
   #take(shared: boolean): Opening<Tx> | undefined {
     stop(this.#timer);
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.

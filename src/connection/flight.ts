@@ -12,7 +12,7 @@ export interface FlightContext {
   onEnd(failed: boolean): void;
 }
 
-/** A query object with the methods that pg calls. */
+/** A query object of pg for a flight. */
 interface Flight {
   /** One reply for each statement. */
   readonly replies: readonly Reply<StatementResult>[];

@@ -23,7 +23,7 @@ interface WorkResult extends PgResult {
   readonly fields: readonly Field[];
 }
 
-/** A query object with the methods that pg calls. */
+/** A query object of pg for a statement of the work. */
 interface WorkQuery {
   readonly result: Promise<PgResult>;
   /** To be given to `client.query` as its callback. */

@@ -44,7 +44,7 @@ export class CommandSender {
     return this.#redis.status === 'ready';
   }
 
-  /** While the client has no connection: resolves when it has one, or never will. */
+  /** While the client has no connection: resolves when it has one, or soon if it has ended. */
   get connection(): Promise<void> | undefined {
     if (this.isConnected) return undefined;
     // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.

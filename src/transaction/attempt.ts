@@ -57,14 +57,14 @@ const LONG_COMMIT = 0.25;
 type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
 
 /**
- * One attempt at the transaction: opening → working → (gate shut, statements in flight ended) → committing → settled,
- * or refused by Postgres.
+ * One attempt at the transaction: opening → working → (gate shut, statements in flight ended) → committing. Where Postgres
+ * refuses the COMMIT: → commit-refused. It settles once, in any of them.
  *
- * Before `committing` the transaction can only have been rolled back, because COMMIT is sent here and nowhere else.
- * From `committing` on, the command tag of the answer tells the outcome. Without an answer, the evidence in Postgres
- * tells it.
+ * Before `committing` the transaction can only have been rolled back, because COMMIT is sent here and nowhere else, except where
+ * the work's own SQL has ended it (`#ended`). From `committing` on, the command tag of the answer tells the outcome. Without an
+ * answer, the evidence in Postgres tells it.
  *
- * It is the hook of its writes itself: they need its admission.
+ * It implements `Hook`, because the condition of a write has the token of its admission.
  */
 export class Attempt<Tx, R> implements Conductor, Hook {
   readonly #call: Call<Tx, R>;

@@ -56,7 +56,7 @@ export class Waiter extends AsyncResource implements AbortListener {
     onAbort(request.options.signal, this);
   }
 
-  /** Whether the wait time runs. */
+  /** Whether the wait time runs, or the wait is over. */
   get isWaiting(): boolean {
     return this.#hasStartedWaiting;
   }

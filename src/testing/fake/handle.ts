@@ -1,5 +1,5 @@
 import { type ClosedError, givenBackHandle, releasedHandle } from '../../base/errors.js';
-import { findJoinable, holds } from '../../base/held-keys.js';
+import { holds, refuseNestedCall } from '../../base/held-keys.js';
 import { LazyAbort } from '../../base/lazy-abort.js';
 import type { LockHandle } from '../../call/handle.js';
 import type { CallHooks, Work } from '../../call/lock.js';
@@ -13,7 +13,7 @@ import type { FakeTurn } from './turns.js';
 /** `$lock` of a fake. */
 export async function lock(parts: FakeParts, call: FakeLockCall): Promise<LockHandle<object>> {
   const { method, keys, options } = call;
-  findJoinable(keys, options.nested, () => false);
+  refuseNestedCall(keys, options.nested);
   const record = parts.record(method, keys);
   const plan = parts.script.take(keys, 'lock');
   const { waitTime, signal } = options;
@@ -28,7 +28,7 @@ export async function lock(parts: FakeParts, call: FakeLockCall): Promise<LockHa
 export async function resume(parts: FakeParts, call: FakeLockCall, state: HandleState): Promise<LockHandle<object>> {
   const { keys, options } = call;
   const { holders, leaseTime } = state;
-  findJoinable(keys, options.nested, () => false);
+  refuseNestedCall(keys, options.nested);
   const record = parts.record('$resumeLock', keys);
   const plan = parts.script.take(keys, 'lock');
   const { waitTime, signal } = options;
@@ -102,7 +102,7 @@ class FakeHandle implements LockHandle<object> {
   async $transaction<R>(fn: Work<object, R>, given: TransactionOptions = {}): Promise<R> {
     checkWork(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#options);
-    findJoinable(this.keys, options.nested, () => false);
+    refuseNestedCall(this.keys, options.nested);
     if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);
     this.#turn.lost.throwIfAborted();
     const before = this.#last;

@@ -1,4 +1,4 @@
-import { findJoinable } from '../../base/held-keys.js';
+import { refuseNestedCall } from '../../base/held-keys.js';
 import type { Work } from '../../call/lock.js';
 import type { OnceResult } from '../../call/once-per.js';
 import type { Schedule } from '../../options/options.js';
@@ -15,7 +15,7 @@ export async function oncePer<R>(
 ): Promise<OnceResult<R>> {
   const { keys, options } = call;
   const key = keys[0] as string;
-  findJoinable(keys, options.nested, () => false);
+  refuseNestedCall(keys, options.nested);
   // A run that is done is found by a look, which a closed client and an aborted signal refuse too.
   parts.turns.throwIfClosing(key);
   options.signal?.throwIfAborted();
