@@ -47,6 +47,12 @@ describeWithShop('doctor, of Redis', () => {
     expect(ran.found.map(({ check }) => check)).toEqual(seen);
   });
 
+  test('the number of a database that is not the first is named, as two environments may share a server', async () => {
+    const url = Object.assign(new URL(redis().url), { pathname: '/3' }).href;
+    const places = new Set((await look(url)).found.map(({ node }) => node));
+    expect([...places]).toEqual([`${new URL(url).host}/3`]);
+  });
+
   test('and nothing is left in it', async () => {
     const admin = new Redis(redis().url);
     await look(redis().url);

@@ -44,7 +44,7 @@ export async function openRedis(context: Context, url: string): Promise<RedisSer
       { keyPrefix, commandTimeout: WITHIN, wakeUps, ...(offerTime !== undefined && { offerTime }) },
       () => {},
     );
-  const itself = { shown, key: freshKey(), info: () => infoOf(redis) };
+  const itself = { shown: placeOf(redis), key: freshKey(), info: () => infoOf(redis) };
   return {
     shown,
     place: placeOf(redis),
