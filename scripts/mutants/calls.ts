@@ -72,7 +72,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: forgotten when a caller of this process comes',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['return isAsGood && !isPromised && mayStay &&', 'return isAsGood && mayStay &&']],
+    change: [['return lease.mayMove || this.#promised?.lease === lease;', 'return lease.mayMove;']],
     tests: ['test/call/hint'],
     only: 'before a caller of the holder',
     why: 'That caller would work under a lease that the other process takes over.',
@@ -358,7 +358,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: the lease is kept by a yield',
     file: 'src/lease/queue/local-queue.ts',
-    change: [[' && !isPromised && !lease.confirming) {', ' && !lease.confirming) {']],
+    change: [[' && !mayMove && !lease.confirming) {', ' && !lease.confirming) {']],
     tests: ['test/lease/queue/hinted'],
     only: 'whose subscription is lost',
     why: 'The next process would take the lease from a healthy caller.',
@@ -366,7 +366,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: a lease that the store has not given yet is released',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['next && lease.loss === undefined && !isPromised && lease.asking) {', 'false && lease.asking) {']],
+    change: [['next && lease.loss === undefined && !mayMove && lease.asking) {', 'false && lease.asking) {']],
     tests: ['test/lease/queue/hinted'],
     only: 'the callers behind the first one',
     why: 'A process would have one turn where the others have many, because its answer from the store was late.',
@@ -488,9 +488,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'handle: its lease passes to a caller without asking the store',
     file: 'src/lease/queue/local-queue.ts',
-    change: [
-      ['return isAsGood && !isPromised && mayStay && !this.#isOfHandle;', 'return isAsGood && !isPromised && mayStay;'],
-    ],
+    change: [['return isAsGood && !this.#mayMove(lease) && mayStay;', 'return isAsGood && mayStay;']],
     tests: ['test/call/handles-resumed'],
     only: 'behind the release of the old one',
     why: 'Another process may have resumed it: that one would become stale.',
@@ -502,6 +500,43 @@ export const CALLS: readonly Mutant[] = [
     tests: ['test/call/handles-resumed'],
     only: 'between the transfers',
     why: 'The process that resumes it would find them gone.',
+  },
+  {
+    name: 'handle: its lease is yielded, and kept under the holder id that others know',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['return lease.mayMove || this.#promised', 'return this.#promised']],
+    tests: ['test/call/handles-resumed'],
+    only: 'before its transfer',
+    why: 'The transfer would take it from a caller that works.',
+  },
+  {
+    name: 'handle: its release gives the other keys back between their transfers',
+    file: 'src/call/handle.ts',
+    change: [['this.#last.then(() => this.#transfer).then(', 'this.#last.then(']],
+    tests: ['test/call/handles-resumed'],
+    only: 'between the transfers',
+    why: 'The process that resumes it would find them gone.',
+  },
+  {
+    name: 'handle: each lost lease asks for all of them',
+    file: 'src/call/handle.ts',
+    change: [['this.#transfer ??= this.#untilTransferred()', 'this.#transfer = this.#untilTransferred()']],
+    tests: ['test/call/handles-lost'],
+    only: 'many keys',
+    why: 'A handle of a hundred keys would send Redis ten thousand commands.',
+  },
+  {
+    name: 'handle: all transfers begin at once',
+    file: 'src/call/handle.ts',
+    change: [
+      [
+        '      turns.push(await take(keys[0] as string, 0));\n      const taken = await Promise.allSettled(keys.slice(1).map((key, index) => take(key, index + 1)));\n',
+        '      const taken = await Promise.allSettled(keys.map(take));\n',
+      ],
+    ],
+    tests: ['test/call/handles-resumed'],
+    only: 'first transfer fails',
+    why: 'Where the first one fails, the others have taken the leases from the old handle.',
   },
   {
     name: 'calls: one that was given up before opens a transaction',
@@ -627,7 +662,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'a lost handle never left',
     file: 'src/call/handle.ts',
-    change: [['    void Promise.all([this.#last, resumed]).then(() => this.#end());\n', '']],
+    change: [['    void Promise.all([this.#last, this.#transfer]).then(() => this.#end());\n', '']],
     tests: ['test/call/handles-lost'],
     why: 'The callers behind it would wait for ever.',
   },

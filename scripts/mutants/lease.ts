@@ -158,7 +158,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lost lease handed over',
     file: queue,
-    change: [['maxLocalHandovers && !lease.loss;\n    // Another', 'maxLocalHandovers;\n    // Another']],
+    change: [['maxLocalHandovers && !lease.loss;\n    return isAsGood', 'maxLocalHandovers;\n    return isAsGood']],
     tests: ['test/lease/queue/hand-over'],
     why: 'The next caller would work under nothing.',
   },
@@ -181,7 +181,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'lingering: a lease that a hint has promised',
     file: queue,
-    change: [['next === undefined && !isPromised && this', 'next === undefined && this']],
+    change: [['next === undefined && !mayMove && this', 'next === undefined && this']],
     tests: ['test/lease/queue/lingering'],
     why: 'The next caller would work under a lease that another process takes over.',
   },

@@ -51,9 +51,19 @@ export const STATEMENTS: readonly Mutant[] = [
     why: 'The end of a message would be cut off, and the server close the connection.',
   },
   {
+    name: 'messages: a buffer that grows by each value',
+    file: 'src/base/postgres-messages.ts',
+    change: [['    this.#reserve(most);\n', '    this.#reserve(Math.min(most, LENGTH * values.length));\n']],
+    tests: ['test/connection/messages'],
+    only: 'once',
+    why: 'It is copied for each value: a statement with many long ones blocks the event loop for minutes.',
+  },
+  {
     name: 'messages: no room for the lengths of values',
     file: messages,
-    change: [['      this.#reserve(LENGTH);\n', '']],
+    change: [
+      ['most += LENGTH + (value === null ? 0 : mostBytes(value));', 'most += value === null ? 0 : mostBytes(value);'],
+    ],
     tests: ['test/connection/messages'],
     why: 'What does not fit is not written: the server would wait for the rest.',
   },

@@ -21,7 +21,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'fresher rows not looked for',
     file: fence,
-    change: [['  if (row === null) return;\n', '  if (row !== undefined) return;\n']],
+    change: [['  if (row === undefined) return;\n', '  if (row !== undefined) return;\n']],
     tests: ['test/promises/g2-rows'],
     why: 'A write that met a fresher row would report that it wrote what it was to write.',
   },
@@ -133,7 +133,7 @@ export const WRITES: readonly Mutant[] = [
   {
     name: 'an upsert without both of its rows',
     file: writes,
-    change: [["!isRecord(create) || !isRecord(update) || 'data' in shape", 'false']],
+    change: [["!isRecord(create) || !isRecord(update) || shape['data'] !== undefined", 'false']],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'is no data',
     why: 'Prisma refuses it. It would fail only when the other branch is taken.',

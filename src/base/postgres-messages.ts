@@ -42,12 +42,15 @@ export class Messages {
 
   bind(name: string, values: readonly (string | null)[]): void {
     const start = this.#begin(BIND);
+    // All at once: a buffer that grows by each of many values is copied each time.
+    let most = 0;
+    for (const value of values) most += LENGTH + (value === null ? 0 : mostBytes(value));
+    this.#reserve(most);
     this.#text('');
     this.#text(name);
     this.#int16(0);
     this.#int16(values.length);
     for (const value of values) {
-      this.#reserve(LENGTH);
       const at = this.#at;
       this.#at += LENGTH;
       if (value !== null) this.#write(value);
@@ -96,8 +99,7 @@ export class Messages {
   }
 
   #write(value: string): void {
-    const most = value.length * BYTES_PER_UNIT;
-    this.#reserve(most < LARGE ? most : Buffer.byteLength(value));
+    this.#reserve(mostBytes(value));
     this.#at += this.#bytes.write(value, this.#at);
   }
 
@@ -123,4 +125,10 @@ export class Messages {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
+}
+
+/** What a text needs in UTF-8 at most, or exactly if it is long. */
+function mostBytes(text: string): number {
+  const most = text.length * BYTES_PER_UNIT;
+  return most < LARGE ? most : Buffer.byteLength(text);
 }

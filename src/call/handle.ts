@@ -100,13 +100,13 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
   try {
     const kept = await register(parts, call, old, deadline, { registered });
     try {
-      // All at once: meanwhile the old handle may learn that a lease is gone, and gives back those that it still has.
-      const taken = await Promise.allSettled(
-        keys.map((key, index) => {
-          const claim = { key, holder: holders[index] as string, leaseTime };
-          return room.takeOver(claim, successors[index] as string, { ...options, deadline });
-        }),
-      );
+      const take = (key: string, index: number) => {
+        const claim = { key, holder: holders[index] as string, leaseTime };
+        return room.takeOver(claim, successors[index] as string, { ...options, deadline });
+      };
+      // Nothing has changed if this fails. The others together: the old handle, which learns of it, keeps them for a moment only.
+      turns.push(await take(keys[0] as string, 0));
+      const taken = await Promise.allSettled(keys.slice(1).map((key, index) => take(key, index + 1)));
       for (const one of taken) if (one.status === 'fulfilled') turns.push(one.value);
       for (const one of taken) if (one.status === 'rejected') throw one.reason;
       room.throwIfClosing(old.key);
@@ -147,6 +147,8 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly #call: LockCall<Tx>;
   /** Resolves when the last requested transaction has ended. */
   #last: Promise<void> = Promise.resolve();
+  /** Resolves when its leases are transferred, or have had the time for it. Set when it may have been resumed elsewhere. */
+  #transfer: Promise<void> | undefined;
   #released: Promise<void> | undefined;
   /** Why it was released, if that was not its owner. */
   #closedBy: ClosedError | undefined;
@@ -203,7 +205,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   release(): Promise<void> {
-    this.#released ??= this.#last.then(() => this.#end());
+    this.#released ??= this.#last.then(() => this.#transfer).then(() => this.#end());
     // Inside a transaction of this handle, waiting for the release would wait for itself. The lock is released when
     // that transaction has ended.
     return holds(this.key) ? Promise.resolve() : this.#released;
@@ -221,6 +223,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   toJSON(): HandleState {
+    this.#leases.show();
     const { holders, leaseTime } = this.#leases;
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
@@ -267,13 +270,13 @@ class Handle<Tx> implements LockHandle<Tx> {
   #onLoss(loss: LockLostError): void {
     this.#abort.abort(loss);
     const mayBeResumed = loss.cause instanceof StaleTokenError || (loss.reason === 'gone' && this.keys.length > 1);
-    const resumed = mayBeResumed ? this.#untilTransferred() : undefined;
-    void Promise.all([this.#last, resumed]).then(() => this.#end());
+    if (mayBeResumed) this.#transfer ??= this.#untilTransferred();
+    void Promise.all([this.#last, this.#transfer]).then(() => this.#end());
   }
 
   /**
-   * The process that resumed the handle transfers its leases one by one, after Postgres has admitted it. Releasing one of them
-   * before would pass its key to another caller.
+   * The process that resumed the handle transfers its leases after Postgres has admitted it, and not all in the same moment.
+   * Releasing one of them before would pass its key to another caller.
    */
   async #untilTransferred(): Promise<void> {
     const deadline = new Deadline(TRANSFER_TIME);

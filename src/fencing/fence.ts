@@ -141,8 +141,9 @@ export async function refuseFresher(
 ): Promise<void> {
   const fresher = withCondition(where, { [fence.field]: { gt: fence.token } });
   const select = { [fence.field]: true };
-  const row = (await operation.run('findFirst', { where: fresher, select })) as Args | null;
-  if (row === null) return;
+  // Not `findFirst`: Prisma sends a long list in several statements, and takes more than one answer for an error.
+  const [row] = (await operation.run('findMany', { where: fresher, select, take: 1 })) as readonly Args[];
+  if (row === undefined) return;
   const { key, token, field, ofHandle } = fence;
   throw new StaleTokenError(key, token, model, { fence: row[field] as bigint, where: shown, ofHandle });
 }

@@ -158,7 +158,8 @@ async function sendMany({ operation, model, args: { where }, fence }: Conditiona
 async function upsert({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { where, create, update, ...shape } = args;
   // Prisma refuses it. In the statements below it would be left out, or replaced.
-  if (!isRecord(create) || !isRecord(update) || 'data' in shape) return await operation.send(operation.args);
+  if (!isRecord(create) || !isRecord(update) || shape['data'] !== undefined)
+    return await operation.send(operation.args);
   if (!namesRow(model, where, fence)) {
     return await operation.send({ ...shape, where: withCondition(where, claimed(fence)), data: update }, 'update');
   }

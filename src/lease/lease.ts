@@ -35,6 +35,8 @@ export class Lease implements Claim {
   asking: LookUnderWay | undefined;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
+  /** Whether another process may take it over by its holder id, and this one not know yet. It must not pass to another caller. */
+  mayMove = false;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;
   /** When it expires, if it is not renewed. */
@@ -234,6 +236,11 @@ export class LeaseSet {
    */
   hint(attempt: string): (() => void) | undefined {
     return this.#turns.length === 1 ? this.#turns[0]?.hint(attempt) : undefined;
+  }
+
+  /** Called when the holder ids are shown: another process may take the leases over. */
+  show(): void {
+    for (const { lease } of this.#turns) lease.mayMove = true;
   }
 
   /** Releases all leases. Idempotent; never throws. */

@@ -66,6 +66,7 @@ export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly 
 /** Each model with its table and relations. */
 export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
   const { adapter, inlineSchema } = _engineConfig;
-  const emulatesKeys = /^\s*relationMode\s*=\s*"prisma"/m.test(inlineSchema ?? '');
+  // The second one is the older name of the first.
+  const emulatesKeys = /^\s*(?:relationMode|referentialIntegrity)\s*=\s*"prisma"/m.test(inlineSchema ?? '');
   return readModels(_runtimeDataModel, emulatesKeys, () => adapter && schemaOf(adapter));
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, test, vi } from 'vitest';
 import { LockLostError, StaleTokenError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
@@ -35,6 +35,18 @@ describeWithShop('a handle whose lease is gone', () => {
     expect(lock.remaining()).toBe(0);
     expect(await shop.row(id)).toEqual({ quantity: 5, fence: other });
     await lock.release();
+  });
+
+  test('of many keys, all of them lost, asks Redis a few times for each', async () => {
+    const redis = shop.redis();
+    const holder = shop.client({ redis }).prisma;
+    const keys = Array.from({ length: 40 }, (_, n) => `many ${n} ${randomUUID()}`) as [string, ...string[]];
+    const lock = await holder.$lock(keys, { leaseTime: 1_500 });
+    const send = vi.spyOn(redis, 'sendCommand');
+    await forget(shop, 'many ');
+    await eventually('it knows', async () => lock.signal.aborted);
+    await lock.release();
+    expect(send.mock.calls.length).toBeLessThan(10 * keys.length);
   });
 
   test('is not lost by the refusal of another handle, whose error its function throws', async () => {

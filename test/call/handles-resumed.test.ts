@@ -137,34 +137,92 @@ describeWithShop('a handle that is handed on', () => {
     },
   );
 
-  test('while the old one finds out between the transfers of two keys: it keeps the second one for it', async () => {
-    const [redis, own] = [shop.redis(), shop.redis()];
-    const [first, second] = [gate(), gate()];
+  const RELEASES: Record<string, (lock: Handle) => unknown> = {
+    'and is not released': () => {},
+    'and is released at once': (lock) => lock.signal.addEventListener('abort', () => void lock.release()),
+  };
+
+  test.each(Object.entries(RELEASES))(
+    'while the old one finds out between the transfers of two keys, %s: it keeps the second one for it',
+    async (_, react) => {
+      const [redis, own] = [shop.redis(), shop.redis()];
+      const [first, second] = [gate(), gate()];
+      let transfers = 0;
+      aroundScripts(redis, async ({ name, send }) => {
+        if (name === 'transfer' && ++transfers === 2) await second.opened;
+        const answer = await send();
+        if (name === 'transfer') first.open();
+        return answer;
+      });
+      const products = [await shop.product(10), await shop.product(10)] as const;
+      const keys = products.map(({ key }) => key) as [string, ...string[]];
+      const holder = shop.client({ redis: own }).prisma;
+      const lock = await holder.$lock(keys);
+      react(lock);
+      const begun: string[] = [];
+      const waiters = keys.map((key) => holder.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
+      const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock));
+      await first.opened;
+      await eventually('the old one knows', async () => lock.signal.aborted);
+      // Behind all that the old one would send now.
+      await turnOfLoop();
+      await own.ping();
+      second.open();
+      const resumed = await resuming;
+      for (const { id } of products) await sellOne(resumed, id);
+      expect(begun).toEqual([]);
+      await resumed.release();
+      await Promise.all(waiters);
+      await lock.release();
+    },
+  );
+
+  test('and is released before its transfer: who waits behind it works under a lease of its own, and the resume is refused', async () => {
+    const redis = shop.redis();
+    const [registered, released] = [gate(), gate()];
+    aroundScripts(redis, async ({ name, send }) => {
+      if (name === 'transfer') {
+        registered.open();
+        await released.opened;
+      }
+      return await send();
+    });
+    const { id, key } = await shop.product(10);
+    const holder = shop.client().prisma;
+    const lock = await holder.$lock(key);
+    const works = gate();
+    const waiter = holder.$withLock(
+      key,
+      async (tx) => {
+        works.open();
+        await resuming.catch(() => {});
+        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      },
+      { waitTime: 50_000 },
+    );
+    const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock), { waitTime: 500 });
+    resuming.catch(() => {});
+    await registered.opened;
+    await lock.release();
+    await works.opened;
+    released.open();
+    await expect(resuming).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    await waiter;
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
+  test('of two keys, whose first transfer fails: the old one goes on', async () => {
+    const redis = shop.redis();
     let transfers = 0;
     aroundScripts(redis, async ({ name, send }) => {
-      if (name === 'transfer' && ++transfers === 2) await second.opened;
-      const answer = await send();
-      if (name === 'transfer') first.open();
-      return answer;
+      if (name === 'transfer' && ++transfers === 1) throw new Error('NOPERM this user has no permissions');
+      return await send();
     });
     const products = [await shop.product(10), await shop.product(10)] as const;
-    const keys = products.map(({ key }) => key) as [string, ...string[]];
-    const holder = shop.client({ redis: own }).prisma;
-    const lock = await holder.$lock(keys);
-    const begun: string[] = [];
-    const waiters = keys.map((key) => holder.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
-    const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock));
-    await first.opened;
-    await eventually('the old one knows', async () => lock.signal.aborted);
-    // Behind all that the old one would send now.
-    await turnOfLoop();
-    await own.ping();
-    second.open();
-    const resumed = await resuming;
-    for (const { id } of products) await sellOne(resumed, id);
-    expect(begun).toEqual([]);
-    await resumed.release();
-    await Promise.all(waiters);
+    const lock = await shop.client().prisma.$lock([products[0].key, products[1].key]);
+    const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock), { waitTime: 200 });
+    await expect(resuming).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    for (const { id } of products) await sellOne(lock, id);
     await lock.release();
   });
 

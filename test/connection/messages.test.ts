@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Connection, Query } from 'pg';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FLUSH, Messages, SYNC } from '../../src/base/postgres-messages.js';
 import { type Parsing, writeStatement } from '../../src/connection/flight.js';
 import { workQueryClass } from '../../src/connection/work-query.js';
@@ -168,5 +168,19 @@ describe('the messages of a statement of the work', () => {
     expectSame('SELECT 1', values);
     expectSame('SELECT 1', Array<null>(65_535).fill(null));
     expectSame('SELECT $1', ['€'.repeat(2_000_000)]);
+  });
+});
+
+describe('a statement with many long values', () => {
+  test('is written into a buffer that is made once, and not for each value', () => {
+    const values = Array.from({ length: 2_000 }, () => 'x'.repeat(2_000));
+    const made = vi.spyOn(Buffer, 'allocUnsafe');
+    try {
+      const bytes = written((messages) => messages.bind('', values));
+      expect(bytes.length).toBeGreaterThan(4_000_000);
+      expect(made.mock.calls.length).toBeLessThan(5);
+    } finally {
+      made.mockRestore();
+    }
   });
 });

@@ -73,8 +73,9 @@ async function postgres(context: Context, url: string, options: DoctorOptions): 
         role: options.role,
         fix: options.fix === true,
         upTo: options.upTo ?? 0n,
-        fences: project instanceof Problem ? project : found.filter((model) => 'column' in model),
-        unfenced: found.filter((model) => !('column' in model)),
+        fences:
+          project instanceof Problem ? project : found.filter((model): model is ExpectedFence => !('columns' in model)),
+        unfenced: found.filter((model) => 'columns' in model),
         migrates: project instanceof Problem || !project.history.isEmpty,
         listed: project instanceof Problem ? [] : (project.datasource?.schemas ?? []),
         objects: {
@@ -207,7 +208,7 @@ function expectedFences(
     const guard = guards.get(tableName(table));
     const fence = fenceNameOf(model, given, guard);
     const field = model.kind === 'model' && model.fields.find(({ name }) => name === fence);
-    if (!field) return named;
+    if (!field) return { ...named, columns: model.fields.map(({ name, map }) => map ?? name) };
     return {
       ...named,
       column: field.map ?? field.name,

@@ -96,7 +96,7 @@ export async function leftGuards(
        (SELECT min(u.position) FROM unnest($2::text[]) WITH ORDINALITY AS u(name, position)
         WHERE to_regclass(u.name) = g.id)::text AS model
      FROM (SELECT t.tgrelid AS id,
-             convert_from(substring(t.tgargs FROM 1 FOR position('\\x00'::bytea IN t.tgargs) - 1), 'UTF8') AS fence
+             convert_from(substring(t.tgargs FROM 1 FOR position('\\x00'::bytea IN t.tgargs) - 1), getdatabaseencoding()) AS fence
            FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
            WHERE t.tgname = $3 AND n.nspname = 'fenced_lock' AND p.proname = 'guard' AND t.tgnargs > 0
              AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = t.tgrelid)) AS g
@@ -106,8 +106,10 @@ export async function leftGuards(
     [fenced, unfenced.map(({ table }) => table), GUARD],
   );
   return rows.flatMap(({ table, column, hasColumn, model: position }) => {
-    const model = position === null ? undefined : unfenced[Number(position) - 1]?.model;
-    if (hasColumn && model === undefined) return [];
+    const of = position === null ? undefined : unfenced[Number(position) - 1];
+    // The fence may have another name than doctor was told.
+    if (hasColumn && (of === undefined || of.columns.includes(column))) return [];
+    const model = of?.model;
     const remedy =
       model === undefined
         ? `Add the column again, or DROP TRIGGER ${GUARD} ON ${table}; DROP TRIGGER ${GUARD_TRUNCATE} ON ${table}`

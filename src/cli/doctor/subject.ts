@@ -21,6 +21,7 @@ export interface UnfencedModel {
   readonly model: string;
   /** The table as a quoted SQL name. */
   readonly table: string;
+  readonly columns: readonly string[];
 }
 
 /** What the checks of the database need. */

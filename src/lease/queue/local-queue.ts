@@ -72,9 +72,9 @@ export interface QueueHistory {
  * - `holding`: at least one caller has its turn. When no turn uses the lease any more, `#passOn` decides:
  *   - It suits the next caller: `holding`.
  *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
- *   - It does not suit the next caller, has passed to `maxLocalHandovers` callers, or was a handle's: `yielding`.
+ *   - It does not suit the next caller, or has passed to `maxLocalHandovers` callers: `yielding`.
  *   - No caller waits here, and nobody is known to wait elsewhere: `lingering`.
- *   - Otherwise, as when it is lost, is promised to another process by a hint, or could not be confirmed, it is released:
+ *   - Otherwise, as when it is lost, may be taken over by another process, or could not be confirmed, it is released:
  *     `acquiring` if callers wait here, else `idle`.
  * - `confirming`: the lease was taken behind a hint (`unconfirmed-lease.ts`), and no turn uses it until the look beside it
  *   is answered or has failed. Then `#passOn` decides.
@@ -220,8 +220,6 @@ export class LocalQueue implements WaiterQueue {
   #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
     this.#handovers = 0;
-    // The store has just been asked.
-    this.#isOfHandle = false;
     const first = this.first(lease.shared);
     this.#renewed = first?.request.options.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
@@ -340,17 +338,16 @@ export class LocalQueue implements WaiterQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.first(lease.shared);
-    // A yield would not do: it may keep the lease under the id that the other process takes over.
-    const isPromised = this.#promised?.lease === lease;
+    const mayMove = this.#mayMove(lease);
     if (next && this.#mayPassTo(next, lease)) {
       this.#state = 'holding';
       this.#handovers++;
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined && !isPromised && !lease.confirming) {
+    } else if (next && lease.loss === undefined && !mayMove && !lease.confirming) {
       void this.#yield(lease, next.request);
-    } else if (next && lease.loss === undefined && !isPromised && lease.asking) {
+    } else if (next && lease.loss === undefined && !mayMove && lease.asking) {
       void this.#passOnConfirmed(lease, lease.asking, via);
-    } else if (next === undefined && !isPromised && this.#isGoodForOneMore(lease)) {
+    } else if (next === undefined && !mayMove && this.#isGoodForOneMore(lease)) {
       this.#state = 'lingering';
       this.#lingering = new EndOfTurn(this.key, (time) => {
         // The others did not wait for longer than the lease stood.
@@ -367,11 +364,16 @@ export class LocalQueue implements WaiterQueue {
     const { leaseTime, renew } = waiter.request.options;
     // A lease that is not renewed has less time left than the next caller asks for.
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
-    // The other process may already have the key's row, and take over the lease.
-    const isPromised = this.#promised?.lease === lease;
     const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
-    // Another process may have resumed a handle, and this one does not know yet.
-    return isAsGood && !isPromised && mayStay && !this.#isOfHandle;
+    return isAsGood && !this.#mayMove(lease) && mayStay;
+  }
+
+  /**
+   * Whether another process may take the lease over by its holder id: by a hint, or because it resumes the handle. A yield would
+   * not do then, because it may keep the lease under this id.
+   */
+  #mayMove(lease: Lease): boolean {
+    return lease.mayMove || this.#promised?.lease === lease;
   }
 
   /**

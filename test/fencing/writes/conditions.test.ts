@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { describeOfEachKind } from '../../support/client-kinds.js';
-import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
+import { type FenceTx, FenceWorld, FRESHER } from '../../support/fence-world.js';
 
 const RUNS = Number(process.env['FENCED_LOCK_RUNS'] ?? 60);
 const SEED = Number(process.env['FENCED_LOCK_SEED'] ?? Date.now() % 2 ** 31);
@@ -98,6 +98,18 @@ describeOfEachKind('the condition of a write without a guard is met by the rows 
       expect(await locked(write, where)).toEqual(await bare(write, where));
     });
     await fc.assert(property, { numRuns: RUNS, seed: SEED });
+  });
+
+  test('and the fresher ones of a list that Prisma sends in several statements are found', async () => {
+    const { ids } = await members();
+    const stale = [ids[0] as number, ids[3] as number];
+    await world.overriding((session) =>
+      session.query('UPDATE people."Member" SET fence = $2 WHERE id = ANY($1)', [stale, FRESHER]),
+    );
+    const absent = Array.from({ length: 40_000 }, (_, n) => -1 - n);
+    const where = { id: { in: [stale[0] as number, ...absent, stale[1] as number] } };
+    const refused = world.client().$withLock('list', (tx) => tx.member.updateMany({ where, data: { value: 77 } }));
+    await expect(refused).rejects.toMatchObject({ code: 'STALE_TOKEN', model: 'Member' });
   });
 
   test.each(Object.entries(ONE))('of the row that it names: %s', async (_, write) => {

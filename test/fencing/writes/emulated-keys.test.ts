@@ -12,7 +12,7 @@ describeWithShop('a client with `relationMode = "prisma"`, which looks rows up a
   afterAll(() => Promise.all(closing.map((close) => close())));
 
   /** As one that was generated from a schema with this setting. */
-  function emulating() {
+  function emulating(setting = 'relationMode') {
     const statements: string[] = [];
     const adapter = new PrismaPg({ connectionString: world.url });
     const plain = new PrismaClient({ adapter, log: [{ emit: 'event', level: 'query' }] });
@@ -23,7 +23,7 @@ describeWithShop('a client with `relationMode = "prisma"`, which looks rows up a
     };
     _engineConfig.inlineSchema = _engineConfig.inlineSchema.replace(
       /provider\s*=\s*"postgresql"/,
-      '$&\n  relationMode = "prisma"',
+      `$&\n  ${setting} = "prisma"`,
     );
     _engine.datamodel = _engineConfig.inlineSchema;
     const redis = new Redis(inject('redis').url ?? '');
@@ -44,14 +44,16 @@ describeWithShop('a client with `relationMode = "prisma"`, which looks rows up a
     deleteMany: (tx, id) => tx.member.deleteMany({ where: { id } }),
   };
 
-  test('does so', async () => {
-    const { plain, statements } = emulating();
-    const { id } = await plain.member.create({ data: { name: 'looked up', value: 1 } });
+  test.each(['relationMode', 'referentialIntegrity'])('does so, and is known by it: %s', async (setting) => {
+    const { plain, prisma, statements } = emulating(setting);
+    const { id } = await plain.member.create({ data: { name: `looked up by ${setting}`, value: 1 } });
     statements.splice(0);
     await plain.member.updateMany({ where: { id, fence: { lte: 5 } }, data: { id: id + 1_000_000 } });
     const update = statements.find((text) => text.startsWith('UPDATE "people"."Member"'));
     expect(statements.some((text) => text.startsWith('SELECT'))).toBe(true);
     expect(update).not.toContain('"fence" <=');
+    const refused = prisma.$withLock(`member:${id}`, (tx) => tx.member.deleteMany({ where: { id } }));
+    await expect(refused).rejects.toMatchObject({ code: 'INVALID_OPTION' });
   });
 
   test.each(Object.entries(WRITES))(
