@@ -141,11 +141,21 @@ export async function refuseFresher(
 ): Promise<void> {
   const fresher = withCondition(where, { [fence.field]: { gt: fence.token } });
   const select = { [fence.field]: true };
-  // Not `findFirst`: Prisma sends a long list in several statements, and takes more than one answer for an error.
-  const [row] = (await operation.run('findMany', { where: fresher, select, take: 1 })) as readonly Args[];
+  const row = await firstOf(operation, { where: fresher, select });
   if (row === undefined) return;
   const { key, token, field, ofHandle } = fence;
   throw new StaleTokenError(key, token, model, { fence: row[field] as bigint, where: shown, ofHandle });
+}
+
+async function firstOf(operation: Operation, args: Args): Promise<Args | undefined> {
+  try {
+    return ((await operation.run('findFirst', args)) ?? undefined) as Args | undefined;
+  } catch (error) {
+    // Prisma sends a long list in several statements, and has an error without a code for more than one answer.
+    if ((error as { readonly code?: unknown }).code !== undefined) throw error;
+    const [row] = (await operation.run('findMany', args)) as readonly Args[];
+    return row;
+  }
 }
 
 /**
