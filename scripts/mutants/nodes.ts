@@ -208,9 +208,17 @@ export const NODES: readonly Mutant[] = [
     why: 'It would have no vote, and give leases.',
   },
   {
+    name: 'fallback: a yield that fails is forgotten',
+    file: 'src/lease/stores/fallback.ts',
+    change: [['        if (this.#down === undefined) this.#markDown(error);\n', '']],
+    tests: ['test/lease/stores/fallback'],
+    only: 'falls silent at the end',
+    why: 'The next caller waits for a silent Redis twice as long.',
+  },
+  {
     name: 'nodes: a refusal is believed for ever',
     file: refusal,
-    change: [['const REFUSAL_TIME = 3_000;', 'const REFUSAL_TIME = 3_000_000;']],
+    change: [['const REFUSAL_TIME = 6_000;', 'const REFUSAL_TIME = 3_000_000;']],
     tests: ['test/redis/topology/refused'],
     why: 'A client that has given up does not hear that the server is back.',
   },

@@ -51,6 +51,14 @@ export const STATEMENTS: readonly Mutant[] = [
     why: 'The end of a message would be cut off, and the server close the connection.',
   },
   {
+    name: 'raw SQL: RESET ALL let through',
+    file: 'src/transaction/gate.ts',
+    change: [["return second === 'ALL' ? word : undefined;", 'return undefined;']],
+    tests: ['test/transaction/traps'],
+    only: 'RESET ALL',
+    why: 'The guard takes the holder for a writer without a lock, who may overwrite a fresher row.',
+  },
+  {
     name: 'messages: a buffer that grows by each value',
     file: 'src/base/postgres-messages.ts',
     change: [['    this.#reserve(most);\n', '    this.#reserve(Math.min(most, LENGTH * values.length));\n']],

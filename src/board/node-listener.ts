@@ -39,7 +39,13 @@ async function answer(
     await response.body?.cancel();
     return;
   }
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  const headers = Object.fromEntries(response.headers);
+  // A page whose stream has ended asks again, on the same connection if it may: a server that is closed would never end.
+  const isStream = headers['content-type']?.startsWith('text/event-stream') === true;
+  outgoing.writeHead(
+    response.status,
+    isStream && incoming.httpVersionMajor === 1 ? { ...headers, connection: 'close' } : headers,
+  );
   if (response.body === null) {
     outgoing.end();
     return;

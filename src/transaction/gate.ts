@@ -88,14 +88,22 @@ export class Gate {
   }
 }
 
+/** Why a statement is refused that does not end the transaction. */
+const OTHER_REASONS: Readonly<Record<string, string>> = {
+  RESET:
+    'Raw SQL under the lock must not reset all settings: the token and the time limits of the lock are among them. RESET ' +
+    'those that you have set, by their names.',
+  COPY:
+    'Raw SQL under the lock cannot send the rows of COPY … FROM STDIN: the server would wait for them, and not ' +
+    'answer ROLLBACK. Use createMany, or INSERT … SELECT … FROM unnest($1::int[], $2::text[]).',
+};
+
 /** The error for a statement that would end the transaction, or that gets no answer. */
 function refusal(refused: string, key: string): InsideTransactionError {
   return new InsideTransactionError(
-    refused === 'COPY'
-      ? 'Raw SQL under the lock cannot send the rows of COPY … FROM STDIN: the server would wait for them, and not ' +
-          'answer ROLLBACK. Use createMany, or INSERT … SELECT … FROM unnest($1::int[], $2::text[]).'
-      : `Raw SQL under the lock must not end its transaction, and this begins with ${refused}. ` +
-          'Return from the function to commit, or throw to roll back.',
+    OTHER_REASONS[refused] ??
+      `Raw SQL under the lock must not end its transaction, and this begins with ${refused}. ` +
+        'Return from the function to commit, or throw to roll back.',
     { key },
   );
 }
@@ -134,7 +142,7 @@ function firstWord(sql: string): [word: string, rest: string] {
   return [text.slice(0, end).toUpperCase(), text.slice(end)];
 }
 
-/** Words that end the transaction or begin another one, and COPY. Savepoints stay inside the transaction. */
+/** Words that end the transaction or begin another one, COPY, and RESET. Savepoints stay inside the transaction. */
 const REFUSED: ReadonlySet<string> = new Set([
   'BEGIN',
   'COMMIT',
@@ -144,6 +152,7 @@ const REFUSED: ReadonlySet<string> = new Set([
   'ROLLBACK',
   'PREPARE',
   'COPY',
+  'RESET',
 ]);
 
 /** How nearly every statement begins, so that it need not be searched. */
@@ -159,6 +168,8 @@ export function refusedCommand(sql: string): string | undefined {
   if (!REFUSED.has(word)) return undefined;
   if (word === 'COPY') return isFromStdin(rest) ? word : undefined;
   const [second, more] = firstWord(rest);
+  // Of one setting it is the caller's affair.
+  if (word === 'RESET') return second === 'ALL' ? word : undefined;
   if (word === 'PREPARE') return second === 'TRANSACTION' ? word : undefined;
   const third = second === 'WORK' || second === 'TRANSACTION' ? firstWord(more)[0] : second;
   return word === 'ROLLBACK' && third === 'TO' ? undefined : word;

@@ -1,5 +1,12 @@
 import { once } from 'node:events';
-import { createServer, request as plainRequest, type RequestListener, type Server } from 'node:http';
+import {
+  Agent,
+  createServer,
+  type IncomingMessage,
+  request as plainRequest,
+  type RequestListener,
+  type Server,
+} from 'node:http';
 import { connect, createServer as createHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
@@ -97,6 +104,16 @@ describeWithShop('mounted', () => {
     expect(open).toBe(1);
     asked.destroy();
     await eventually('it has left', async () => open === 0);
+  });
+
+  test('a stream of events that has ended ends its connection: a page would ask on it again, and the server never end', async () => {
+    const { prisma } = shop.client();
+    const board = createBoard(prisma, { refreshInterval: 100 });
+    const origin = await serve(toNodeListener(board));
+    const asked = plainRequest(`${origin}/events`, { agent: new Agent({ keepAlive: true }) }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    expect(answer.headers.connection).toBe('close');
+    asked.destroy();
   });
 
   test.each(['//evil.example/board.js', '/%00', '/\\evil.example', 'http://evil.example/admin/locks'])(

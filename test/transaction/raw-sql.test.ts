@@ -73,6 +73,17 @@ describe('COPY in raw SQL', () => {
     expect(refusedCommand(text)).toBe('COPY');
   });
 
+  test.each(['RESET ALL', 'reset /* x */ all;', '-- x\nRESET\tALL'])(
+    'that resets all settings is found: %s',
+    (text) => {
+      expect(refusedCommand(text)).toBe('RESET');
+    },
+  );
+
+  test.each(['RESET work_mem', 'RESET ROLE', 'RESET "all"'])('that resets one setting is not: %s', (text) => {
+    expect(refusedCommand(text)).toBeUndefined();
+  });
+
   test.each([
     'COPY t TO STDOUT',
     'COPY (SELECT 1) TO STDOUT',

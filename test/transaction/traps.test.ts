@@ -280,6 +280,24 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect((await shop.row(id))?.quantity).toBe(9);
   });
 
+  test('RESET ALL is refused: the guard would take the holder for a writer without a lock', async () => {
+    const { key } = await shop.product(10);
+    const held = prisma.$withLock(key, (tx) => tx.$executeRaw`RESET ALL`);
+    const error = toFencedLockError(await held.catch((error: unknown) => error));
+    expect(error).toMatchObject({
+      code: 'INSIDE_TRANSACTION',
+      key,
+      message: expect.stringContaining('reset all settings'),
+    });
+    const level = prisma.$withLock(key, async (tx, { token }) => {
+      await tx.$executeRaw`SET LOCAL work_mem = '5MB'`;
+      await tx.$executeRaw`RESET work_mem`;
+      const [row] = await tx.$queryRaw<{ token: string }[]>`SELECT current_setting('fenced_lock.token') AS token`;
+      return row?.token === String(token);
+    });
+    expect(await level).toBe(true);
+  });
+
   test('COPY … TO STDOUT is executed', async () => {
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, async (tx) => {

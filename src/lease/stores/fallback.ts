@@ -74,7 +74,15 @@ export class FallbackStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    if (!this.#grantedWithout.has(claim.holder)) return await this.#store.yield(claim);
+    if (!this.#grantedWithout.has(claim.holder)) {
+      try {
+        return await this.#store.yield(claim);
+      } catch (error) {
+        // The look that follows must not wait for the store once more.
+        if (this.#down === undefined) this.#markDown(error);
+        throw error;
+      }
+    }
     // A busy key passes on by `yield` and seldom calls `acquire`, so probe here, too.
     if (this.#probePause.passed) this.#probe(claim.key);
     if (this.#down !== undefined) return true;

@@ -212,6 +212,21 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     await actor.release(turn);
   });
 
+  test('it falls silent at the end of a turn: the next caller waits for that answer, and not for one more', async () => {
+    const { actor, inner, types } = make(0);
+    const key = someKey();
+    const first = await actor.acquire(key);
+    const second = actor.acquire(key);
+    await whileFrozen(async () => {
+      first.end();
+      const turn = await second;
+      expect(turn.lease.shared).toBe(true);
+      expect(inner.looks.count).toBe(1);
+      expect(types()).toEqual(['redis-passed-by']);
+      await actor.release(turn);
+    });
+  });
+
   test('killed: who waits in it gets on, and it comes back', async () => {
     const made = make();
     const { actor } = made;
