@@ -21,7 +21,7 @@ import { QuorumStore } from './lease/stores/quorum.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
 import { rejectSkipped } from './prisma/batches.js';
-import { checkClient, fieldsOf, modelsOf } from './prisma/client.js';
+import { checkClient, fieldsOf, isRequired, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
@@ -163,5 +163,14 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
   if (fenceField !== DEFAULTS.fenceField && ![...fields.keys()].some(has)) {
     throw new InvalidOptionError('fenceField', `is ${fenceField}, which no model has as a field of type BigInt.`);
   }
-  return new Fencing(fenceField, new Set(models ?? [...fields.keys()].filter(has)), modelsOf(client));
+  const fenced = models ?? [...fields.keys()].filter(has);
+  const optional = fenced.find((model) => !isRequired(client, model, fenceField));
+  if (optional !== undefined) {
+    throw new InvalidOptionError(
+      `${optional}.${fenceField}`,
+      'may be NULL, or is a list: writes would pass over rows without a fence. Set the NULLs to 0, and make it ' +
+        `\`${fenceField} BigInt @default(0)\`.`,
+    );
+  }
+  return new Fencing(fenceField, new Set(fenced), modelsOf(client));
 }

@@ -63,6 +63,13 @@ export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly 
   return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
 }
 
+/** Whether each row has exactly one value of this field: it is neither optional nor a list. The run-time data model does not tell. */
+export function isRequired({ _engineConfig }: PrismaInternals, model: string, field: string): boolean {
+  const [, fields = ''] =
+    new RegExp(`^\\s*model\\s+${model}\\s*\\{([^}]*)`, 'm').exec(_engineConfig.inlineSchema ?? '') ?? [];
+  return !new RegExp(`^\\s*${field}\\s+\\w+(?:\\?|\\[\\])`, 'm').test(fields);
+}
+
 /** Each model with its table and relations. */
 export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
   const { adapter, inlineSchema } = _engineConfig;

@@ -1,7 +1,9 @@
 import 'reflect-metadata';
+import { inspect } from 'node:util';
+import { Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { firstValueFrom, type Observable } from 'rxjs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import * as errors from '../../src/index.js';
 import { FencedLockExceptionFilter } from '../../src/nest/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
@@ -64,6 +66,20 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
     ] as const) {
       byCode.set('HELD', Object.assign(new errors.LockTimeoutError(KEY, '1 ms'), { expiresIn }));
       expect((await get('fail/HELD')).headers.get('retry-after')).toBe(seconds);
+    }
+  });
+
+  test('is logged without the result of the function whose hook has failed', async () => {
+    const log = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
+    try {
+      const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+      byCode.set('HOOK', new errors.HookFailedError(KEY, { password: 'of the function' }, [new Error('mail')]));
+      expect((await get('fail/HOOK')).status).toBe(500);
+      const said = inspect(log.mock.calls, { depth: 9 });
+      expect(said).toMatch(/HookFailedError: .*mail/);
+      expect(said).not.toContain('of the function');
+    } finally {
+      log.mockRestore();
     }
   });
 

@@ -79,6 +79,23 @@ describe('where the extension is applied', () => {
     expect(message).toContain('fense, which no model has');
   });
 
+  test.each(['BigInt?', 'BigInt[]'])(
+    'a fence of type %s is refused: writes would pass over rows without one',
+    (type) => {
+      const plain = new PrismaClient({ adapter: ADAPTER });
+      const { _engineConfig } = plain as unknown as { _engineConfig: { inlineSchema: string } };
+      _engineConfig.inlineSchema = _engineConfig.inlineSchema.replace(
+        /(model Stock \{[^}]*\bfence\s+)BigInt/,
+        `$1${type}`,
+      );
+      const { option, message } = refusal(() =>
+        plain.$extends(fencedLock({ redis: new Redis({ lazyConnect: true }) })),
+      );
+      expect(option).toBe('Stock.fence');
+      expect(message).toContain('make it `fence BigInt @default(0)`');
+    },
+  );
+
   test('a method without its client is refused as that', async () => {
     const { $withLock } = apply({});
     const detached = $withLock as unknown as (key: string, fn: () => void) => Promise<void>;
