@@ -26,6 +26,44 @@ export const WRITES: readonly Mutant[] = [
     why: 'A write that met a fresher row would report that it wrote what it was to write.',
   },
   {
+    name: 'no look before a write by relation',
+    file: writes,
+    change: [['  if (one === undefined) await refuseFresher(operation, model, where, where, fence);\n', '']],
+    tests: ['test/fencing/writes/many-by-relation'],
+    why: 'Behind the write, its own change may keep a fresher row from matching: it would be skipped, and nobody told.',
+  },
+  {
+    name: 'relations not looked for inside connectives',
+    file: writes,
+    change: [
+      [
+        '    CONNECTIVES.has(name) ? [value].flat().every((part) => isSimple(model, part, fence)) : !relations?.has(name),',
+        '    !relations?.has(name),',
+      ],
+    ],
+    tests: ['test/fencing/writes/many-by-relation'],
+    why: 'A relation inside OR leads to other rows as one beside it does.',
+  },
+  {
+    name: 'no row of a compound key',
+    file: 'src/fencing/fencing.ts',
+    change: [
+      [
+        'isCompound(model, name, this) ? Object.entries((value ?? {}) as Args) : [[name, value] as const]',
+        '[[name, value]]',
+      ],
+    ],
+    tests: ['test/fencing/writes/retries'],
+    why: 'The next run would draw its token before it has the row, and be refused again.',
+  },
+  {
+    name: 'no row beside a filter',
+    file: 'src/fencing/fencing.ts',
+    change: [['value === null || !isValue(value)) continue;', 'value === null || !isValue(value)) return undefined;']],
+    tests: ['test/fencing/writes/retries'],
+    why: 'The next run would draw its token before it has the row, and be refused again.',
+  },
+  {
     name: 'claim of any row',
     file: fence,
     change: [

@@ -190,8 +190,11 @@ export function namesRow(model: string, unique: unknown, fence: Fence): boolean 
   return asked.some(([name, value]) => columns?.has(name) && isGiven(value));
 }
 
+/** The fields of a condition that combine other conditions on the same model. */
+export const CONNECTIVES: ReadonlySet<string> = new Set(['AND', 'OR', 'NOT']);
+
 /** Whether a name in a unique condition is that of a compound key. */
-export function isCompound(model: string, name: string, fence: Fence): boolean {
+export function isCompound(model: string, name: string, fence: Pick<Fence, 'models'>): boolean {
   const { columns, relations } = fence.models.get(model) ?? {};
-  return !columns?.has(name) && !relations?.has(name) && !['AND', 'OR', 'NOT'].includes(name);
+  return !columns?.has(name) && !relations?.has(name) && !CONNECTIVES.has(name);
 }

@@ -1,6 +1,7 @@
 import { now } from '../base/clock.js';
 import type { Model, Query, Row } from '../database/database.js';
 import { GUARDS } from '../database/sql.js';
+import { type Args, isCompound, isValue } from './fence.js';
 
 /**
  * Age after which the list of guards is refreshed in the background, and age after which a transaction reads a new one
@@ -82,14 +83,24 @@ export class Fencing {
     return Object.fromEntries(Object.entries(row).map(([column, value]) => [fieldOf(column), value]));
   }
 
-  /** The table and the columns by which a condition names one row, if the condition has only plain values. */
+  /**
+   * The table, and the columns whose values name one row in a condition. What is no value, such as a filter beside them, is
+   * left out. `undefined` if nothing is left, or if a value has no text that Postgres would read.
+   */
   rowOf(model: string, where: unknown): readonly [schema: string, table: string, key: string] | undefined {
     const { schema, table, columns } = this.models.get(model) ?? {};
-    const fields = Object.entries((where ?? {}) as Record<string, unknown>);
-    const isPlain = ([name, value]: [string, unknown]) =>
-      columns?.has(name) && (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint');
-    if (schema === undefined || table === undefined || fields.length === 0 || !fields.every(isPlain)) return undefined;
-    const key = Object.fromEntries(fields.map(([name, value]) => [columns?.get(name), String(value)]));
+    const parts = Object.entries((where ?? {}) as Args).flatMap(([name, value]) =>
+      isCompound(model, name, this) ? Object.entries((value ?? {}) as Args) : [[name, value] as const],
+    );
+    const key: Record<string, string> = {};
+    for (const [name, value] of parts) {
+      const column = columns?.get(name);
+      if (column === undefined || value === null || !isValue(value)) continue;
+      const text = textOf(value);
+      if (text === undefined) return undefined;
+      key[column] = text;
+    }
+    if (schema === undefined || table === undefined || Object.keys(key).length === 0) return undefined;
     return [schema, table, JSON.stringify(key)];
   }
 
@@ -101,4 +112,9 @@ export class Fencing {
     }
     return guarded;
   }
+}
+
+function textOf(value: unknown): string | undefined {
+  if (value instanceof Date) return value.toISOString();
+  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }

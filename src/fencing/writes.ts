@@ -2,6 +2,7 @@ import { InvalidOptionError } from '../base/errors.js';
 import type { Operation } from '../database/database.js';
 import {
   type Args,
+  CONNECTIVES,
   claim,
   claimed,
   type Fence,
@@ -77,8 +78,9 @@ export function sendFenced(operation: Operation, fence: Fence): Promise<unknown>
   refuseUnsafe(write);
   if (!isConditional(operation, fence)) return operation.send(operation.args);
   const one = operation.oneStatement ?? asOneStatement(operation, fence);
-  if (one === undefined) return name === 'upsert' ? upsert(write) : writeClaimed(write);
-  return MANY.has(name) ? sendMany(write, one) : operation.send(one);
+  if (MANY.has(name)) return sendMany(write, one);
+  if (one !== undefined) return operation.send(one);
+  return name === 'upsert' ? upsert(write) : writeClaimed(write);
 }
 
 function conditional(operation: Operation, fence: Fence): ConditionalWrite {
@@ -135,7 +137,11 @@ function oneRow({ model, args: { where }, fence }: ConditionalWrite, looksUp: bo
   return looksUp || !isSimple(model, where, fence) ? undefined : withCondition(where, notFresher(fence));
 }
 
-function writeMany({ args, fence }: ConditionalWrite): Args {
+function writeMany(write: ConditionalWrite): Args | undefined {
+  return isSimple(write.model, write.args['where'], write.fence) ? whereNotFresher(write) : undefined;
+}
+
+function whereNotFresher({ args, fence }: ConditionalWrite): Args {
   const { where, data } = args;
   const sent = data === undefined ? args : { ...args, data: withToken(data, fence) };
   // An `undefined` that the caller wrote is passed on, because Prisma refuses it with `strictUndefinedChecks`: it would
@@ -145,8 +151,12 @@ function writeMany({ args, fence }: ConditionalWrite): Args {
 }
 
 /** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
-async function sendMany({ operation, model, args: { where }, fence }: ConditionalWrite, one: Args): Promise<unknown> {
-  const result = await operation.send(one);
+async function sendMany(write: ConditionalWrite, one: Args | undefined): Promise<unknown> {
+  const { operation, model, args, fence } = write;
+  const { where } = args;
+  // With a relation in the condition: the write may change what it leads to, and a fresher row would not match any more.
+  if (one === undefined) await refuseFresher(operation, model, where, where, fence);
+  const result = await operation.send(one ?? whereNotFresher(write));
   await refuseFresher(operation, model, where, where, fence);
   return result;
 }
@@ -212,8 +222,10 @@ function whereClaimed(model: string, where: unknown, row: Args, fence: Fence): A
   return withCondition(unique, claimed(fence));
 }
 
-/** Whether a unique condition uses columns only. With relations in it, Prisma may look the row up first. */
+/** Whether a condition uses columns of the model only. With relations in it, Prisma may look the row up first. */
 function isSimple(model: string, where: unknown, fence: Fence): boolean {
-  const { columns } = fence.models.get(model) ?? {};
-  return Object.keys(where ?? {}).every((name) => columns?.has(name) || isCompound(model, name, fence));
+  const relations = fence.models.get(model)?.relations;
+  return Object.entries((where ?? {}) as Args).every(([name, value]) =>
+    CONNECTIVES.has(name) ? [value].flat().every((part) => isSimple(model, part, fence)) : !relations?.has(name),
+  );
 }
