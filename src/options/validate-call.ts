@@ -270,12 +270,13 @@ export function choice<const Choice extends string>(name: string, value: Choice,
 
 export function count(name: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 0 && value <= most) return value;
-  throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}.`);
+  throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}, not ${kindOf(value)}.`);
 }
 
 export function time(name: string, value: unknown, least: number, most = LONGEST_TIME): number {
   // Rounded, because Redis accepts integers only, and callers often compute the rest of a time with fractions.
   if (typeof value === 'number' && value >= least && value <= most) return Math.round(value);
   const instead = value === Number.POSITIVE_INFINITY ? ` Instead of Infinity give the largest value, ${most}.` : '';
-  throw new InvalidOptionError(name, `must be a number of milliseconds from ${least} to ${most}.${instead}`);
+  const range = `a number of milliseconds from ${least} to ${most}`;
+  throw new InvalidOptionError(name, `must be ${range}, not ${kindOf(value)}.${instead}`);
 }

@@ -142,9 +142,15 @@ describe('add-fence in the schema', () => {
     const shop = await bookshop();
     const { out, json } = await shop.run('add-fence', 'Till', 'OrderLine', '--field', 'token', '--json');
     expect(JSON.parse(out)).toEqual(json);
-    expect(json['omit']).toBe('omit: { till: { token: true }, orderLine: { token: true } }');
+    expect(json['omit']).toBe('omit: { orderLine: { token: true }, till: { token: true } }');
     expect(shop.read(`${FOLDER}/stock.prisma`)).toContain('  fence Int @default(0)\n  token BigInt @default(0)\n');
     expect(shop.migration(`${FOLDER}/migrations`).sql).toContain(`fenced_lock.guard('token', 'allow')`);
+  });
+
+  test('the omit line names the models that were fenced before, too', async () => {
+    const shop = await bookshop();
+    const { json } = await shop.run('add-fence', 'OrderLine', '--json');
+    expect(json['omit']).toBe('omit: { orderLine: { fence: true }, shelf: { fence: true } }');
   });
 
   test('remove-fence learns another name of the field from the guard', async () => {

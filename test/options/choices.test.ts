@@ -56,7 +56,7 @@ describe('a count', () => {
   ] as const)('%s is a whole number within its bounds', (name, resolve, most) => {
     for (const good of [0, 1, most]) expect(resolve({ [name]: good })).toMatchObject({ [name]: good });
     for (const bad of [-1, 0.5, most + 1, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n]) {
-      expect(() => resolve({ [name]: bad })).toThrow(`\`${name}\` must be a whole number from 0 to ${most}`);
+      expect(() => resolve({ [name]: bad })).toThrow(`\`${name}\` must be a whole number from 0 to ${most}, not `);
     }
   });
 });

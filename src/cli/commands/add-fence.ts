@@ -10,7 +10,7 @@ import type { Change } from '../project/changes.js';
 import type { Guarded, History } from '../project/migration-history.js';
 import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { choose, omitLine } from '../schema/choose.js';
-import { fenceOf, withFence } from '../schema/fence-field.js';
+import { fenceIn, fenceOf, withFence } from '../schema/fence-field.js';
 import { readModels, type SchemaModel } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
@@ -25,7 +25,8 @@ export interface AddFenceOptions extends FileOptions {
 /** Gives models a fence: the field, its column, and the guard of its table. */
 export async function addFence(context: Context, names: readonly string[], options: AddFenceOptions): Promise<void> {
   const { project, history } = await open(context, options);
-  const models = choose(readModels(project.schema), names);
+  const all = readModels(project.schema);
+  const models = choose(all, names);
   const guards = history.guards();
   const planned = models.map((model) => ({ model, ...fenceFor(model, guards, options) }));
   const wanted = planned.filter(({ isNew, fence }) => isNew || fence.guard !== undefined);
@@ -39,7 +40,8 @@ export async function addFence(context: Context, names: readonly string[], optio
   if (guarded && options.dryRun !== true) refuseWithoutObjects(history);
   const unguarded = wanted.filter(({ fence }) => fence.guard === 'none');
   const anew = options.guard === undefined ? wanted.filter(({ isNew, fence }) => !isNew && fence.add) : [];
-  const omit = omitLine(models, options.field);
+  const fenced = all.filter((model) => fenceIn(model, options.field) !== undefined || models.includes(model));
+  const omit = omitLine(fenced, options.field);
   await carryOut(context, history, options, {
     command: 'add-fence',
     schema: edited(

@@ -2,7 +2,16 @@ import { DEFAULTS } from '../../options/options.js';
 import { Problem } from '../problem.js';
 import type { SchemaField, SchemaModel } from './models.js';
 
-/** The fence field of the model, if it has one. @throws Problem if the name or the column is used by another field. */
+/** The fence field of the model, if it has one. */
+export function fenceIn({ fields }: SchemaModel, name: string): SchemaField | undefined {
+  return fields.find((field) => field.name === name && isFence(field));
+}
+
+function isFence({ type, modifier, attributes }: SchemaField): boolean {
+  return type === 'BigInt' && modifier === '' && /@default\(\s*0\s*\)/.test(attributes);
+}
+
+/** As `fenceIn`. @throws Problem if the name or the column is used by another field. */
 export function fenceOf(model: SchemaModel, name: string): SchemaField | undefined {
   const field = model.fields.find((field) => field.name === name);
   if (field === undefined) {
@@ -13,7 +22,7 @@ export function fenceOf(model: SchemaModel, name: string): SchemaField | undefin
         'Choose another name with --field, and give it to fencedLock as `fenceField`.',
     );
   }
-  if (field.type === 'BigInt' && field.modifier === '' && /@default\(\s*0\s*\)/.test(field.attributes)) return field;
+  if (isFence(field)) return field;
   throw new Problem(
     `Model ${model.name} has a field \`${name}\` that is not a fence: it is ${field.type}${field.modifier}` +
       `${field.type === 'BigInt' && field.modifier === '' ? ' without @default(0)' : ''}, and a fence is ` +
