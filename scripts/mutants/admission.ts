@@ -8,7 +8,7 @@ const HANDLE_UPDATE = `UPDATE fenced_lock.admission AS a SET
                 turns = a.turns + 1,
                 attempts = array_prepend(attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
-                admitted_at = clock_timestamp()
+                admitted_at = greatest(clock_timestamp(), transaction_timestamp())
             -- By token and holder`;
 const HANDLE_SELECT = `SELECT a.turns INTO our_turn FROM fenced_lock.admission AS a
             -- By token and holder`;
@@ -395,8 +395,73 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [['\n            AND a.xid OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned()', '']],
     tests: ['test/fencing/guard/policies'],
-    only: 'token of another transaction',
+    only: 'another transaction got meanwhile',
     why: 'The setting alone is anybody’s.',
+  },
+  {
+    name: 'proof by an admission of a dump',
+    file,
+    change: [['\n            AND a.admitted_at OPERATOR(pg_catalog.>=) pg_catalog.transaction_timestamp()', '']],
+    tests: ['test/fencing/guard/policies'],
+    only: 'as it was restored',
+    why: 'Another cluster had given the same xid to another transaction.',
+  },
+  {
+    name: 'proof by a row of a dump that was kept from gc',
+    file,
+    change: [['SET admitted_at = clock_timestamp(), xid = NULL', 'SET admitted_at = clock_timestamp()']],
+    tests: ['test/fencing/guard/policies'],
+    only: 'kept from gc since',
+    why: 'Another cluster had given the same xid to another transaction.',
+  },
+  {
+    name: 'one key: no proof behind a clock that was set back',
+    file,
+    change: [
+      [
+        'admitted_at = greatest(clock_timestamp(), transaction_timestamp())\n        WHERE a.key = our_key',
+        'admitted_at = clock_timestamp()\n        WHERE a.key = our_key',
+      ],
+    ],
+    tests: ['test/fencing/guard/clock-set-back.slow'],
+    why: 'Valid writes of the holder would be refused.',
+  },
+  {
+    name: 'no proof behind a clock that was set back',
+    file,
+    change: [
+      [
+        'admitted_at = greatest(clock_timestamp(), transaction_timestamp())\n                WHERE a.key = our_key',
+        'admitted_at = clock_timestamp()\n                WHERE a.key = our_key',
+      ],
+    ],
+    tests: ['test/fencing/guard/clock-set-back.slow'],
+    why: 'Valid writes of the holder would be refused.',
+  },
+  {
+    name: 'handle: no proof behind a clock that was set back',
+    file,
+    change: [
+      [
+        HANDLE_UPDATE,
+        HANDLE_UPDATE.replace('greatest(clock_timestamp(), transaction_timestamp())', 'clock_timestamp()'),
+      ],
+    ],
+    tests: ['test/fencing/guard/clock-set-back.slow'],
+    why: 'Valid writes of the holder would be refused.',
+  },
+  {
+    name: 'override: the record of a dump stays in its place',
+    file,
+    change: [
+      [
+        'DO UPDATE\n        SET why = excluded.why, by_role = excluded.by_role, granted_at = excluded.granted_at\n        WHERE o.granted_at < transaction_timestamp();',
+        'DO NOTHING;',
+      ],
+    ],
+    tests: ['test/fencing/guard/policies'],
+    only: 'record in a restored dump',
+    why: 'An administrator would be refused, and not on record.',
   },
   {
     name: 'a read-only database, told by the bare error',

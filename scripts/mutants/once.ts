@@ -55,11 +55,19 @@ export const ONCE: readonly Mutant[] = [
     file: script,
     change: [
       [
-        'WHERE a.key = of_key AND a.xid = pg_current_xact_id_if_assigned()\n    ) THEN',
+        'WHERE a.key = of_key AND a.xid = pg_current_xact_id_if_assigned()\n            AND a.admitted_at >= transaction_timestamp()\n    ) THEN',
         'WHERE false\n    ) AND false THEN',
       ],
     ],
     tests: ['test/database/runs'],
+    why: 'Nothing would keep two of them apart.',
+  },
+  {
+    name: 'once: a run is marked behind an admission of a dump',
+    file: script,
+    change: [['\n            AND a.admitted_at >= transaction_timestamp()\n', '\n']],
+    tests: ['test/database/runs'],
+    only: 'of a dump',
     why: 'Nothing would keep two of them apart.',
   },
 ];

@@ -97,6 +97,13 @@ describe('runs of a key, once in each interval', () => {
     expect(await outcome(app, admitByHand({ keys: ['alone'] }), marking)).toBe('ok');
   });
 
+  test('are not marked behind an admission of a dump, whose xid the transaction has in this cluster', async () => {
+    expect(await outcome(app, admitByHand({ keys: ['restored'] }))).toBe('ok');
+    const restored = `UPDATE fenced_lock.admission SET xid = pg_current_xact_id(), admitted_at = now() - interval '1 hour'
+      WHERE key = 'restored'`;
+    expect(await outcome(stage.admin, restored, `SELECT fenced_lock.mark_run('restored', 1000, 0, 0)`)).toBe('55000');
+  });
+
   test.each([
     `next_run('', 1000, 0)`,
     `next_run(repeat('x', 513), 1000, 0)`,

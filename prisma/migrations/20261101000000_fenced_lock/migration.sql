@@ -67,7 +67,7 @@ END LOOP;
 
 -- A newer version has been applied, and its objects stay.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
-    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 4;
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 5;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted. CACHE 1:
 -- a session that caches numbers would issue them after higher ones.
@@ -85,7 +85,9 @@ CREATE TABLE IF NOT EXISTS fenced_lock.admission (
     -- COMMIT took effect.
     turns       bigint NOT NULL,
     attempts    uuid[] NOT NULL,
-    -- The transaction of the last admission. It proves to the guard that a token is the writer's own.
+    -- The transaction of the last admission, and its time. They prove to the guard that a token is the writer's own. The
+    -- xid alone does not: a restored dump brings xids of another cluster, and this one assigns them again. The time is
+    -- never before the start of that transaction, also if the clock is set back in between.
     xid         xid8,
     admitted_at timestamptz NOT NULL
 ) WITH (
@@ -227,7 +229,7 @@ BEGIN
                 turns = a.turns + 1,
                 attempts = array_prepend(attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
-                admitted_at = clock_timestamp()
+                admitted_at = greatest(clock_timestamp(), transaction_timestamp())
             -- By token and holder: after a failover that lost the end of the sequence, a token can be issued twice.
             WHERE a.key = our_key AND a.token = our_token AND a.holder IN (our_holder, successors[place])
             RETURNING a.turns INTO our_turn;
@@ -250,7 +252,7 @@ BEGIN
                     turns = a.turns + 1,
                     attempts = array_prepend(attempt, a.attempts[1:15]),
                     xid = pg_current_xact_id(),
-                    admitted_at = clock_timestamp()
+                    admitted_at = greatest(clock_timestamp(), transaction_timestamp())
                 WHERE a.key = our_key
                 RETURNING a.token, a.turns INTO our_token, our_turn;
                 EXIT WHEN FOUND;
@@ -299,7 +301,7 @@ BEGIN
             turns = a.turns + 1,
             attempts = array_prepend(attempt, a.attempts[1:15]),
             xid = pg_current_xact_id(),
-            admitted_at = clock_timestamp()
+            admitted_at = greatest(clock_timestamp(), transaction_timestamp())
         WHERE a.key = our_key
         RETURNING
             concat(a.turns, ' ', a.xid, ' ', pg_backend_pid(), ' ',
@@ -345,7 +347,8 @@ AS $$
         WHERE a.admitted_at < clock_timestamp() - interval '1 hour'
         FOR NO KEY UPDATE OF a SKIP LOCKED
     )
-    UPDATE fenced_lock.admission AS a SET admitted_at = clock_timestamp()
+    -- No xid: this is not the time of an admission.
+    UPDATE fenced_lock.admission AS a SET admitted_at = clock_timestamp(), xid = NULL
     FROM ours WHERE a.key = ours.key AND a.token = ours.token
 $$;
 
@@ -395,6 +398,7 @@ BEGIN
     END IF;
     IF NOT EXISTS (
         SELECT FROM fenced_lock.admission AS a WHERE a.key = of_key AND a.xid = pg_current_xact_id_if_assigned()
+            AND a.admitted_at >= transaction_timestamp()
     ) THEN
         RAISE EXCEPTION 'a run begins in a transaction that was admitted for its key'
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = of_key;
@@ -462,11 +466,13 @@ BEGIN
         WHERE a.key OPERATOR(pg_catalog.=) pg_catalog.current_setting('fenced_lock.key', true)
             AND a.token OPERATOR(pg_catalog.=) our_token
             AND a.xid OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned()
+            AND a.admitted_at OPERATOR(pg_catalog.>=) pg_catalog.transaction_timestamp()
     );
 END
 $$;
 
--- Transactions in which an administrator may write without a token. The rows stay as a record.
+-- Transactions in which an administrator may write without a token. The rows stay as a record. The time
+-- tells them from transactions of another cluster with the same xid, which a restored dump brings.
 CREATE TABLE IF NOT EXISTS fenced_lock.override (
     xid        xid8 PRIMARY KEY,
     why        text NOT NULL CHECK (why <> ''),
@@ -481,8 +487,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     INSERT INTO fenced_lock.override AS o (xid, why, by_role, granted_at)
-    VALUES (pg_current_xact_id(), override.why, session_user, clock_timestamp())
-    ON CONFLICT (xid) DO NOTHING;
+    VALUES (pg_current_xact_id(), override.why, session_user, greatest(clock_timestamp(), transaction_timestamp()))
+    ON CONFLICT (xid) DO UPDATE
+        SET why = excluded.why, by_role = excluded.by_role, granted_at = excluded.granted_at
+        WHERE o.granted_at < transaction_timestamp();
 END
 $$;
 
@@ -491,7 +499,6 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM fenced_lock.override AS o WHERE o.xid = pg_current_xact_id_if_assigned()
-        -- A restored dump brings records of another cluster, and this one assigns the same xids again.
         AND o.granted_at >= transaction_timestamp());
 END
 $$;
@@ -763,7 +770,7 @@ END LOOP;
 DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
 DROP FUNCTION IF EXISTS fenced_lock.limit_time(text, numeric, integer);
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 4';
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 5';
 END install;
 
 PERFORM set_config('search_path', own_path, true);

@@ -17,10 +17,14 @@ const world = {
 };
 
 /** Runs statements in one transaction of the application's role, the last of which counts. */
-async function write(session: pg.Client, before: readonly string[], statement: string): Promise<Outcome> {
+async function write(
+  session: pg.Client,
+  before: ReadonlyArray<string | (() => Promise<string>)>,
+  statement: string,
+): Promise<Outcome> {
   await session.query('BEGIN');
   try {
-    for (const sql of before) await session.query(sql);
+    for (const sql of before) await session.query(typeof sql === 'string' ? sql : await sql());
     const { rowCount } = await session.query(statement);
     await session.query('COMMIT');
     return rowCount ?? 0;
@@ -110,16 +114,47 @@ describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (polic
     expect(await fenceOf(at().admin, own)).toBe(policy === 'prove' ? 50 : TOKEN);
   });
 
-  test('a token of another transaction, forged with its key', async () => {
+  test('a token that another transaction got meanwhile, forged with its key', async () => {
     const own = await tag(at().admin, 0);
-    expect(await write(session, [], admitted(own))).toBe(1);
-    const { rows } = await at().admin.query<{ token: string }>(
-      'SELECT token FROM fenced_lock.admission WHERE key = $1',
-      [own],
-    );
-    const both = `SELECT set_config('fenced_lock.token', '${rows[0]?.token}', true), set_config('fenced_lock.key', '${own}', true)`;
+    const both = async () => {
+      const holder = await at().session();
+      expect(await write(holder, [], admitted(own))).toBe(1);
+      const { rows } = await at().admin.query<{ token: string }>(
+        'SELECT token FROM fenced_lock.admission WHERE key = $1',
+        [own],
+      );
+      return `SELECT set_config('fenced_lock.token', '${rows[0]?.token}', true), set_config('fenced_lock.key', '${own}', true)`;
+    };
     expect(await write(session, [both], STATEMENTS['UPDATE']?.(own) ?? '')).toBe(policy === 'prove' ? 'FL002' : 1);
   });
+
+  test.each([
+    ['as it was restored', "SELECT 'nothing'"],
+    [
+      'kept from gc since',
+      `SELECT fenced_lock.touch(jsonb_build_array($key), jsonb_build_array(holder), jsonb_build_array(token))
+      FROM fenced_lock.admission WHERE key = $key`,
+    ],
+  ])(
+    'an admission of a dump proves nothing to the transaction that has its xid in this cluster: %s',
+    async (_, meanwhile) => {
+      const { admin } = at();
+      const own = await tag(admin, 0);
+      expect(await write(session, [], admitted(own))).toBe(1);
+      const restored = `UPDATE fenced_lock.admission SET xid = pg_current_xact_id(), admitted_at = now() - interval '2 hours'
+      WHERE key = '${own}'`;
+      const both = `SELECT set_config('fenced_lock.token', token::text, true), set_config('fenced_lock.key', key, true)
+      FROM fenced_lock.admission WHERE key = '${own}'`;
+      const owner = await admin.connect();
+      try {
+        const before = [restored, meanwhile.replaceAll('$key', `'${own}'::text`), both];
+        const outcome = await write(owner as unknown as pg.Client, before, STATEMENTS['UPDATE']?.(own) ?? '');
+        expect(outcome).toBe(policy === 'prove' ? 'FL002' : 1);
+      } finally {
+        owner.release();
+      }
+    },
+  );
 
   test('an admission that was rolled back to a savepoint proves nothing', async () => {
     const own = await tag(at().admin, 0);
@@ -245,6 +280,29 @@ describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (polic
     expect(await fenceOf(admin, own)).toBe(50);
     const { rows } = await admin.query('SELECT why, by_role FROM fenced_lock.override');
     expect(rows).toEqual([{ why: 'ticket 7', by_role: 'postgres' }]);
+  });
+
+  test('an administrator whose xid has a record in a restored dump writes all the same, on a record of its own', async () => {
+    const { admin } = at();
+    const own = await tag(admin, 50);
+    const restored = `INSERT INTO fenced_lock.override (xid, why, by_role, granted_at)
+      VALUES (pg_current_xact_id(), 'ticket 8', 'former', now() - interval '1 hour')`;
+    const allow = (why: string) => `SELECT fenced_lock.override('${why}')`;
+    const administrator = await admin.connect();
+    try {
+      const before = [restored, allow('ticket 9'), allow('ticket 10')];
+      const outcome = await write(
+        administrator as unknown as pg.Client,
+        before,
+        STATEMENTS['UPDATE of the fence']?.(own) ?? '',
+      );
+      expect(outcome).toBe(1);
+    } finally {
+      administrator.release();
+    }
+    expect(await fenceOf(admin, own)).toBe(0);
+    const { rows } = await admin.query("SELECT why, by_role FROM fenced_lock.override WHERE why <> 'ticket 7'");
+    expect(rows).toEqual([{ why: 'ticket 9', by_role: 'postgres' }]);
   });
 
   test("a user's own trigger that resets the fence has its say first", async () => {
