@@ -114,4 +114,41 @@ export const COMMAND: readonly Mutant[] = [
     only: 'names the step that was forgotten',
     why: 'Nothing is left to deploy, so its user would go in a circle.',
   },
+  {
+    name: 'add-fence: a child that is a model gets the policy of its parent',
+    file: 'src/cli/migrations/guard-sql.ts',
+    change: [["    'CONTINUE WHEN descendant.is_fenced;',\n", '']],
+    tests: ['test/cli/family-of-models'],
+    why: 'Writers without a token that its own policy refuses would be let through.',
+  },
+  {
+    name: 'remove-fence: a child that is a model loses its guard with its parent',
+    file: 'src/cli/migrations/guard-sql.ts',
+    change: [['            CONTINUE;\n', '']],
+    tests: ['test/cli/family-of-models'],
+    why: 'Clients that rely on its guard would write without protection.',
+  },
+  {
+    name: 'remove-fence: a child that is a model loses its column with its parent',
+    file: 'src/cli/migrations/guard-sql.ts',
+    change: [['IF descendant.would_lose_fence THEN', 'IF false THEN']],
+    tests: ['test/cli/family-of-models'],
+    why: 'Each write of the child would fail.',
+  },
+  {
+    name: 'doctor: a child that is a model is held to the policy of its parent',
+    file: 'src/cli/doctor/guards.ts',
+    change: [['WHERE c.relispartition OR NOT EXISTS', 'WHERE true OR NOT EXISTS']],
+    tests: ['test/cli/family-of-models'],
+    why: 'The remedy would replace the policy that its own migration says.',
+  },
+  {
+    name: 'doctor: a migration that lists a fenced table counts as one that fences it',
+    file: 'src/cli/project/migration-history.ts',
+    change: [
+      ['onlyAddsFences(sql) && adds(sql)', 'onlyAddsFences(sql) && (adds(sql) || wordOf(table.name).test(sql))'],
+    ],
+    tests: ['test/cli/family-of-models'],
+    why: 'Its user would delete a migration that was right.',
+  },
 ];

@@ -10,7 +10,7 @@ import type { Change } from '../project/changes.js';
 import type { Guarded, History } from '../project/migration-history.js';
 import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { choose, omitLine } from '../schema/choose.js';
-import { fenceIn, fenceOf, withFence } from '../schema/fence-field.js';
+import { fencedTables, fenceIn, fenceOf, withFence } from '../schema/fence-field.js';
 import { readModels, type SchemaModel } from '../schema/models.js';
 import { connectPostgres } from '../servers/postgres.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
@@ -55,7 +55,10 @@ export async function addFence(context: Context, names: readonly string[], optio
         wanted.map(({ model }) => model.name),
       ),
       sql: [
-        addFences(wanted.map(({ fence }) => fence)),
+        addFences(
+          wanted.map(({ fence }) => fence),
+          fencedTables(all, guards, options.field),
+        ),
         ...(guarded && history.roles.length > 0 ? [grantToOwners()] : []),
       ].join('\n'),
     },
@@ -149,7 +152,7 @@ async function refuseWithoutGuard(
   try {
     for (const { model, fence } of planned) {
       const table = tableName({ ...fence.table, schema: fence.table.schema ?? database.schema });
-      const [own] = await familyOf(database.query, table);
+      const [own] = await familyOf(database.query, table, []);
       if (own?.triggers.some(({ name }) => name === GUARD)) continue;
       throw new Problem(
         `${model.name}: schema and migrations have the fence, and ${database.shown} has no guard on ${table}. Run npx ` +

@@ -2,7 +2,7 @@ import type { Context } from '../context.js';
 import { removeFences } from '../migrations/fence-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { choose } from '../schema/choose.js';
-import { fenceNameOf, fenceOf, withoutFence } from '../schema/fence-field.js';
+import { fencedTables, fenceNameOf, fenceOf, withoutFence } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 import { migrationName } from './migration-name.js';
@@ -27,7 +27,9 @@ export async function removeFence(
 ): Promise<void> {
   const { project, history } = await open(context, options);
   const guards = history.guards();
-  const fenced = choose(readModels(project.schema), names)
+  const all = readModels(project.schema);
+  const models = choose(all, names);
+  const fenced = models
     .map((model) => {
       const table = { name: model.table, schema: model.schema };
       const name = fenceNameOf(model, options.field, guards.get(tableName(table)));
@@ -45,7 +47,11 @@ export async function removeFence(
     const after = here.reduce((text, { model, field }) => (field ? withoutFence(text, model, field) : text), before);
     return after === before ? [] : [{ path, before, after }];
   });
-  const sql = removeFences(fenced.map(({ field, table }) => ({ table, column: field && (field.map ?? field.name) })));
+  const kept = all.filter((model) => !models.includes(model));
+  const sql = removeFences(
+    fenced.map(({ field, table }) => ({ table, column: field && (field.map ?? field.name) })),
+    fencedTables(kept, guards, options.field),
+  );
   await carryOut(context, history, options, {
     command: 'remove-fence',
     schema,

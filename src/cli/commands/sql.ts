@@ -61,7 +61,15 @@ async function write(context: Context, options: SqlOptions): Promise<void> {
   const script = [
     BEGINS,
     packaged.sql,
-    ...(fenced.length > 0 ? [addFences(fenced.map(({ fence }) => fence))] : []),
+    // These are all models with a fence.
+    ...(fenced.length > 0
+      ? [
+          addFences(
+            fenced.map(({ fence }) => fence),
+            [],
+          ),
+        ]
+      : []),
     // Behind the guards, whose tables' owners need rights, too.
     ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(packaged.sql))] : []),
     'COMMIT;',

@@ -63,13 +63,18 @@ const guards: Check<PostgresSubject> = {
   look: async (subject) => {
     const { ask, fences, migrates } = subject;
     const { missing } = await findUncreated(subject);
+    const fenced = tablesOf(fences);
     return await forEach(fences, 'No model has a fence.', async (fence) =>
       missing.includes(fence)
         ? { status: 'skipped', message: `${fence.model}: the table is missing.` }
-        : guardFinding(fence, await familyOf(ask, fence.table), migrates),
+        : guardFinding(fence, await familyOf(ask, fence.table, fenced), migrates),
     );
   },
 };
+
+function tablesOf(fences: PostgresSubject['fences']): string[] {
+  return fences instanceof Problem ? [] : fences.map(({ table }) => table);
+}
 
 async function forEach(
   fences: PostgresSubject['fences'],
@@ -87,8 +92,7 @@ async function forEach(
 const left: Check<PostgresSubject> = {
   name: 'guards left',
   look: async ({ ask, fences, unfenced }) => {
-    const fenced = fences instanceof Problem ? [] : fences.map(({ table }) => table);
-    const found = await leftGuards(ask, fenced, unfenced);
+    const found = await leftGuards(ask, tablesOf(fences), unfenced);
     return found.length > 0 ? found : [ok('No guard is on a table whose fence is gone.')];
   },
 };

@@ -27,13 +27,19 @@ interface GuardRow extends Omit<Relation, 'triggers'>, Omit<Trigger, 'name' | 'a
   readonly args: Buffer;
 }
 
-/** The table first, then its partitions and children. */
-export async function familyOf(ask: PostgresSubject['ask'], table: string): Promise<Relation[]> {
+/** The table first, then its partitions and children, but for children that are among the `fenced` tables themselves. */
+export async function familyOf(
+  ask: PostgresSubject['ask'],
+  table: string,
+  fenced: readonly string[],
+): Promise<Relation[]> {
   const rows = await ask<GuardRow>(
     `WITH RECURSIVE family(id) AS (
        SELECT to_regclass($1)::oid
        UNION
        SELECT i.inhrelid FROM pg_inherits AS i JOIN family AS f ON i.inhparent = f.id
+       JOIN pg_class AS c ON c.oid = i.inhrelid
+       WHERE c.relispartition OR NOT EXISTS (SELECT FROM unnest($2::text[]) AS t(name) WHERE to_regclass(t.name) = c.oid)
      )
      SELECT c.oid::regclass::text AS table,
        CASE WHEN c.oid = to_regclass($1) THEN 'table' WHEN c.relkind = 'f' THEN 'foreign table'
@@ -45,7 +51,7 @@ export async function familyOf(ask: PostgresSubject['ask'], table: string): Prom
      LEFT JOIN pg_trigger AS t ON t.tgrelid = c.oid AND NOT (t.tgisinternal AND t.tgparentid = 0)
      LEFT JOIN pg_proc AS p ON p.oid = t.tgfoid LEFT JOIN pg_namespace AS n ON n.oid = p.pronamespace
      ORDER BY c.oid <> to_regclass($1), 1, t.tgname`,
-    [table],
+    [table, fenced],
   );
   const family = new Map<string, { kind: Relation['kind']; triggers: Trigger[] }>();
   for (const { table, kind, name, args, ...trigger } of rows) {

@@ -26,10 +26,10 @@ SET LOCAL statement_timeout = '1min';
 `;
 
 /**
- * The migration that adds fences. The default is a constant, so Postgres does not rewrite the rows, and they need no
+ * The migration that adds fences. `fenced` are the tables of other models with a fence, which stay as they are. The default is a constant, so Postgres does not rewrite the rows, and they need no
  * backfill.
  */
-export function addFences(fences: readonly FencedTable[]): string {
+export function addFences(fences: readonly FencedTable[], fenced: readonly Table[]): string {
   const columns = fences
     .filter(({ add }) => add)
     .map(
@@ -39,16 +39,19 @@ export function addFences(fences: readonly FencedTable[]): string {
   const guarded = fences.flatMap(({ table, column, guard }) =>
     guard === undefined || guard === 'none' ? [] : { table, column, policy: guard },
   );
-  const bare = fences.filter(({ guard }) => guard === 'none').map(({ table }) => table);
-  return script([...columns, ...createGuards(guarded), ...dropGuards(bare)]);
+  const bare = fences.filter(({ guard }) => guard === 'none').map(({ table }) => ({ table }));
+  return script([...columns, ...createGuards(guarded, fenced), ...dropGuards(bare, fenced)]);
 }
 
-/** The migration that removes fences. */
-export function removeFences(fences: readonly { table: Table; column: string | undefined }[]): string {
+/** The migration that removes fences. `fenced` are the tables of other models with a fence, which stay as they are. */
+export function removeFences(
+  fences: readonly { table: Table; column: string | undefined }[],
+  fenced: readonly Table[],
+): string {
   const columns = fences.flatMap(({ table, column }) =>
     column === undefined ? [] : `ALTER TABLE ${tableName(table)} DROP COLUMN ${identifier(column)};`,
   );
-  return script([...dropGuards(fences.map(({ table }) => table)), ...columns]);
+  return script([...dropGuards(fences, fenced), ...columns]);
 }
 
 const script = (parts: readonly string[]) => `${[HEAD, ...parts].join('\n')}\n`;

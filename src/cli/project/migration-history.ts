@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import type { Context } from '../context.js';
 import { rolesAfter } from '../migrations/grants.js';
 import { GUARD } from '../migrations/guard-sql.js';
-import { tableName } from '../migrations/identifiers.js';
+import { type Table, tableName } from '../migrations/identifiers.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
 import type { Change } from './changes.js';
@@ -98,11 +98,9 @@ export class History {
   /** The guards after all migrations, by table names in the form of `tableName`. */
   guards(): Map<string, Guarded> {
     const guards = new Map<string, Guarded>();
-    for (const { sql } of this.#migrations) {
-      for (const [, created, table, column, policy, dropped] of sql.matchAll(GUARD_STATEMENT)) {
-        if (created === undefined) guards.delete(normal(dropped ?? ''));
-        else guards.set(normal(table ?? ''), { column: (column ?? '').replaceAll("''", "'"), policy: policy ?? '' });
-      }
+    for (const { table, guard } of this.#migrations.flatMap(({ sql }) => guardStatements(sql))) {
+      if (guard === undefined) guards.delete(table);
+      else guards.set(table, guard);
     }
     return guards;
   }
@@ -117,9 +115,10 @@ export class History {
   }
 
   /** The newest migration that only adds fences, and one to this table. */
-  addsFence({ name }: { readonly name: string }): string | undefined {
-    const word = wordOf(name);
-    return this.#migrations.findLast(({ sql }) => onlyAddsFences(sql) && word.test(sql))?.name;
+  addsFence(table: Table): string | undefined {
+    const name = tableName(table);
+    const adds = (sql: string) => guardStatements(sql).some((statement) => statement.table === name);
+    return this.#migrations.findLast(({ sql }) => onlyAddsFences(sql) && adds(sql))?.name;
   }
 
   /** A new migration after all others, and the lock file if there is none yet. */
@@ -141,6 +140,15 @@ export class History {
     const after = new Date(Date.UTC(year ?? 0, (month ?? 1) - 1, day, hour, minute, (second ?? 0) + 1));
     return digits(after);
   }
+}
+
+/** Each table that gets a guard here, or loses it, in the order of the script. */
+function guardStatements(sql: string): Array<{ readonly table: string; readonly guard: Guarded | undefined }> {
+  return [...sql.matchAll(GUARD_STATEMENT)].map(([, created, table = '', column = '', policy = '', dropped = '']) =>
+    created === undefined
+      ? { table: normal(dropped), guard: undefined }
+      : { table: normal(table), guard: { column: column.replaceAll("''", "'"), policy } },
+  );
 }
 
 /** A name that stands by itself. */

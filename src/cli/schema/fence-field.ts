@@ -1,4 +1,5 @@
 import { DEFAULTS } from '../../options/options.js';
+import { type Table, tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { SchemaField, SchemaModel } from './models.js';
 
@@ -40,6 +41,19 @@ export function fenceNameOf(
 ): string {
   const guarded = guard && model.fields.find(({ name, map }) => (map ?? name) === guard.column);
   return given ?? guarded?.name ?? DEFAULTS.fenceField;
+}
+
+/** The tables of the models that have a fence or, by the migrations, a guard. */
+export function fencedTables(
+  models: readonly SchemaModel[],
+  guards: ReadonlyMap<string, unknown>,
+  field: string = DEFAULTS.fenceField,
+): Table[] {
+  return models
+    .filter(({ kind }) => kind === 'model')
+    .map(({ table, schema, fields }) => ({ table: { name: table, schema }, fields }))
+    .filter(({ table, fields }) => guards.has(tableName(table)) || fields.some(({ name }) => name === field))
+    .map(({ table }) => table);
 }
 
 /** Adds the field after the model's last field, aligned with its neighbours. */

@@ -1,0 +1,122 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { applyMigrations } from '../support/servers/index.js';
+import { createDatabase, type OwnDatabase } from './database.js';
+import { notOk } from './patient.js';
+import { Project } from './project.js';
+
+const SCHEMA = `datasource db {
+  provider = "postgresql"
+}
+
+model Animal {
+  id Int @id
+}
+
+model Cat {
+  id Int @id
+
+  @@map("cat")
+}
+`;
+/** A lion is below the cat, and a dog beside it. */
+const TABLES = `
+CREATE TABLE "Animal" (id int PRIMARY KEY);
+CREATE TABLE cat (PRIMARY KEY (id)) INHERITS ("Animal");
+CREATE TABLE lion (PRIMARY KEY (id)) INHERITS (cat);
+CREATE TABLE dog (PRIMARY KEY (id)) INHERITS ("Animal");
+`;
+
+describe('a child by inheritance that is a fenced model of its own', () => {
+  let project: Project;
+  let database: OwnDatabase;
+  const made: Project[] = [];
+
+  beforeEach(async () => {
+    project = new Project({
+      'prisma/schema.prisma': SCHEMA,
+      'prisma/migrations/20260101000000_tables/migration.sql': TABLES,
+    });
+    made.push(project);
+    database = await createDatabase();
+    await project.run('init');
+  });
+  afterEach(async () => await database?.[Symbol.asyncDispose]());
+  afterAll(() => {
+    for (const one of made) one.remove();
+  });
+
+  async function deploy(...commands: ReadonlyArray<readonly string[]>): Promise<void> {
+    for (const command of commands) expect(await project.run(...command)).toMatchObject({ code: 0 });
+    await applyMigrations(database.url, { dir: project.path('prisma/migrations') });
+  }
+  /** The policies of both triggers, by table. */
+  async function policies(): Promise<Record<string, string>> {
+    const { rows } = await database.pool.query<{ table: string; policies: string }>(
+      `SELECT tgrelid::regclass::text AS table,
+         string_agg(DISTINCT regexp_replace(encode(tgargs, 'escape'), '^fence.000|.000$', '', 'g'), ', ') AS policies
+       FROM pg_trigger WHERE tgname LIKE 'zzz_fenced_lock_guard%' GROUP BY 1`,
+    );
+    return Object.fromEntries(rows.map(({ table, policies }) => [table, policies]));
+  }
+  async function faults(): Promise<string[]> {
+    await database.pool.query('SELECT fenced_lock.start_epoch()');
+    return notOk(await project.run('doctor', '--json', '--database-url', database.url)).map(({ message }) => message);
+  }
+
+  test('keeps its policy, with what is below it, where its parent gets a guard or another policy', async () => {
+    await deploy(['add-fence', 'Cat', '--guard', 'require'], ['add-fence', 'Animal']);
+    const own = { cat: 'require', lion: 'require' };
+    expect(await policies()).toEqual({ '"Animal"': 'allow', dog: 'allow', ...own });
+    expect(await faults()).toEqual([]);
+    await deploy(['add-fence', 'Animal', '--guard', 'prove']);
+    expect(await policies()).toEqual({ '"Animal"': 'prove', dog: 'prove', ...own });
+    const { out } = await project.run('sql');
+    await database.pool.query(out);
+    expect(await policies()).toEqual({ '"Animal"': 'prove', dog: 'prove', ...own });
+    expect(await faults()).toEqual([]);
+  });
+
+  test('stays without a guard where its own policy is none', async () => {
+    await deploy(['add-fence', 'Cat', '--guard', 'none'], ['add-fence', 'Animal']);
+    expect(await policies()).toEqual({ '"Animal"': 'allow', dog: 'allow' });
+    expect(await faults()).toEqual([]);
+  });
+
+  test('keeps its guard and its column where the fence of its parent is removed', async () => {
+    await deploy(['add-fence', 'Cat'], ['add-fence', 'Animal'], ['remove-fence', 'Animal']);
+    expect(await policies()).toEqual({ cat: 'allow', lion: 'allow' });
+    expect(await faults()).toEqual([]);
+  });
+
+  test('whose column is its parent’s has the removal refused, because it would lose the column', async () => {
+    await deploy(['add-fence', 'Animal'], ['add-fence', 'Cat', '--guard', 'require']);
+    const before = await policies();
+    await expect(deploy(['remove-fence', 'Animal'])).rejects.toMatchObject({
+      message: expect.stringMatching(/cat has the column "fence" from "Animal"/),
+    });
+    expect(await policies()).toEqual(before);
+    const refused = await database.pool.query(project.migration().sql).catch((error: { hint: string }) => error.hint);
+    await database.pool.query(/ALTER TABLE .*;/.exec(String(refused))?.[0] ?? '');
+    await applyMigrations(database.url, { dir: project.path('prisma/migrations') });
+    expect(await policies()).toEqual({ cat: 'require', lion: 'require' });
+    expect(await faults()).toEqual([]);
+  });
+});
+
+test('a fenced table that no migration has created is not taken for one that another migration fences', async () => {
+  const project = new Project({ 'prisma/schema.prisma': SCHEMA });
+  await using database = await createDatabase();
+  try {
+    await project.run('init');
+    await applyMigrations(database.url, { dir: project.path('prisma/migrations') });
+    await project.run('add-fence', 'Cat');
+    await project.run('add-fence', 'Animal');
+    const { json } = await project.run('doctor', '--json', '--database-url', database.url);
+    const found = (json['findings'] as Array<{ check: string; remedy?: string }>).find(
+      ({ check }) => check === 'fences',
+    );
+    expect(found?.remedy).toMatch(/_add_fence_cat\b/);
+  } finally {
+    project.remove();
+  }
+});
