@@ -126,3 +126,86 @@ describe('the owner of guarded tables, where another role owns fenced_lock and k
     expect(notOk(await patient.doctor(open.url)).map(({ check }) => check)).not.toContain('owners');
   });
 });
+
+describe('the owner of a guarded table with partitions, where another role owns fenced_lock and keeps it for the application', () => {
+  const patient = new Patient();
+  const TABLES = `
+    CREATE TABLE sales (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (id);
+    CREATE TABLE later (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0);
+    GRANT CREATE ON SCHEMA public TO $ROLE; ALTER TABLE sales OWNER TO $ROLE; ALTER TABLE later OWNER TO $ROLE;`;
+  const GUARD = `CREATE OR REPLACE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON sales
+      FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'allow');`;
+  const REVOKED = `REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC; REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM PUBLIC`;
+  const ofPartitions = () =>
+    /GRANT USAGE [^;]*;\s*GRANT EXECUTE ON FUNCTION\s+fenced_lock\.guard\(\)[^;]*;/.exec(RIGHTS)?.[0] ?? '';
+  const ownersOf = async ({ url }: OwnDatabase) =>
+    findings(await patient.doctor(url)).filter(({ check }) => check === 'owners');
+
+  /** What the owner of the table does as it makes partitions: by name, by attaching, and the trigger that doctor asks for. */
+  const STEPS = [
+    'CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM (0) TO (10)',
+    'ALTER TABLE sales ATTACH PARTITION later FOR VALUES FROM (10) TO (20)',
+    `CREATE OR REPLACE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON later
+       FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('allow')`,
+  ];
+  async function makePartitions({ pool }: OwnDatabase): Promise<string[]> {
+    const client = await pool.connect();
+    try {
+      await client.query(`SET ROLE ${patient.role}`);
+      const outcomes: string[] = [];
+      for (const step of STEPS) {
+        outcomes.push(
+          await client.query(step).then(
+            () => 'ok',
+            ({ code }: { code: string }) => code,
+          ),
+        );
+      }
+      return outcomes;
+    } finally {
+      client.release(true);
+    }
+  }
+
+  test('doctor says which rights it lacks, and with them it makes and attaches partitions', async () => {
+    await using database = await patient.ill(`${TABLES} ${GUARD} ${REVOKED}`);
+    expect(await makePartitions(database)).toEqual(['42501', '42501', '42501']);
+    const [found, ...others] = await ownersOf(database);
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({
+      status: 'fault',
+      message: `New partitions of public.sales get its guard, and are refused to the owner ${patient.role}, who may not use the schema fenced_lock, and may not call guard, guard_truncate.`,
+    });
+    const plain = (sql = '') => sql.replaceAll(/[\s"]|;$/g, '').replaceAll(patient.role, 'owner_of_tables');
+    expect(plain(ofPartitions())).toBe(plain(found?.remedy));
+    await database.pool.query(found?.remedy ?? '');
+    expect(await makePartitions(database)).toEqual(['ok', 'ok', 'ok']);
+    expect(await ownersOf(database)).toMatchObject([{ status: 'ok' }]);
+  });
+
+  test('gets them by `init --role`, and no owner of a table without partitions does', async () => {
+    await using database = await createDatabase();
+    const app = `app_${randomUUID().replaceAll('-', '')}`;
+    onTestFinished(async () => {
+      await using other = await createDatabase();
+      await other.pool.query(`DROP ROLE ${app}`);
+    });
+    await database.pool.query(`CREATE ROLE ${app}; ${TABLES.replaceAll('$ROLE', patient.role)}
+      CREATE TABLE plain (id int PRIMARY KEY); ALTER TABLE plain OWNER TO ${app}`);
+    const fresh = project({
+      'prisma/schema.prisma': `datasource db {\n  provider = "postgresql"\n}\nmodel sales {\n  id Int @id\n}\nmodel plain {\n  id Int @id\n}\n`,
+    });
+    for (const command of [['init'], ['add-fence', 'sales', 'plain'], ['init', '--role', app]]) {
+      expect(await fresh.run(...command)).toMatchObject({ code: 0 });
+      await database.pool.query(fresh.migration().sql);
+    }
+    expect(await makePartitions(database)).toEqual(['ok', 'ok', 'ok']);
+    expect(await ownersOf(database)).toMatchObject([{ status: 'ok' }]);
+    const { rows } = await database.pool.query<{ role: string }>(
+      `SELECT r.role FROM unnest(ARRAY['${patient.role}', '${app}']) AS r(role)
+       WHERE has_function_privilege(r.role, 'fenced_lock.guard()', 'EXECUTE')`,
+    );
+    expect(rows).toEqual([{ role: patient.role }]);
+    await database.pool.query(`DROP OWNED BY ${app}, ${patient.role}`);
+  });
+});

@@ -1,4 +1,4 @@
-import { grantExecute, grantUsage } from '../migrations/grants.js';
+import { CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
 import { GUARD } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
@@ -132,7 +132,8 @@ const bareName = (signature: string) => signature.replace(/^fenced_lock\.|\(.*$/
 
 /**
  * The action of a foreign key runs the guard of the table as the table's owner. Of the guard's functions, those that are
- * called by one without rights of its own run as this role, too; not override(), which only a hint names.
+ * called by one without rights of its own run as this role, too; not override(), which only a hint names. Who makes or attaches
+ * a partition creates its guard, and needs the right to call the functions of the triggers.
  */
 const OWNERS = `
 WITH RECURSIVE ours AS (
@@ -143,26 +144,31 @@ WITH RECURSIVE ours AS (
   SELECT p.oid FROM called AS c JOIN ours AS caller ON caller.oid = c.id AND NOT caller.prosecdef
   JOIN ours AS p ON position('fenced_lock.' || p.proname || '(' IN caller.prosrc) > 0
 ), owners AS (
-  SELECT c.relowner AS id, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
-  FROM pg_class AS c WHERE EXISTS (SELECT FROM pg_trigger AS t JOIN ours AS p ON p.oid = t.tgfoid
+  SELECT c.relowner AS id, k.partitions, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
+  FROM pg_class AS c CROSS JOIN (VALUES (false), (true)) AS k(partitions)
+  WHERE EXISTS (SELECT FROM pg_trigger AS t JOIN ours AS p ON p.oid = t.tgfoid
       WHERE t.tgrelid = c.oid AND t.tgname = $1 AND p.proname = 'guard')
-    AND EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
-      AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd')))
-  GROUP BY c.relowner
+    AND CASE WHEN k.partitions THEN c.relkind = 'p'
+      ELSE EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
+        AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) END
+  GROUP BY c.relowner, k.partitions
 )
-SELECT pg_get_userbyid(o.id)::text AS owner, o.tables, has_schema_privilege(o.id, 'fenced_lock', 'USAGE') AS usage,
-  ARRAY(SELECT c.id::regprocedure::text FROM called AS c JOIN ours AS p ON p.oid = c.id AND p.proname = ANY ($2::text[])
-    WHERE NOT has_function_privilege(o.id, c.id, 'EXECUTE') ORDER BY 1) AS refused
-FROM owners AS o ORDER BY 1`;
+SELECT pg_get_userbyid(o.id)::text AS owner, o.partitions, o.tables,
+  has_schema_privilege(o.id, 'fenced_lock', 'USAGE') AS usage,
+  ARRAY(SELECT p.oid::regprocedure::text FROM ours AS p
+    WHERE CASE WHEN o.partitions THEN p.proname = ANY ($3::text[])
+        ELSE p.proname = ANY ($2::text[]) AND p.oid IN (SELECT c.id FROM called AS c) END
+      AND NOT has_function_privilege(o.id, p.oid, 'EXECUTE') ORDER BY 1) AS refused
+FROM owners AS o ORDER BY 1, 2`;
 
 const owners: Check<PostgresSubject> = {
   name: 'owners',
   async look({ ask, objects }) {
-    const rows = await ask<{ owner: string; tables: string; usage: boolean; refused: string[] }>(OWNERS, [
-      GUARD,
-      objects.forApplications.map(bareName),
-    ]);
-    const found = rows.flatMap(({ owner, tables, usage, refused }): Finding[] => {
+    const rows = await ask<{ owner: string; partitions: boolean; tables: string; usage: boolean; refused: string[] }>(
+      OWNERS,
+      [GUARD, objects.forApplications.map(bareName), CALLED_BY_TRIGGERS],
+    );
+    const found = rows.flatMap(({ owner, partitions, tables, usage, refused }): Finding[] => {
       const lacks = [
         ...(usage ? [] : ['use the schema fenced_lock']),
         ...(refused.length > 0 ? [`call ${refused.map(bareName).join(', ')}`] : []),
@@ -172,12 +178,10 @@ const owners: Check<PostgresSubject> = {
         ...(usage ? [] : [grantUsage([owner])]),
         ...(refused.length > 0 ? [grantExecute([owner], refused)] : []),
       ];
-      return [
-        fault(
-          `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}, who may not ${lacks.join(', and may not ')}.`,
-          grants.join('; '),
-        ),
-      ];
+      const what = partitions
+        ? `New partitions of ${tables} get its guard, and are refused to the owner ${owner}`
+        : `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}`;
+      return [fault(`${what}, who may not ${lacks.join(', and may not ')}.`, grants.join('; '))];
     });
     return found.length > 0 ? found : [ok('The owners of guarded tables may run the guard.')];
   },

@@ -35,14 +35,17 @@ const CALLED_BY_GUARD = [
   'refuse_stale',
 ];
 
+/** What the triggers of the guard call. Who makes or attaches a partition creates them there. */
+export const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
+
 /**
- * Lets the owners of guarded tables run the guard, where not everybody may. The owners are those of the database that the
+ * Lets the owners of guarded tables run the guard, and create it on partitions, where not everybody may. The owners are those of the database that the
  * script is applied to: schema and migrations do not name them. The arguments of the functions are those of the version that is
  * there. What the migrating role may not grant is left to `doctor`.
  */
 export function grantToOwners(): string {
-  return `-- The action of a foreign key, such as a cascade, runs the guard of a table as the owner of the table. Where another role owns
--- fenced_lock, that owner needs these rights.
+  return `-- The action of a foreign key, such as a cascade, runs the guard of a table as the owner of the table, and a new partition gets
+-- the guard from the owner who makes it. Where another role owns fenced_lock, that owner needs these rights.
 DO ${dollarQuoted(`
 DECLARE
     granted record;
@@ -51,8 +54,10 @@ BEGIN
         SELECT DISTINCT pg_catalog.pg_get_userbyid(c.relowner) AS owner, (
             SELECT pg_catalog.string_agg(p.oid::pg_catalog.regprocedure::pg_catalog.text, ', ')
             FROM pg_catalog.pg_proc AS p
-            WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid AND p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (
+            WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid AND (p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (
                 ARRAY[${CALLED_BY_GUARD.map(literal).join(', ')}])
+                OR c.relkind OPERATOR(pg_catalog.=) 'p' AND p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (
+                ARRAY[${CALLED_BY_TRIGGERS.map(literal).join(', ')}]))
         ) AS functions
         FROM pg_catalog.pg_namespace AS n
         JOIN pg_catalog.pg_proc AS g ON g.pronamespace OPERATOR(pg_catalog.=) n.oid
