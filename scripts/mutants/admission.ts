@@ -464,6 +464,22 @@ export const ADMISSION: readonly Mutant[] = [
     why: 'An administrator would be refused, and not on record.',
   },
   {
+    name: 'refusal: a row of a partition has no model',
+    file,
+    change: [['AND t.tgparentid = 0 LIMIT 1', 'AND t.tgrelid = of_table LIMIT 1']],
+    tests: ['test/fencing/refusal'],
+    only: 'partition',
+    why: 'A retry would not lock the row first, and could be refused again and again.',
+  },
+  {
+    name: 'refusal: a row of a partition is hidden from who may read its table',
+    file,
+    change: [['has_column_privilege(session_user, c.oid,', 'has_column_privilege(session_user, of_table,']],
+    tests: ['test/fencing/refusal'],
+    only: 'partition',
+    why: 'Applications have their rights on the partitioned table.',
+  },
+  {
     name: 'a read-only database, told by the bare error',
     file: 'src/transaction/repetition.ts',
     change: [['if (code === READ_ONLY)', "if (code === '')"]],

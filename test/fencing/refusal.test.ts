@@ -13,7 +13,15 @@ describeWithShop('the row that the guard names in a refusal', () => {
       ${guardSql('people.bill', 'fence', 'allow')}
       CREATE TABLE people.strict (id int, fence bigint NOT NULL DEFAULT 0);
       ${guardSql('people.strict', 'fence', 'require')}
-      GRANT ALL ON people.bill, people.strict TO PUBLIC`);
+      GRANT ALL ON people.bill, people.strict TO PUBLIC;
+      -- The application has no right on the partitions by their own names.
+      DROP TABLE depot."office furniture" CASCADE;
+      CREATE TABLE depot."office furniture" (desk_id int PRIMARY KEY, "desk name" text, desk_value int,
+        desk_fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (desk_id);
+      CREATE TABLE depot.low PARTITION OF depot."office furniture" FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (desk_id);
+      CREATE TABLE depot.lowest PARTITION OF depot.low FOR VALUES FROM (0) TO (10);
+      ${guardSql('depot."office furniture"', 'desk_fence', 'allow')}
+      GRANT ALL ON depot."office furniture" TO PUBLIC`);
   });
 
   // Each with digits that a `number` cannot keep, or with text that looks like them.
@@ -46,6 +54,18 @@ describeWithShop('the row that the guard names in a refusal', () => {
     expect(error).toMatchObject({ model: 'bill', fence: FRESHER, where: { text, ...where } });
   });
 
+  test('is that of its model, where it is in a partition of a partition', async () => {
+    await world.overriding((session) =>
+      session.query('INSERT INTO depot."office furniture" VALUES (7, \'high\', 1, $1)', [FRESHER]),
+    );
+    const error = await world
+      .client()
+      .$withLock('desk:7', (tx) => tx.desk.update({ where: { id: 7 }, data: { value: 2 } }))
+      .catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(StaleTokenError);
+    expect(error).toMatchObject({ model: 'Desk', fence: FRESHER, where: { id: 7 } });
+  });
+
   test('is none where a TRUNCATE cannot see all rows, which is said, and not tried again', async () => {
     let runs = 0;
     const error = await world
@@ -72,31 +92,35 @@ describeWithShop('the row that the guard names in a refusal', () => {
     });
   });
 
-  test('is the row that a retry locks before it draws its token, also by a wide id', async () => {
-    const id = 9007199254740993n;
-    const [holder, other] = [world.client(), world.client()];
-    await world.admin.query(`INSERT INTO people."Tag" (id, name, value) VALUES ($1, 'wide', 0)`, [id]);
-    const isLocked = async () => {
-      const { rows } = await world.admin.query('SELECT FROM people."Tag" WHERE id = $1 FOR UPDATE SKIP LOCKED', [id]);
-      return rows.length === 0;
-    };
-    const locked: boolean[] = [];
-    await holder.$withLock(
-      'tag:wide',
-      async (tx) => {
-        locked.push(await isLocked());
-        if (locked.length === 1) {
-          const write = other.$withLock(
-            'tag:other',
-            (late) => late.$executeRaw`UPDATE people."Tag" SET value = 1 WHERE id = ${id}`,
-            { nested: 'allow' },
-          );
-          await write;
-        }
-        await tx.$executeRaw`UPDATE people."Tag" SET value = 2 WHERE id = ${id}`;
-      },
-      { retries: 1 },
-    );
-    expect(locked).toEqual([false, true]);
-  });
+  test.each([
+    ['by a wide id', 'people."Tag"', ['id', 'name', 'value'], 9007199254740993n],
+    ['in a partition', 'depot."office furniture"', ['desk_id', '"desk name"', 'desk_value'], 8n],
+  ])(
+    'is the row that a retry locks before it draws its token, also %s',
+    async (name, table, [key, text, value], id) => {
+      const [holder, other] = [world.client(), world.client()];
+      await world.admin.query(`INSERT INTO ${table} (${key}, ${text}, ${value}) VALUES ($1, 'retried', 0)`, [id]);
+      const isLocked = async () => {
+        const { rows } = await world.admin.query(`SELECT FROM ${table} WHERE ${key} = $1 FOR UPDATE SKIP LOCKED`, [id]);
+        return rows.length === 0;
+      };
+      const locked: boolean[] = [];
+      const update = `UPDATE ${table} SET ${value} = ${value} + 1 WHERE ${key} = $1`;
+      await holder.$withLock(
+        `row:${name}`,
+        async (tx) => {
+          locked.push(await isLocked());
+          if (locked.length === 1) {
+            const write = other.$withLock(`other:${name}`, (late) => late.$executeRawUnsafe(update, id), {
+              nested: 'allow',
+            });
+            await write;
+          }
+          await tx.$executeRawUnsafe(update, id);
+        },
+        { retries: 1 },
+      );
+      expect(locked).toEqual([false, true]);
+    },
+  );
 });

@@ -520,7 +520,8 @@ END
 $$;
 
 -- DETAIL of the guard's errors, which the client reads. It identifies the row by its primary key, but only to a session
--- that may read these columns. Tests session_user, because in a cascade the current user is the owner of the table.
+-- that may read these columns. Tests session_user, because in a cascade the current user is the owner of the table. A row
+-- of a partition is one of the table that was given the guard: applications know that table, and have their rights on it.
 CREATE OR REPLACE FUNCTION fenced_lock.detail(of_table regclass, row_fence bigint, whole_row jsonb) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -530,12 +531,17 @@ AS $$
             SELECT jsonb_object_agg(a.attname, whole_row -> a.attname::text)
             FROM pg_index AS i
             JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-            WHERE i.indrelid = of_table AND i.indisprimary AND whole_row IS NOT NULL
+            WHERE i.indrelid = c.oid AND i.indisprimary AND whole_row IS NOT NULL
                 AND (NOT c.relrowsecurity OR pg_has_role(session_user, c.relowner, 'USAGE'))
-            HAVING bool_and(has_column_privilege(session_user, of_table, a.attnum, 'SELECT'))
+            HAVING bool_and(has_column_privilege(session_user, c.oid, a.attnum, 'SELECT'))
         )
     )::text
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = of_table
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = coalesce((
+        -- The trigger of a partition has that of its parent as tgparentid.
+        SELECT t.tgrelid FROM pg_partition_ancestors(of_table) AS a JOIN pg_trigger AS t ON t.tgrelid = a.relid
+        WHERE t.tgname = 'zzz_fenced_lock_guard' AND t.tgparentid = 0 LIMIT 1
+    ), of_table)
 $$;
 
 -- Raises an error if the policy forbids the write. our_token is NULL for a writer without a token.
