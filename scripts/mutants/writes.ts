@@ -532,6 +532,37 @@ export const WRITES: readonly Mutant[] = [
     why: 'The error would name another row, and a retry would wait for that.',
   },
   {
+    name: 'a BigInt of a refusal, left as a number',
+    file: 'src/prisma/field-values.ts',
+    change: [
+      ["if (type === 'BigInt' && Number.isSafeInteger(json))", "if (type === 'bigint' && Number.isSafeInteger(json))"],
+    ],
+    tests: ['test/fencing/refused-values'],
+    why: 'Whoever compares it with the id of a row would find no row equal.',
+  },
+  {
+    name: 'a date of a refusal, cut to milliseconds',
+    file: 'src/prisma/field-values.ts',
+    change: [['\\d{1,3}', '\\d+']],
+    tests: ['test/fencing/refused-values'],
+    only: 'microseconds',
+    why: 'A retry would lock no row.',
+  },
+  {
+    name: 'a date of a refusal, read in the zone of the process',
+    file: 'src/prisma/field-values.ts',
+    change: [['/T[^+-]*$/.test(json)', 'false']],
+    tests: ['test/fencing/refused-values'],
+    why: 'It would be another time than the one that Prisma reads.',
+  },
+  {
+    name: 'a row with a date is not locked by a retry',
+    file: 'src/fencing/fencing.ts',
+    change: [['Number.isNaN(value.getTime()) ? undefined : value.toISOString()', 'undefined']],
+    tests: ['test/fencing/refused-values'],
+    why: 'It could be refused again and again.',
+  },
+  {
     name: 'digits in a text of a refusal, read as a number',
     file: 'src/fencing/refusal.ts',
     change: [[`token.startsWith('"') || `, '']],

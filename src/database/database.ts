@@ -138,6 +138,8 @@ export interface Model {
   readonly relations: ReadonlyMap<string, string>;
   /** Whether the database client emulates the foreign keys of these relations: it looks rows up, and then writes them by id. */
   readonly emulatesKeys: boolean;
+  /** The database client's value of a scalar field, from the JSON that Postgres makes of it. */
+  valueOf(field: string, json: unknown): unknown;
 }
 
 /** A transaction that the database client is opening. Call exactly one of its methods. */

@@ -76,11 +76,15 @@ export class Fencing {
     return undefined;
   }
 
-  /** Converts column names to field names. */
-  toFields(model: string | undefined, row: Readonly<Record<string, unknown>>): Record<string, unknown> {
-    const columns = [...(this.models.get(model ?? '')?.columns ?? [])];
+  /** Converts columns, with the JSON of their values, to fields. */
+  toFields(name: string | undefined, row: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    const model = this.models.get(name ?? '');
+    if (model === undefined) return row;
+    const columns = [...model.columns];
     const fieldOf = (column: string) => columns.find(([, name]) => name === column)?.[0] ?? column;
-    return Object.fromEntries(Object.entries(row).map(([column, value]) => [fieldOf(column), value]));
+    return Object.fromEntries(
+      Object.entries(row).map(([column, json]) => [fieldOf(column), model.valueOf(fieldOf(column), json)]),
+    );
   }
 
   /**
@@ -114,7 +118,9 @@ export class Fencing {
   }
 }
 
+/** A value as Postgres reads it. */
 function textOf(value: unknown): string | undefined {
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.toISOString();
+  if (value instanceof Uint8Array) return `\\x${Buffer.from(value).toString('hex')}`;
   return ['string', 'number', 'bigint', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }

@@ -1,4 +1,5 @@
 import type { Model } from '../database/database.js';
+import { fieldValue } from './field-values.js';
 
 /** A field of a Prisma 7 client's run-time data model. */
 export interface ModelField {
@@ -46,6 +47,7 @@ export function readModels(
         columns: new Map(scalars.map((field) => [field.name, field.dbName ?? field.name])),
         relations: new Map(ends.map((field) => [field.name, field.type])),
         emulatesKeys: emulatesKeys && ends.length > 0,
+        valueOf: (name, json) => fieldValue(scalars.find((field) => field.name === name)?.type, json),
       },
     ];
   });
