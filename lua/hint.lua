@@ -6,11 +6,18 @@
 -- USES  shared/lease.lua shared/place.lua shared/wake.lua
 --
 -- `attempt`: the id of the holder's transaction in Postgres, by which the next process finds out whether it comes right
--- behind it. A hint keeps no place and gives no right, so it may be lost, late or wrong.
+-- behind it. A hint keeps no place and gives no right, so it may be lost, late or wrong. Places of processes that have
+-- ended are removed: the release behind a hint offers the key to the first in the queue without asking whether it is
+-- alive.
 
 if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
-local first = redis.call('LINDEX', KEYS[2], 0)
-local next = first and parts_of(first)
-if not next then return 0 end
-wake_up(ARGV[4], ARGV[3], 'next ' .. next .. ' ' .. ARGV[1] .. ' ' .. ARGV[2])
-return 1
+while true do
+  local first = redis.call('LINDEX', KEYS[2], 0)
+  if first == false then return 0 end
+  local next, receiver = parts_of(first)
+  if next and is_there(ARGV[4], ARGV[3], receiver) then
+    wake_up(ARGV[4], ARGV[3], 'next ' .. next .. ' ' .. ARGV[1] .. ' ' .. ARGV[2])
+    return 1
+  end
+  redis.call('LPOP', KEYS[2])
+end

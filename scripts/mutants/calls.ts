@@ -72,7 +72,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: forgotten when a caller of this process comes',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['return lease.mayMove || this.#promised?.lease === lease;', 'return lease.mayMove;']],
+    change: [['return lease.mayMove || lease.hinted;', 'return lease.mayMove;']],
     tests: ['test/call/hint'],
     only: 'before a caller of the holder',
     why: 'That caller would work under a lease that the other process takes over.',
@@ -504,7 +504,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'handle: its lease is yielded, and kept under the holder id that others know',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['return lease.mayMove || this.#promised', 'return this.#promised']],
+    change: [['return lease.mayMove || lease.hinted', 'return lease.hinted']],
     tests: ['test/call/handles-resumed'],
     only: 'before its transfer',
     why: 'The transfer would take it from a caller that works.',

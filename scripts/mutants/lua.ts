@@ -4,6 +4,22 @@ const tests = ['test/redis/store'];
 
 export const LUA: readonly Mutant[] = [
   {
+    name: 'hint: the release behind it passes over a process that hears nothing any more',
+    file: 'lua/release.lua',
+    change: [["ARGV[7] == '1'", "ARGV[7] == '2'"]],
+    tests: ['test/lease/queue/hinted'],
+    only: 'loses its subscription before the release',
+    why: 'Postgres has admitted that process: it would lose its lease to the one behind it.',
+  },
+  {
+    name: 'hint: to a process that has ended',
+    file: 'lua/hint.lua',
+    change: [['if next and is_there(ARGV[4], ARGV[3], receiver) then', 'if next then']],
+    tests: ['test/lease/stores/memory', 'test/redis/store'],
+    only: 'a hint passes over a process that has ended',
+    why: 'The release would keep the key for it.',
+  },
+  {
     name: 'an offer that is taken keeps having no name',
     file: 'lua/shared/lease.lua',
     change: [['if time ~= time_before or name ~= name_before then', 'if time ~= time_before then']],
@@ -45,7 +61,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'place in the queue of other software',
     file: 'lua/shared/pass-on.lua',
-    change: [['if holder and is_there(', 'if is_there(']],
+    change: [['if holder and (is_first', 'if (is_first']],
     tests: ['test/call/who-has-it'],
     only: 'a version that wrote no name gets the key',
     why: 'The script would fail at it, and nobody could release the key.',
@@ -182,7 +198,12 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'release that passes nothing on',
     file: 'lua/release.lua',
-    change: [['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then', 'if ARGV[4] then']],
+    change: [
+      [
+        "if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7] == '1') then",
+        'if ARGV[4] and ARGV[7] then',
+      ],
+    ],
     tests,
     why: 'The key would go to whoever looks first.',
   },

@@ -37,6 +37,11 @@ export class Lease implements Claim {
   contended = true;
   /** Whether another process may take it over by its holder id, and this one not know yet. It must not pass to another caller. */
   mayMove = false;
+  /**
+   * Whether a hint has promised it to another process, which may take it over even before its release, once the
+   * transaction has committed.
+   */
+  hinted = false;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;
   /** When it expires, if it is not renewed. */

@@ -38,6 +38,11 @@ export interface Claim {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
+  /**
+   * Whether a hint has told another process that it gets the key next. It may work already, so its release offers the key to
+   * that process also if its subscription has just been lost.
+   */
+  readonly hinted?: boolean;
 }
 
 /** `gone`: the key is free or has another holder. An error: unknown. */

@@ -299,9 +299,11 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  #sendRelease({ key, holder }: Claim, quietly = false): Promise<unknown> {
+  #sendRelease({ key, holder, hinted = false }: Claim, quietly = false): Promise<unknown> {
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, this.#pubsub, this.#name] as const;
+    const channel = quietly ? '' : wake;
+    const isHinted = hinted ? '1' : '0';
+    const args = [holder, this.#receiver, channel, this.#offerTime, this.#pubsub, this.#name, isHinted] as const;
     return this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 

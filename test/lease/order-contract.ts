@@ -72,6 +72,21 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await first.next()).toEqual(first.turn());
     });
 
+    test('a hint passes over a process that has ended, as the release behind it does', async () => {
+      const { holder, actors, first, second } = await queued(2);
+      await actors[0]?.kill();
+      const told = second.next();
+      await holder.store.hint?.(holder.claim, 'attempt');
+      expect(await told).toEqual({
+        next: second.claim.holder,
+        former: { holder: holder.claim.holder, attempt: 'attempt' },
+      });
+      const offered = second.next();
+      await holder.store.release({ ...holder.claim, hinted: true });
+      expect(await offered).toEqual(second.turn());
+      expect(first.heard).toEqual([]);
+    });
+
     test('the next one takes the key from a former holder, whose release gives it to nobody else', async () => {
       const { holder, first, second } = await queued(2);
       expect(await first.look({ former: holder.claim.holder })).toBe(true);

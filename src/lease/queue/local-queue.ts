@@ -45,10 +45,7 @@ export interface QueueDependencies extends AcquireDependencies {
   readonly maxLocalHandovers: number;
 }
 
-/**
- * What a hint has promised to another process: that it may take this lease over, even before its release, once the
- * transaction has committed.
- */
+/** A lease that a hint has promised to another process. */
 interface Promised {
   readonly lease: Lease;
   /** Why the lease was lost meanwhile. Nobody is told before it is known that no other process has taken it over. */
@@ -309,6 +306,7 @@ export class LocalQueue implements WaiterQueue {
     const isKept = staysHere || this.#turns > 1;
     if (isKept || isForNobody || lease.shared || lease.loss || store.hint === undefined) return undefined;
     const promised: Promised = { lease };
+    lease.hinted = true;
     this.#promised = promised;
     store.hint(lease, attempt).catch(() => {});
     return () => this.#takeBack(promised);
@@ -318,6 +316,7 @@ export class LocalQueue implements WaiterQueue {
   #takeBack(promised: Promised): void {
     if (this.#promised !== promised) return;
     this.#promised = undefined;
+    promised.lease.hinted = false;
     if (promised.loss) this.#reportLoss(promised.loss);
   }
 
@@ -373,7 +372,7 @@ export class LocalQueue implements WaiterQueue {
    * not do then, because it may keep the lease under this id.
    */
   #mayMove(lease: Lease): boolean {
-    return lease.mayMove || this.#promised?.lease === lease;
+    return lease.mayMove || lease.hinted;
   }
 
   /**

@@ -56,9 +56,9 @@ export class MemoryLeases {
     return this.#queue(key).map(({ name }) => name);
   }
 
-  /** The first in the queue. */
+  /** The first in the queue that still watches the key. */
   firstOf(key: string): string | undefined {
-    return this.#queue(key)[0]?.holder;
+    return this.#queue(key).find(({ receiver }) => receiver.hears(key))?.holder;
   }
 
   put(key: string, holder: string, leaseTime: number, name?: string): void {

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { describe, expect, test, vi } from 'vitest';
 import { LockLostError } from '../../../src/base/errors.js';
 import type { Emit } from '../../../src/base/events.js';
@@ -52,6 +54,13 @@ class Beginning implements Preopen {
     this.#refused = new Error('refused');
     this.#answer.open();
   }
+}
+
+/** Ends the connection for wake-ups of the client with this name. */
+async function killSubscriber(admin: Redis, connectionName: string): Promise<void> {
+  const list = (await admin.client('LIST', 'TYPE', 'PUBSUB')) as string;
+  const line = list.split('\n').find((each) => each.includes(` name=${connectionName} `));
+  await admin.client('KILL', 'ID', /\bid=(\d+)/.exec(line ?? '')?.[1] ?? '');
 }
 
 describeWithShop('a hint', () => {
@@ -552,6 +561,28 @@ describeWithShop('a hint', () => {
     stage().proxy.resume();
     await holder.release(its);
     await contender.release(await turn);
+  });
+
+  test('whose process loses its subscription before the release keeps the key for that process', async () => {
+    const connectionName = randomUUID();
+    const contender = direct({ redis: { connectionName } });
+    const { holder, key, first, preopen, turn } = await hinted({}, contender);
+    const bystander = direct();
+    const { turn: later } = await asleep(bystander, key);
+    first.lease.contended = true;
+    first.hint('attempt');
+    const mayLook = gate();
+    contender.store.beforeLook = () => mayLook.opened;
+    await killSubscriber(stage().admin, connectionName);
+    await untilHolds(async () => expect(await receivers(stage().admin, key)).toBe(1));
+    await holder.release(first);
+    preopen.admit();
+    mayLook.open();
+    const mine = await turn;
+    await mine.lease.confirming;
+    expect([mine.lease.loss, await holderOf(stage().admin, key)]).toEqual([undefined, mine.lease.holder]);
+    await contender.release(mine);
+    await bystander.release(await later);
   });
 
   test.each([
