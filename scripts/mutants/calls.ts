@@ -443,12 +443,7 @@ export const CALLS: readonly Mutant[] = [
   {
     name: 'hint: a turn that it has begun is registered in the waiting room, also where it may lose Redis',
     file: 'src/call/with-lock.ts',
-    change: [
-      [
-        'former ? this.#parts.room.mayGoWithoutStore : this.#parts.room.goesWithoutStore;',
-        'this.#parts.room.goesWithoutStore;',
-      ],
-    ],
+    change: [['former ? room.mayGoWithoutStore : this.#call.keys', 'this.#call.keys']],
     tests: ['test/call/hint'],
     only: 'goes on without Redis',
     why: 'The next holder would end the transaction of a healthy caller, as if that had lost its lease.',

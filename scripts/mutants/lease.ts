@@ -362,7 +362,7 @@ export const LEASE: readonly Mutant[] = [
   {
     name: 'what a frozen Redis gave is not given back',
     file: 'src/lease/stores/fallback.ts',
-    change: [['.catch(() => this.#pendingReleases.push(claim))', '.catch(() => {})']],
+    change: [['.catch(() => outage.pendingReleases.push(claim))', '.catch(() => {})']],
     tests: ['test/lease/stores/fallback', 'test/call/redis-passed-by'],
     why: 'Others would wait for a lease that nobody has.',
   },

@@ -172,7 +172,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
     this.#former = former;
     // Behind a hint, its work may have begun when it turns out that Redis is away and gives no lease.
-    const shared = former ? this.#parts.room.mayGoWithoutStore : this.#parts.room.goesWithoutStore;
+    const { room } = this.#parts;
+    const shared = former ? room.mayGoWithoutStore : this.#call.keys.some((key) => room.goesWithoutStore(key));
     this.#isOpenShared = shared;
     const besideCommit = former !== undefined;
     const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted, besideCommit });

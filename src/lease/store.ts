@@ -33,6 +33,17 @@ export function isDenial(error: unknown): boolean {
   return error instanceof Denied || (error instanceof NotAsked && error.cause instanceof Denied);
 }
 
+/**
+ * Under the names of the key is a value that this package did not write. The server is well, and so are all other keys;
+ * `force` deletes the value.
+ */
+export class ForeignValue extends Error {}
+
+/** Whether an error is about one key, or was caused by one that is. */
+export function isForeignValue(error: unknown): boolean {
+  return error instanceof ForeignValue || (error instanceof Error && error.cause instanceof ForeignValue);
+}
+
 /** One lease, as the store knows it. */
 export interface Claim {
   readonly key: string;
@@ -139,8 +150,10 @@ export interface LeaseStore {
   readonly reach?: Reach;
   /** Whether `acquire` succeeds without the server while that cannot be reached. */
   readonly goesOnWithout?: boolean;
-  /** Whether the server is known to be away, so that the next `acquire` succeeds without it. */
-  readonly isKnownAway?: boolean;
+  /** Whether the key's server is known to be away, so that the next `acquire` succeeds without it. */
+  isKnownAway?(key: string): boolean;
+  /** A name of the server that has the key now. Keys of one server fail together. Absent: all keys do. */
+  serverOf?(key: string): string;
   /**
    * Takes the lease if the key is free and no other process is first in the queue, **or if this holder already has
    * it**, or if `former` has it. Rejects if the result is unknown; with `NotAsked` if the command was not sent.

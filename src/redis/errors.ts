@@ -1,15 +1,18 @@
 import { DOCS } from '../base/errors.js';
-import { Denied } from '../lease/store.js';
+import { Denied, ForeignValue } from '../lease/store.js';
 
 /** For a connection that comes to nothing without an error of its own, as where only one side speaks TLS. */
 export const WHICH_URL = 'the URL begins with `rediss://` if the server speaks TLS, and with `redis://` if it does not';
+
+/** The error of a command on a value of another type. */
+const FOREIGN_VALUE = /\bWRONGTYPE\b/;
 
 /** Advice for the errors of a server. Before Redis 7, the error of a command is embedded in the script's error. */
 const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
   [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: check the replicas'],
-  [/\bWRONGTYPE\b/, 'a name of this lock has a value of another type: delete it with `$locks.forceRelease`'],
+  [FOREIGN_VALUE, 'a name of this lock has a value of another type: delete it with `$locks.forceRelease`'],
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: use a Cluster client, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: check its nodes'],
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],
@@ -58,9 +61,14 @@ export function presentable(error: unknown): Error {
   const said = typeof message === 'string' ? message || String(code ?? name) : String(error);
   // A Cluster client only says that all nodes failed, and has the last node's error in a property.
   const shown = advised(lastNodeError instanceof Error ? `${said} ${lastNodeError.message}` : said);
-  const plain = DENIAL.test(shown) ? new Denied(shown) : new Error(shown);
+  const plain = ofItsKind(shown);
   if (typeof name === 'string') plain.name = name;
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain;
+}
+
+function ofItsKind(shown: string): Error {
+  if (DENIAL.test(shown)) return new Denied(shown);
+  return FOREIGN_VALUE.test(shown) ? new ForeignValue(shown) : new Error(shown);
 }
 
 /** Whether the error is a reply of the server. */

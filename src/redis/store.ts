@@ -287,6 +287,10 @@ export class RedisStore implements LeaseStore {
     return refusalsIn(await this.#sender.runScript(scripts.noted, [refusalsName(this.#options.keyPrefix)], []));
   }
 
+  serverOf(key: string): string {
+    return this.#nodes.groupOf(this.#names(key).wake);
+  }
+
   onReturn(listener: () => void): () => void {
     return this.#nodes.onReturn(listener);
   }

@@ -120,9 +120,9 @@ export class WaitingRoom {
     return this.#dependencies.store.goesOnWithout === true;
   }
 
-  /** Whether a caller is likely to get its turn without a lease, because the store is away. */
-  get goesWithoutStore(): boolean {
-    return this.#dependencies.store.isKnownAway === true;
+  /** Whether a caller of the key is likely to get its turn without a lease, because the store is away. */
+  goesWithoutStore(key: string): boolean {
+    return this.#dependencies.store.isKnownAway?.(key) === true;
   }
 
   /** The number of callers of this process that wait for the key. */

@@ -6,6 +6,7 @@ import {
   type AcquireResult,
   type Claim,
   type Extension,
+  isForeignValue,
   type KeyState,
   type LeaseStore,
   type Look,
@@ -20,50 +21,61 @@ import {
  */
 const PROBE_PAUSE = 1_000;
 
+/** The time for which one server of the store is not used. */
+interface Outage {
+  error: Error;
+  /** A key of that server, by which a probe asks for it. */
+  readonly key: string;
+  probePause: Deadline;
+  /** Leases that the server may still have, to be released when it can be reached. */
+  readonly pendingReleases: Claim[];
+}
+
 /**
- * Implements `onRedisUnavailable: 'postgres'`. While the inner store cannot be reached, every acquire succeeds without
+ * Implements `onRedisUnavailable: 'postgres'`. While the key's server cannot be reached, every acquire succeeds without
  * it, and only Postgres serializes the transactions, by the lock on the key's row. Only the first caller waits for the
  * store's time limit.
+ *
+ * Every error is an outage of the server, whether it is silent, cannot be reached or refuses, but that of a foreign value:
+ * its callers are told of it.
  */
 export class FallbackStore implements LeaseStore {
   readonly goesOnWithout = true;
   readonly #store: LeaseStore;
   readonly #emit: Emit;
-  /** Why the store is not used at the moment. */
-  #down: Error | undefined;
-  #probePause = new Deadline(0);
+  /** By server. The masters of a Cluster fail one by one. */
+  readonly #outages = new Map<string, Outage>();
   /**
    * Holders that were granted without the store, and whether the store may have granted them a lease in a lost reply.
    */
   readonly #grantedWithout = new Map<string, { inDoubt: boolean }>();
-  /** Leases that the store may still have, to be released when it can be reached. */
-  readonly #pendingReleases: Claim[] = [];
 
   constructor(store: LeaseStore, emit: Emit) {
     this.#store = store;
     this.#emit = emit;
   }
 
-  get isKnownAway(): boolean {
-    return this.#down !== undefined;
+  isKnownAway(key: string): boolean {
+    return this.#outageOf(key) !== undefined;
   }
 
   async acquire(claim: Claim, look?: Look): Promise<AcquireResult> {
+    this.#probe();
     let inDoubt = false;
-    if (this.#down === undefined) {
+    let outage = this.#outageOf(claim.key);
+    if (outage === undefined) {
       try {
         const answer = await this.#store.acquire(claim, look);
         this.#grantedWithout.delete(claim.holder);
         return answer;
       } catch (error) {
+        if (isForeignValue(error)) throw error;
         inDoubt = !(error instanceof NotAsked);
-        this.#markDown(error);
+        outage = this.#noteOutage(claim.key, error);
       }
-    } else if (this.#probePause.passed) {
-      this.#probe(claim.key);
     }
     this.#grantedWithout.set(claim.holder, { inDoubt });
-    return { taken: true, shared: this.#down ?? new Error('the store could not be asked') };
+    return { taken: true, shared: outage.error };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
@@ -79,13 +91,13 @@ export class FallbackStore implements LeaseStore {
         return await this.#store.yield(claim);
       } catch (error) {
         // The look that follows must not wait for the store once more.
-        if (this.#down === undefined) this.#markDown(error);
+        if (!isForeignValue(error)) this.#noteOutage(claim.key, error);
         throw error;
       }
     }
     // A busy key passes on by `yield` and seldom calls `acquire`, so probe here, too.
-    if (this.#probePause.passed) this.#probe(claim.key);
-    if (this.#down !== undefined) return true;
+    this.#probe();
+    if (this.#outageOf(claim.key) !== undefined) return true;
     // The store is back, and callers queue in it again. It may still have a lease of this holder.
     this.#grantedWithout.delete(claim.holder);
     await this.#store.release(claim);
@@ -95,16 +107,18 @@ export class FallbackStore implements LeaseStore {
   async release(claim: Claim, quietly = false): Promise<void> {
     const without = this.#grantedWithout.get(claim.holder);
     this.#grantedWithout.delete(claim.holder);
-    if (without === undefined || this.#down === undefined) return await this.#store.release(claim, quietly);
+    const outage = this.#outageOf(claim.key);
+    if (without === undefined || outage === undefined) return await this.#store.release(claim, quietly);
     if (!without.inDoubt) return;
     // Send the release on the same connection, after the acquire that it undoes: a frozen server executes both in
     // order.
-    this.#store.release(claim).catch(() => this.#pendingReleases.push(claim));
+    this.#store.release(claim).catch(() => outage.pendingReleases.push(claim));
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
     // While the store is not used, nobody serves its queue.
-    if (this.#down) return Promise.reject(this.#down);
+    const outage = this.#outageOf(key);
+    if (outage) return Promise.reject(outage.error);
     return this.#store.watch(key, wake);
   }
 
@@ -114,7 +128,8 @@ export class FallbackStore implements LeaseStore {
   }
 
   readonly #hint = async (claim: Claim, attempt: string): Promise<void> => {
-    if (this.#down === undefined && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim, attempt);
+    if (this.isKnownAway(claim.key) || this.#grantedWithout.has(claim.holder)) return;
+    await this.#store.hint?.(claim, attempt);
   };
 
   transfer(claim: Claim, successor: string): Promise<boolean> {
@@ -134,7 +149,7 @@ export class FallbackStore implements LeaseStore {
   }
 
   async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    if (this.#down === undefined) await this.#store.noteRefusals(refusals);
+    if (this.#outages.size === 0) await this.#store.noteRefusals(refusals);
   }
 
   refusals(): Promise<readonly NotedRefusal[]> {
@@ -149,25 +164,40 @@ export class FallbackStore implements LeaseStore {
     return this.#store.close();
   }
 
-  #markDown(error: unknown): void {
-    this.#down = asError(error);
-    this.#probePause = new Deadline(PROBE_PAUSE);
-    this.#emit({ type: 'redis-passed-by', error });
+  #outageOf(key: string): Outage | undefined {
+    return this.#outages.size === 0 ? undefined : this.#outages.get(this.#serverOf(key));
   }
 
-  #probe(key: string): void {
-    if (this.#down === undefined) return;
-    this.#probePause = new Deadline(Number.POSITIVE_INFINITY);
-    this.#store.inspect(key).then(
-      () => {
-        this.#down = undefined;
-        this.#emit({ type: 'redis-back' });
-        for (const claim of this.#pendingReleases.splice(0)) this.#store.release(claim).catch(() => {});
-      },
-      (error: unknown) => {
-        this.#down = asError(error);
-        this.#probePause = new Deadline(PROBE_PAUSE);
-      },
-    );
+  #serverOf(key: string): string {
+    return this.#store.serverOf?.(key) ?? '';
+  }
+
+  /** Several callers may meet the same outage. */
+  #noteOutage(key: string, error: unknown): Outage {
+    const known = this.#outageOf(key);
+    if (known) return known;
+    const outage = { error: asError(error), key, probePause: new Deadline(PROBE_PAUSE), pendingReleases: [] };
+    this.#outages.set(this.#serverOf(key), outage);
+    this.#emit({ type: 'redis-passed-by', error });
+    return outage;
+  }
+
+  /** Asks for the servers that are away, in the background. Another server may have taken the place of one by now. */
+  #probe(): void {
+    for (const [server, outage] of this.#outages) {
+      if (!outage.probePause.passed) continue;
+      outage.probePause = new Deadline(Number.POSITIVE_INFINITY);
+      this.#store.inspect(outage.key).then(
+        () => {
+          this.#outages.delete(server);
+          this.#emit({ type: 'redis-back' });
+          for (const claim of outage.pendingReleases) this.#store.release(claim).catch(() => {});
+        },
+        (error: unknown) => {
+          outage.error = asError(error);
+          outage.probePause = new Deadline(PROBE_PAUSE);
+        },
+      );
+    }
   }
 }

@@ -1,6 +1,14 @@
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
 import { asError } from '../../base/errors.js';
-import { type AcquireResult, type Claim, type Extension, type LeaseStore, type Look, NotAsked } from '../store.js';
+import {
+  type AcquireResult,
+  type Claim,
+  type Extension,
+  isForeignValue,
+  type LeaseStore,
+  type Look,
+  NotAsked,
+} from '../store.js';
 
 /**
  * How long a failed node is not asked. After that, one probe in the background finds out whether it is back;
@@ -50,7 +58,8 @@ export class QuorumNode {
       return answer;
     } catch (error) {
       this.#timeLimit = time;
-      this.#settle(asError(error));
+      // A foreign value is an answer: the node is well.
+      this.#settle(isForeignValue(error) ? undefined : asError(error));
       throw error;
     }
   }

@@ -6,6 +6,7 @@ import {
   type AcquireResult,
   type Claim,
   type Extension,
+  isForeignValue,
   isInUse,
   type KeyState,
   type LeaseStore,
@@ -245,7 +246,9 @@ export class QuorumStore implements LeaseStore {
     const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
     const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
     const answered = `${votes.length - failures.length} of ${votes.length} nodes answered, which does not decide`;
-    return new Error(why ? `${answered}: ${why}` : answered, { cause: failures[0]?.vote });
+    // A foreign value on one node is not why the others have not answered.
+    const cause = failures.find(({ vote }) => !isForeignValue(vote)) ?? failures[0];
+    return new Error(why ? `${answered}: ${why}` : answered, { cause: cause?.vote });
   }
 }
 

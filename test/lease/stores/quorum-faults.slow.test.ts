@@ -8,7 +8,7 @@ import { release } from '../../../src/redis/scripts.generated.js';
 import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
-import { FOR_EVER, someKey } from '../actors.js';
+import { FOR_EVER, leaseName, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
 import { QuorumActor } from './quorum-actor.js';
 import { holders, LEASE, quorumStage } from './quorum-stage.js';
@@ -43,6 +43,18 @@ describeWithGroup(
       turn.end();
       (await waiting).end();
     }
+
+    test('a value of other software on a node is no failure of that node', async () => {
+      const actor = await connected();
+      const [key, other] = [someKey(), someKey()];
+      const [node] = actor.clients;
+      await node?.hset(leaseName(key), 'field', 'value');
+      const turns = [await actor.acquire(key), await actor.acquire(other)];
+      await untilHolds(async () => expect(await holders(actor, other)).toEqual(Array(5).fill(turns[1]?.lease.holder)));
+      expect(ofNode(actor, 0)).toEqual([]);
+      await node?.del(leaseName(key));
+      for (const turn of turns) turn.end();
+    });
 
     test.each([
       ['dead', 'dead'],

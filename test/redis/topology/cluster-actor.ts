@@ -1,5 +1,7 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
+import type { Emit } from '../../../src/base/events.js';
 import type { Turn } from '../../../src/lease/lease.js';
+import type { LeaseStore } from '../../../src/lease/store.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
 import { RedisStore, type RedisStoreOptions } from '../../../src/redis/store.js';
 import { type Asked, Party, PREFIX } from '../../lease/actors.js';
@@ -11,6 +13,8 @@ export type ClientOptions = Omit<ClusterOptions, 'redisOptions'> & {
 };
 
 export interface ClusterActorOptions {
+  /** What stands before the store. */
+  readonly wrap?: (store: LeaseStore, emit: Emit) => LeaseStore;
   readonly client?: ClientOptions;
   readonly store?: Partial<RedisStoreOptions>;
 }
@@ -19,14 +23,17 @@ export interface ClusterActorOptions {
 export class ClusterActor extends Party {
   readonly redis: Cluster;
 
-  constructor({ nodes }: Pick<ClusterGroup, 'nodes'>, { client = {}, store = {} }: ClusterActorOptions = {}) {
+  constructor(
+    { nodes }: Pick<ClusterGroup, 'nodes'>,
+    { client = {}, store = {}, wrap = (inner) => inner }: ClusterActorOptions = {},
+  ) {
     const redis = new Cluster(
       nodes.map(({ host, port }) => ({ host, port })),
       client,
     );
     redis.on('error', () => {});
     const settings = { keyPrefix: PREFIX, commandTimeout: 2_000, ...store };
-    super((emit) => new RedisStore(redis as unknown as ClusterClient, settings, emit), {});
+    super((emit) => wrap(new RedisStore(redis as unknown as ClusterClient, settings, emit), emit), {});
     this.redis = redis;
   }
 

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Turn } from '../../../src/lease/lease.js';
+import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import type { PubSub } from '../../../src/redis/pubsub/subscriber-connection.js';
 import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
@@ -8,7 +9,7 @@ import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
-import { type ClientOptions, ClusterActor } from './cluster-actor.js';
+import { type ClientOptions, ClusterActor, type ClusterActorOptions } from './cluster-actor.js';
 
 const HEALS = { within: 30_000, every: 50 };
 /** Reads the slots every second; a client that does not has to be told that they have changed. */
@@ -108,6 +109,30 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
       });
     });
   }
+
+  test('a master that falls silent is done without for its own keys alone, where calls may go on without Redis', async () => {
+    const wrap: ClusterActorOptions['wrap'] = (store, emit) => new FallbackStore(store, emit);
+    const actor = new ClusterActor(cluster(), { client: { ...ALERT, redisOptions: SOON }, store: SOON, wrap });
+    const key = someKey();
+    await actor.release(await actor.acquire(key));
+    const owner = await cluster().ownerOf(leaseName(key));
+    let other = someKey();
+    while ((await cluster().ownerOf(leaseName(other))).port === owner.port) other = someKey();
+    owner.freeze();
+    const thaw = mending(() => owner.thaw());
+    const [turn, its] = [await actor.acquire(key), await actor.acquire(other)];
+    expect([turn.lease.shared, its.lease.shared]).toEqual([true, false]);
+    await Promise.all([actor.release(turn), actor.release(its)]);
+    await thaw();
+    const types = () => actor.events.map(({ type }) => type).filter((type) => type.startsWith('redis-'));
+    const isBack = async () => {
+      await actor.release(await actor.acquire(other));
+      return types().length === 2;
+    };
+    await eventually('the probe of another key finds it back', isBack, HEALS);
+    expect(types()).toEqual(['redis-passed-by', 'redis-back']);
+    await eventually('it is whole', cluster().isWhole, HEALS);
+  });
 
   async function bothListen(key: string, before: RedisServer, pubsub: PubSub): Promise<boolean> {
     const { wake } = namesOf(PREFIX, key);
