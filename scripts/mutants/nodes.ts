@@ -63,6 +63,22 @@ export const NODES: readonly Mutant[] = [
     why: '`$tryWithLock` would fail where a process loads its modules at the same time.',
   },
   {
+    name: 'client: one that refuses commands is asked before it is ready',
+    file: 'src/redis/command-sender.ts',
+    change: [["queues ? 'connect' : 'ready'", "'connect'"]],
+    tests: ['test/redis/no-offline-queue'],
+    only: 'is being connected',
+    why: '`$tryWithLock` would fail in a process that has just started.',
+  },
+  {
+    name: 'client: a lazy one that refuses commands is not connected',
+    file: 'src/redis/command-sender.ts',
+    change: [["    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});\n", '']],
+    tests: ['test/redis/no-offline-queue'],
+    only: 'connects at its first command',
+    why: 'Each first look would wait for a connection that nobody makes.',
+  },
+  {
     name: 'client: a command that waited for its connection has no time left',
     file: 'src/redis/command-sender.ts',
     change: [['return Math.max(LEAST_TIME, time - (now() - since));', 'return Math.max(0, time - (now() - since));']],

@@ -1,7 +1,7 @@
 /** The part of an ioredis client that is used here. ioredis 5 and 6 both have it. */
 interface Commands {
   readonly status: string;
-  readonly options?: { readonly keyPrefix?: string | undefined };
+  readonly options?: { readonly keyPrefix?: string | undefined; readonly enableOfflineQueue?: boolean | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;
   eval(lua: string, keys: number, ...rest: string[]): Promise<unknown>;
   pipeline(): RedisPipeline;
@@ -13,6 +13,7 @@ type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end' | 'error
 export interface RedisClient extends Commands {
   readonly options?: {
     readonly keyPrefix?: string | undefined;
+    readonly enableOfflineQueue?: boolean | undefined;
     readonly sentinels?: readonly unknown[] | null | undefined;
     readonly failoverDetector?: boolean | undefined;
   };

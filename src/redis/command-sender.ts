@@ -12,6 +12,8 @@ const READY = ['ready', 'wait'];
 const AWAY = ['close', 'reconnecting', 'end'];
 /** Statuses of a client that is going to connect. */
 const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
+/** Statuses in which a client without a queue of its own refuses commands, and is not ended. */
+const REFUSING = ['wait', 'connect', ...UNCONNECTED];
 
 /** Time limit of a command that had to wait for the connection, however little time is left; milliseconds. */
 const LEAST_TIME = 250;
@@ -145,10 +147,14 @@ export class CommandSender {
   }
 }
 
+type ConnectingEvent = 'connect' | 'ready' | 'end';
+
 interface Connecting {
   readonly status: string;
-  on(event: 'connect' | 'end', listener: () => void): unknown;
-  off(event: 'connect' | 'end', listener: () => void): unknown;
+  readonly options?: { readonly enableOfflineQueue?: boolean | undefined };
+  connect(): Promise<void>;
+  on(event: ConnectingEvent, listener: () => void): unknown;
+  off(event: ConnectingEvent, listener: () => void): unknown;
 }
 
 /** Waits for a client's connection, with one listener for all waiting callers. */
@@ -162,14 +168,17 @@ class RedisConnection {
   }
 
   /**
-   * While the client has no connection and would queue commands: resolves when it has one, or never will again. The
-   * client need not be ready: queued commands get the error of a refused login.
+   * While the client has no connection and would queue commands, or refuse them: resolves when it has one, or never will
+   * again. A client that queues need not be ready: queued commands get the error of a refused login.
    */
   get awaited(): Promise<void> | undefined {
-    if (!UNCONNECTED.includes(this.#redis.status)) return undefined;
+    const queues = this.#redis.options?.enableOfflineQueue !== false;
+    if (!(queues ? UNCONNECTED : REFUSING).includes(this.#redis.status)) return undefined;
+    // Its first command, with which a lazy client begins to connect, would be refused.
+    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});
     this.#awaited ??= new Promise((resolve) => {
       const ends = [
-        listen(this.#redis, 'connect', () => this.#settle()),
+        listen(this.#redis, queues ? 'connect' : 'ready', () => this.#settle()),
         listen(this.#redis, 'end', () => this.#settle()),
       ];
       this.#settle = () => {
