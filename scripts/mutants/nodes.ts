@@ -63,6 +63,14 @@ export const NODES: readonly Mutant[] = [
     why: '`$tryWithLock` would fail where a process loads its modules at the same time.',
   },
   {
+    name: 'quorum: a lazy client has no time for its connection',
+    file: 'src/redis/command-sender.ts',
+    change: [["CONNECTING = ['wait', 'connecting'", "CONNECTING = ['connecting'"]],
+    tests: ['test/redis/blocked-loop'],
+    only: 'the first look of a process',
+    why: '`$tryWithLock` would fail where a process loads its modules at the same time.',
+  },
+  {
     name: 'client: one that refuses commands is asked before it is ready',
     file: 'src/redis/command-sender.ts',
     change: [["queues ? 'connect' : 'ready'", "'connect'"]],

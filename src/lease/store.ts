@@ -97,6 +97,8 @@ export interface Look {
 export interface Reach {
   /** Whether a command would be sent at once, or would open the connection. */
   readonly ready: boolean;
+  /** Whether a command would have to wait for a connection that has not failed yet. */
+  readonly connecting: boolean;
   /** Whether the client would queue a command until it is connected again. */
   readonly away: boolean;
   /** Whether the server's machine has just refused a connection. The server's memory is gone then. */

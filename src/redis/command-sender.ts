@@ -8,6 +8,8 @@ import type { Nodes } from './topology/nodes.js';
 
 /** Statuses of a client that is connected, or connects at its first command. */
 const READY = ['ready', 'wait'];
+/** Statuses of a client that makes its connection, or would make it for a command. */
+const CONNECTING = ['wait', 'connecting', 'connect'];
 /** Statuses of a client without a connection that had one or failed to get one. */
 const AWAY = ['close', 'reconnecting', 'end'];
 /** Statuses of a client that is going to connect. */
@@ -38,7 +40,9 @@ export class CommandSender {
     const { status } = this.#redis;
     // `connecting` is not `away`: the first connection may be there in a moment.
     const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
-    return { ready: READY.includes(status), away: AWAY.includes(status), refused: this.#nodes.refused, says };
+    const { refused } = this.#nodes;
+    const connecting = CONNECTING.includes(status) && !refused;
+    return { ready: READY.includes(status), connecting, away: AWAY.includes(status), refused, says };
   }
 
   /** Whether a command leaves at once: the client waits neither for a connection nor for a reason to make one. */

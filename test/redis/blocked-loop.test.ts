@@ -43,10 +43,13 @@ describeWithShop('an event loop that is blocked for longer than Redis may take',
 
   test('the first look of a process has the time of its connection, and some more', async () => {
     const one = () => new Actor({ url });
-    const several = () => new QuorumActor({ nodes: [] }, { urls: [`${url}/1`, `${url}/2`, `${url}/3`] });
+    const urls = [`${url}/1`, `${url}/2`, `${url}/3`];
+    const several = () => new QuorumActor({ nodes: [] }, { urls });
+    const lazy = () => new QuorumActor({ nodes: [] }, { urls, redis: { lazyConnect: true } });
     for (const [make, atMost] of [
       [one, 100],
       [several, 1_000],
+      [lazy, 1_000],
     ] as const) {
       const { store } = make();
       const claim = claimOf(someKey(), 2_000);

@@ -38,10 +38,9 @@ export class QuorumNode {
     return this.#failure === undefined && this.store.reach?.away !== true;
   }
 
-  /** Whether its client is making a connection that has not failed yet. */
+  /** Whether an answer would have to wait for a connection that has not failed yet. */
   get isConnecting(): boolean {
-    const { reach } = this.store;
-    return reach !== undefined && !reach.ready && !reach.away && !reach.refused;
+    return this.store.reach?.connecting === true;
   }
 
   /** Whether the server is down and its leases are gone. */

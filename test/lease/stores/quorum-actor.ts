@@ -5,7 +5,7 @@ import type { LeaseStore } from '../../../src/lease/store.js';
 import { QuorumStore } from '../../../src/lease/stores/quorum.js';
 import { RedisStore } from '../../../src/redis/store.js';
 import type { RedisGroup } from '../../support/servers/index.js';
-import { connect, Party, PREFIX } from '../actors.js';
+import { type ActorOptions, connect, Party, PREFIX } from '../actors.js';
 
 /** How long one command may take. */
 const COMMAND_TIME = 2_000;
@@ -15,6 +15,7 @@ const HEARD = 50;
 export interface QuorumOptions {
   /** Default: through no proxy. */
   readonly urls?: readonly string[];
+  readonly redis?: ActorOptions['redis'];
   /** Without it wake-ups are heard. */
   readonly pollDelay?: PollDelay;
   readonly wrap?: (nodes: LeaseStore[]) => LeaseStore[];
@@ -26,9 +27,9 @@ export class QuorumActor extends Party {
 
   constructor(
     { nodes }: Pick<RedisGroup, 'nodes'>,
-    { urls, pollDelay, wrap = (stores) => stores }: QuorumOptions = {},
+    { urls, redis, pollDelay, wrap = (stores) => stores }: QuorumOptions = {},
   ) {
-    const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url));
+    const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url, redis));
     const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: pollDelay === undefined, offerTime: 0 };
     super(
       (emit) =>
