@@ -493,8 +493,25 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a connection that was reset is no disconnect',
     file: 'src/prisma/errors.ts',
-    change: [["  if (code === 'ECONNRESET' || code === 'EPIPE') return true;\n", '']],
+    change: [["code === 'ECONNRESET' || code === 'EPIPE' || isRefusalOfPooler(error)", 'isRefusalOfPooler(error)']],
     tests: ['test/connection/reset'],
     why: 'Nothing was done, and the caller would be told of an error all the same.',
+  },
+  {
+    name: 'a refusal of a pooler is an error like any other',
+    file: 'src/prisma/errors.ts',
+    change: [["return severity === 'FATAL' && ", "return severity === 'PANIC' && "]],
+    tests: ['test/call/postgres-away.slow'],
+    why: 'Behind PgBouncer, a restart of Postgres would reject the calls that can wait for it.',
+  },
+  {
+    name: 'no connection left is an error like any other',
+    file: 'src/prisma/errors.ts',
+    change: [
+      [", 'TooManyConnections'", ''],
+      [', TOO_MANY_CONNECTIONS]', ']'],
+    ],
+    tests: ['test/transaction/no-connection-left'],
+    why: 'A call could wait for a connection, and would be rejected.',
   },
 ];

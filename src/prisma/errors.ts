@@ -1,10 +1,12 @@
 import {
   ADMIN_SHUTDOWN,
   CANNOT_CONNECT_NOW,
+  CONNECTION_EXCEPTION,
   CRASH_SHUTDOWN,
   IDLE_IN_TRANSACTION_TIMEOUT,
   IDLE_SESSION_TIMEOUT,
   SERIALIZATION_FAILURE,
+  TOO_MANY_CONNECTIONS,
   TRANSACTION_TIMEOUT,
 } from '../database/sql-states.js';
 
@@ -21,6 +23,7 @@ interface Wrapped {
 
 interface DriverCause {
   readonly kind?: unknown;
+  readonly severity?: unknown;
   readonly originalCode?: unknown;
   readonly detail?: unknown;
 }
@@ -60,15 +63,26 @@ const NOT_THERE: ReadonlySet<unknown> = new Set([
 ]);
 
 /** The same of Prisma's adapters. `SocketTimeout` is ETIMEDOUT. */
-const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout']);
+const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout', 'TooManyConnections']);
 
-const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT_NOW]);
+const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT_NOW, TOO_MANY_CONNECTIONS]);
 
-/** Whether the error says that no connection could be made: the server is down, starting or stopping. */
+/** Whether the error says that no connection could be made: the server is down, starting or stopping, or has no slot left. */
 export function isUnavailable(error: unknown): boolean {
   const { code, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
-  return NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || NOT_SERVING.has(sqlState(error) ?? '');
+  if (NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || NOT_SERVING.has(sqlState(error) ?? '')) return true;
+  return isRefusalOfPooler(error);
+}
+
+/**
+ * Whether a pooler has closed the connection, because it has no server for it or has lost that server. PgBouncer has one
+ * SQLSTATE for all of this (08P01). With the severity ERROR, the same SQLSTATE is about a statement of the client.
+ */
+function isRefusalOfPooler(error: unknown): boolean {
+  const { severity: own, meta, cause } = (error ?? {}) as Wrapped;
+  const severity = meta?.driverAdapterError?.cause?.severity ?? cause?.severity ?? own;
+  return severity === 'FATAL' && sqlState(error)?.startsWith(CONNECTION_EXCEPTION) === true;
 }
 
 /** What `pool.connect()` says after `pool.end()`. */
@@ -86,7 +100,7 @@ export function isDisconnect(error: unknown): boolean {
   const { code, message, meta, cause } = (error ?? {}) as Wrapped;
   const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
   if (code === 'P1017' || kind === 'ConnectionClosed' || SESSION_ENDED.has(sqlState(error) ?? '')) return true;
-  if (code === 'ECONNRESET' || code === 'EPIPE') return true;
+  if (code === 'ECONNRESET' || code === 'EPIPE' || isRefusalOfPooler(error)) return true;
   return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
 }
 

@@ -1,112 +1,165 @@
-import { expect, inject, test, vi } from 'vitest';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { describe, expect, inject, test, vi } from 'vitest';
 import { DEFAULTS } from '../../src/options/options.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
-import { type PostgresServer, startPostgres } from '../support/servers/index.js';
+import { type PostgresServer, pgBouncerUnavailable, startPgBouncer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 
 /** A server takes seconds to start where much else runs. */
 vi.setConfig({ testTimeout: 60_000 });
 
-let server: PostgresServer;
-let app: string;
+whilePostgresIsAway('directly', (app) => Promise.resolve({ url: app, stop: () => Promise.resolve() }));
 
-describeWithShop('while Postgres is away', () => {
-  const shop = new Shop(() => ({ postgres: app, admin: server.url, redis: inject('redis').url as string }));
-
-  test.beforeAll(async () => {
-    server = await startPostgres();
-    app = await setUpShop(server);
-    shop.closeLater(() => server.stop());
+const unavailable = pgBouncerUnavailable();
+if (unavailable !== undefined) {
+  describe('while Postgres is away, through PgBouncer', () => test.skip(unavailable, () => {}));
+} else {
+  whilePostgresIsAway('through PgBouncer', async (app) => {
+    const bouncer = await startPgBouncer([app], { server_login_retry: '1' });
+    return { url: bouncer.url(app), stop: () => bouncer.stop() };
   });
+}
 
-  async function sell(prisma: ReturnType<Shop['client']>['prisma'], key: string, id: number, waitTime = 30_000) {
-    return await prisma.$withLock(
-      key,
-      async (tx) => {
-        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-      },
-      { waitTime },
-    );
-  }
+function whilePostgresIsAway(
+  path: string,
+  lead: (app: string) => Promise<{ readonly url: string; stop(): Promise<void> }>,
+): void {
+  describeWithShop(`while Postgres is away, ${path}`, () => {
+    let server: PostgresServer;
+    let app: string;
+    let way: string;
+    const shop = new Shop(() => ({ postgres: way, admin: server.url, redis: inject('redis').url as string }));
+    const client = () => shop.client({ rescue: new PrismaPg({ connectionString: app }) });
 
-  test('callers that had not begun wait for it, and each has its turn when it is back', async () => {
-    const { prisma } = shop.client();
-    const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(10)));
-    // Connections of the pool that are dead afterwards.
-    await Promise.all(products.map(({ id, key }) => sell(prisma, key, id)));
-    await server.killHard();
-    const sales = Promise.all(products.flatMap(({ id, key }) => [sell(prisma, key, id), sell(prisma, key, id)]));
-    sales.catch(() => {});
-    await server.start();
-    await sales;
-    for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(7);
-  });
-
-  test('one whose wait time is over hears LOCK_UNAVAILABLE, with the reason and without its URL', async () => {
-    const { prisma, events } = shop.client();
-    const { id, key } = await shop.product(10);
-    await server.killHard();
-    try {
-      const error = await sell(prisma, key, id, 300).catch((error: unknown) => error);
-      expect(error).toMatchObject({
-        code: 'LOCK_UNAVAILABLE',
-        key,
-        message: expect.stringMatching(/^Postgres .* within 300 ms: /),
-      });
-      expect(events).toContainEqual({ type: 'postgres-unavailable', key, error: expect.any(Error) });
-      const { username, password } = new URL(app);
-      expect((error as Error).message).not.toContain(`${username}:${password}`);
-      await expect(prisma.$tryWithLock(key, () => {})).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    } finally {
-      await server.start();
-    }
-    await sell(prisma, key, id);
-  });
-
-  test('one that is aborted or closed meanwhile is heard at once', async () => {
-    const { prisma } = shop.client();
-    const { key } = await shop.product(10);
-    const redis = shop.redis();
-    const { lease } = namesOf(DEFAULTS.keyPrefix, key);
-    await server.killHard();
-    try {
-      const reason = new Error('enough');
-      const aborting = new AbortController();
-      const aborted = prisma.$withLock(key, () => {}, { waitTime: 30_000, signal: aborting.signal });
-      aborted.catch(() => {});
-      await eventually('it has the lease', async () => (await redis.exists(lease)) === 1);
-      aborting.abort(reason);
-      await expect(aborted).rejects.toBe(reason);
-      const closed = prisma.$withLock(key, () => {}, { waitTime: 30_000 });
-      closed.catch(() => {});
-      await eventually('it has the lease', async () => (await redis.exists(lease)) === 1);
-      await prisma.$locks.close();
-      await expect(closed).rejects.toMatchObject({ code: 'CLOSED' });
-    } finally {
-      await server.start();
-    }
-  });
-
-  test('work that had begun is not run again', async () => {
-    const { prisma } = shop.client();
-    const { id, key } = await shop.product(10);
-    const [begun, ends] = [gate(), gate()];
-    let runs = 0;
-    const held = prisma.$withLock(key, async (tx) => {
-      runs++;
-      begun.open();
-      await ends.opened;
-      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+    test.beforeAll(async () => {
+      server = await startPostgres();
+      app = await setUpShop(server);
+      const { url, stop } = await lead(app);
+      way = url;
+      shop.closeLater(() => server.stop());
+      shop.closeLater(stop);
     });
-    held.catch(() => {});
-    await begun.opened;
-    await server.restart();
-    ends.open();
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key });
-    expect(runs).toBe(1);
-    expect((await shop.row(id))?.quantity).toBe(10);
+
+    async function sell(prisma: ReturnType<Shop['client']>['prisma'], key: string, id: number, waitTime = 30_000) {
+      return await prisma.$withLock(
+        key,
+        async (tx) => {
+          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        },
+        { waitTime },
+      );
+    }
+
+    test('callers that had not begun wait for it, and each has its turn when it is back', async () => {
+      const { prisma } = client();
+      const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(10)));
+      // Connections of the pool that are dead afterwards.
+      await Promise.all(products.map(({ id, key }) => sell(prisma, key, id)));
+      await server.killHard();
+      const sales = Promise.all(products.flatMap(({ id, key }) => [sell(prisma, key, id), sell(prisma, key, id)]));
+      sales.catch(() => {});
+      await server.start();
+      await sales;
+      for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(7);
+    });
+
+    test('one whose wait time is over hears LOCK_UNAVAILABLE, with the reason and without its URL', async () => {
+      const { prisma, events } = client();
+      const { id, key } = await shop.product(10);
+      await server.killHard();
+      try {
+        // A pooler is silent until it has found out that the server is gone.
+        const error = await eventually('a call is told', async () => {
+          const failure: unknown = await sell(prisma, key, id, 300).catch((error: unknown) => error);
+          return (failure as { code?: string }).code === 'TRANSACTION_ABORTED' ? undefined : failure;
+        });
+        expect(error).toMatchObject({
+          code: 'LOCK_UNAVAILABLE',
+          key,
+          message: expect.stringMatching(/^Postgres .* within 300 ms: /),
+        });
+        expect(events).toContainEqual({ type: 'postgres-unavailable', key, error: expect.any(Error) });
+        const { username, password } = new URL(app);
+        expect((error as Error).message).not.toContain(`${username}:${password}`);
+        await expect(prisma.$tryWithLock(key, () => {})).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+      } finally {
+        await server.start();
+      }
+      await sell(prisma, key, id);
+    });
+
+    test('one that is aborted or closed meanwhile is heard at once', async () => {
+      const { prisma } = client();
+      const { key } = await shop.product(10);
+      const redis = shop.redis();
+      const { lease } = namesOf(DEFAULTS.keyPrefix, key);
+      await server.killHard();
+      try {
+        const reason = new Error('enough');
+        const aborting = new AbortController();
+        const aborted = prisma.$withLock(key, () => {}, { waitTime: 30_000, signal: aborting.signal });
+        aborted.catch(() => {});
+        await eventually('it has the lease', async () => (await redis.exists(lease)) === 1);
+        aborting.abort(reason);
+        await expect(aborted).rejects.toBe(reason);
+        const closed = prisma.$withLock(key, () => {}, { waitTime: 30_000 });
+        closed.catch(() => {});
+        await eventually('it has the lease', async () => (await redis.exists(lease)) === 1);
+        await prisma.$locks.close();
+        await expect(closed).rejects.toMatchObject({ code: 'CLOSED' });
+      } finally {
+        await server.start();
+      }
+    });
+
+    test('work that had begun is not run again', async () => {
+      const { prisma } = client();
+      const { id, key } = await shop.product(10);
+      const [begun, ends] = [gate(), gate()];
+      let runs = 0;
+      const held = prisma.$withLock(key, async (tx) => {
+        runs++;
+        begun.open();
+        await ends.opened;
+        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+      });
+      held.catch(() => {});
+      await begun.opened;
+      await server.restart();
+      ends.open();
+      await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key });
+      expect(runs).toBe(1);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    });
+
+    test('a function whose statement loses its server is told that its transaction was aborted', async () => {
+      const { prisma } = client();
+      const { id, key } = await shop.product(10);
+      const sent = gate();
+      const held = prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+        const [sleeping] = [tx.$queryRaw`SELECT 1 AS slept FROM (SELECT pg_sleep(30)) AS s`.then(() => {})];
+        sent.open();
+        await sleeping;
+      });
+      held.catch(() => {});
+      await sent.opened;
+      await eventually('the statement runs', async () => {
+        const { rows } = await shop.admin.query(
+          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()",
+        );
+        return rows.length > 0;
+      });
+      await server.killHard();
+      try {
+        await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key });
+      } finally {
+        await server.start();
+      }
+      expect((await shop.row(id))?.quantity).toBe(10);
+    });
   });
-});
+}
