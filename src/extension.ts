@@ -12,11 +12,19 @@ import { type OnceResult, oncePer } from './call/once-per.js';
 import { forceRelease, inspect, type LockState, list } from './call/operators.js';
 import type { LockCall } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
-import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, ResolvedOptions } from './options/options.js';
+import type {
+  FencedLockOptions,
+  HandleState,
+  LockOptions,
+  OnceOptions,
+  ResolvedOptions,
+  SeenState,
+} from './options/options.js';
 import {
   checkKey,
   checkKeys,
   checkParts,
+  checkSeen,
   checkState,
   checkWork,
   resolveLockOptions,
@@ -224,12 +232,16 @@ function extensionOf(resolved: ResolvedOptions) {
           /**
            * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
            * in hand stale. `false` if nobody was in the way.
+           *
+           * @param seen the state that was seen, as by `inspect`: if another holder has the key by now, nothing is done, and
+           *   the result is `false`. Default: takes it from whoever has it.
            */
-          async forceRelease(key: string): Promise<boolean> {
+          async forceRelease(key: string, seen?: SeenState): Promise<boolean> {
             const checked = checkKey(key);
+            const checkedSeen = checkSeen(seen);
             refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
             parts.room.releaseLingering();
-            return await forceRelease(parts, store, databaseOf(base), checked, defaults);
+            return await forceRelease(parts, store, databaseOf(base), checked, defaults, checkedSeen);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
           async close(): Promise<void> {

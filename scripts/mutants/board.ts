@@ -51,10 +51,18 @@ export const BOARD: readonly Mutant[] = [
   },
   {
     name: 'board: a force release of whoever has the key by now',
-    file: 'src/board/force-release.ts',
-    change: [['if (holder !== asked.holder) return', 'if (holder === asked.key) return']],
+    file: 'src/board/client-source.ts',
+    change: [['locks.forceRelease(key, { holder: holder ?? undefined })', 'locks.forceRelease(key, holder as never)']],
     tests: ['test/board/requests'],
-    only: 'another one has the key',
+    only: 'next holder alone',
+    why: 'It was confirmed for one holder.',
+  },
+  {
+    name: 'board: the force release of the command takes whoever has the key by now',
+    file: 'src/cli/locks/board-source.ts',
+    change: [['if (holder !== (shown ?? undefined)) return false;', '']],
+    tests: ['test/cli/board'],
+    only: 'unless it is allowed more',
     why: 'It was confirmed for one holder.',
   },
   {

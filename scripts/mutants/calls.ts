@@ -662,6 +662,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'The callers behind it would wait for ever.',
   },
   {
+    name: 'force: of another holder than the one that was seen',
+    file: 'src/call/operators.ts',
+    change: [['if (seen !== undefined && seen.holder !== holder) return false;', '']],
+    tests: ['test/call/operators'],
+    only: 'leaves a later holder alone',
+    why: 'An operator has decided about one holder. The next one is well.',
+  },
+  {
     name: 'force: two of one key end each other',
     file: 'src/call/operators.ts',
     change: [['Math.min(now() - began, LATER_MAY_LAST)', '0']],

@@ -11,7 +11,7 @@ import type { BoardSource, BoardTurn, Finding, RedisServerState } from './source
 export interface LockingClient {
   readonly $locks: {
     inspect(key: string): Promise<{ readonly holder: string | undefined }>;
-    forceRelease(key: string): Promise<boolean>;
+    forceRelease(key: string, seen: { readonly holder: string | undefined }): Promise<boolean>;
     history(key: string): Promise<{ readonly last: readonly Turn[] }>;
   };
 }
@@ -64,7 +64,7 @@ export function sourceOf(prisma: LockingClient): BoardSource {
       return { keys, refusals: await refusals };
     },
     holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
-    forceRelease: (key) => locks.forceRelease(key),
+    forceRelease: (key, holder) => locks.forceRelease(key, { holder: holder ?? undefined }),
     history: async (key) => (await locks.history(key)).last.map(shownTurn),
     health: () => health(observed, inMemory ? undefined : servers, place),
     database: () => place.shown,

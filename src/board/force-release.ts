@@ -11,6 +11,8 @@ const TOKEN_HEADER = 'x-fenced-lock-board';
 /** A key has 512 bytes at most, as JSON up to six times as many. */
 const LARGEST = 8_192;
 
+const HELD_BY_ANOTHER = 'The key is held by another now, and was not taken. Look again.';
+
 /** Takes a key from its holder, if the request comes from the board's own page and the holder is the one it showed. */
 export async function forceRelease(
   request: Request,
@@ -23,10 +25,11 @@ export async function forceRelease(
   const asked = await bodyOf(request);
   if (typeof asked === 'string') return respondJson({ error: asked }, 400);
   try {
-    const holder = await source.holderOf(asked.key);
     // The user has confirmed it for the holder that the page showed. A later holder is not released.
-    if (holder !== asked.holder) return respondJson({ error: 'The key has another holder by now. Look again.' }, 409);
-    return respondJson({ released: await source.forceRelease(asked.key) });
+    if (await source.forceRelease(asked.key, asked.holder)) return respondJson({ released: true });
+    const holder = await source.holderOf(asked.key);
+    if (holder !== null && holder !== asked.holder) return respondJson({ error: HELD_BY_ANOTHER }, 409);
+    return respondJson({ released: false });
   } catch (error) {
     return respondJson({ error: `${brief(error)}.` }, 502);
   }

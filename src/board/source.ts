@@ -92,7 +92,11 @@ export interface BoardSource {
   look(recent: readonly string[]): Promise<Look>;
   /** Resolves to the present holder, or to `null` if nobody holds the key. */
   holderOf(key: string): Promise<string | null>;
-  forceRelease(key: string): Promise<boolean>;
+  /**
+   * Takes the key from `holder`, and `null`: from whoever keeps it without a lease. Resolves to `false` if it was not there
+   * to be taken; nothing is done if another holder has it by then.
+   */
+  forceRelease(key: string, holder: string | null): Promise<boolean>;
   /** The last turns of a key, the newest first. */
   history(key: string): Promise<readonly BoardTurn[]>;
   /** Never rejects: a server that gives no answer is a finding. */

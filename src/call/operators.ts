@@ -5,7 +5,7 @@ import type { Emit } from '../base/events.js';
 import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS } from '../database/sql.js';
 import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
-import type { ResolvedLockOptions } from '../options/options.js';
+import type { ResolvedLockOptions, SeenState } from '../options/options.js';
 import type { Parts } from './parts.js';
 import { register, unleased } from './register.js';
 
@@ -59,7 +59,7 @@ export async function look(store: LeaseStore, query: Query, recent: readonly str
 
 /**
  * Takes a key from its holder: ends the transaction that works under it, commits a higher token, so that the holder's
- * later writes are stale, and passes the lease on.
+ * later writes are stale, and passes the lease on. With `seen`, does nothing if another holder has the key by now.
  */
 export async function forceRelease<Tx>(
   parts: Parts,
@@ -67,6 +67,7 @@ export async function forceRelease<Tx>(
   database: Database<Tx>,
   key: string,
   options: ResolvedLockOptions,
+  seen?: SeenState,
 ): Promise<boolean> {
   const began = now();
   const holders = { keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime };
@@ -81,6 +82,7 @@ export async function forceRelease<Tx>(
   const over = parts.room.begin();
   try {
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
+    if (seen !== undefined && seen.holder !== holder) return false;
     const deadline = new Deadline(options.waitTime);
     const call = { database, options };
     await register({ ...parts, emit }, call, leases, deadline, { endsAnyBlocker: true });

@@ -154,6 +154,12 @@ export interface Schedule {
   readonly atLeast: number;
 }
 
+/** What an operator has seen of a key, as `$locks.inspect` and `$locks.list` show it. */
+export interface SeenState {
+  /** The holder id; `undefined` if nobody had the key. */
+  readonly holder: string | undefined;
+}
+
 /** The serialized state of a handle, for another process. */
 export interface HandleState {
   readonly keys: readonly string[];

@@ -9,6 +9,7 @@ import {
   OPTION_NAMES,
   type ResolvedLockOptions,
   type Schedule,
+  type SeenState,
   type TransactionOptions,
 } from './options.js';
 
@@ -211,6 +212,19 @@ export function checkState(state: unknown): HandleState {
   throw new InvalidOptionError(
     'state',
     'must be what `toJSON()` of a handle gave: { keys, tokens, holders, leaseTime }.',
+  );
+}
+
+/** Checks what an operator has seen of a key. @throws InvalidOptionError */
+export function checkSeen(seen: unknown): SeenState | undefined {
+  if (seen === undefined) return undefined;
+  if (typeof seen === 'object' && seen !== null && 'holder' in seen) {
+    const { holder } = seen;
+    if (holder === undefined || typeof holder === 'string') return { holder };
+  }
+  throw new InvalidOptionError(
+    'seen',
+    'must be the state of the key that you have seen, as `$locks.inspect(key)` gives it: { holder }.',
   );
 }
 

@@ -257,6 +257,40 @@ describeWithShop('a force release from the board', () => {
     expect(await isHeld()).toBe(true);
   });
 
+  test('leaves the next holder alone that gets the key in the moment of the request', async () => {
+    const { prisma } = shop.client();
+    const { key } = await shop.product(1);
+    const shown = await prisma.$lock(key);
+    const waiting = shop.client().prisma.$lock(key);
+    const takes = <A extends unknown[], R>(ask: (...given: A) => Promise<R>) => {
+      return async (...given: A) => {
+        await shown.release();
+        await waiting;
+        return await ask(...given);
+      };
+    };
+    const locks = Object.create(prisma.$locks, { forceRelease: { value: takes(prisma.$locks.forceRelease) } });
+    const board = createBoard({ $locks: locks }, { allowForceRelease: true, hosts: ['board.test'] });
+    const viewer = await Viewer.look(board);
+    viewer.leave();
+    const [holder] = shown.toJSON().holders;
+    const answer = await board(forceRequest(viewer.hello?.token, { key, holder }));
+    expect([answer.status, await answer.json()]).toEqual([
+      409,
+      { error: expect.stringContaining('held by another now') },
+    ]);
+    await using next = await waiting;
+    await next.$transaction((tx) => tx.stock.count());
+    expect((await prisma.$locks.inspect(key)).holder).toBe(next.toJSON().holders[0]);
+  });
+
+  test('says that the key is free where its holder has left', async () => {
+    const { board, key, holder, token, handle } = await held();
+    await handle.release();
+    const answer = await board(forceRequest(token, { key, holder }));
+    expect([answer.status, await answer.json()]).toEqual([200, { released: false }]);
+  });
+
   test('is refused if its body is not what the page sends', async () => {
     const { board, key, holder, token, isHeld } = await held();
     const bodies = [

@@ -271,6 +271,26 @@ describeWithShop('$locks.forceRelease', () => {
     expect(await prisma.$withLock(key, (_, lock) => lock.token)).toBeGreaterThan(token);
   });
 
+  test('of the holder that was seen leaves a later holder alone', async () => {
+    const { key } = await shop.product(10);
+    const left = await prisma.$lock(key, { leaseTime: LEASE });
+    const seen = await operator.inspect(key);
+    await left.release();
+    await eventually('it is free', async () => (await operator.inspect(key)).holder === undefined);
+    const free = await operator.inspect(key);
+    await using bystander = await prisma.$lock(key, { leaseTime: LEASE });
+    expect(await operator.forceRelease(key, seen)).toBe(false);
+    expect(await operator.forceRelease(key, free)).toBe(false);
+    await bystander.$transaction((tx) => tx.stock.count());
+    expect(await operator.forceRelease(key, await operator.inspect(key))).toBe(true);
+    await expect(bystander.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+  });
+
+  test.each([null, 7, 'holder', {}, { holder: null }])('refuses %j as a state that was seen', async (seen) => {
+    const forced = operator.forceRelease('stock:1', seen as never);
+    await expect(forced).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'seen' });
+  });
+
   test('takes the lease of a handle that was resumed in the same moment, at the latest the next time', async () => {
     const other = shop.client().prisma;
     for (let round = 0; round < 3; round++) {

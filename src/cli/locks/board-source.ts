@@ -51,10 +51,11 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
     },
     holderOf: async (key) => (await inspect(key)).holder ?? null,
     // As `unlock` does, on connections for this alone: it ends what is in its way from a second one.
-    forceRelease: (key) =>
+    forceRelease: (key, shown) =>
       withServers(context, options, async ({ database, locks, aside }) => {
         const foundAt = await serverTime(database);
         const { holder, problem } = await locks.inspect(key);
+        if (holder !== (shown ?? undefined)) return false;
         const { ended } = await raiseToken(database, await aside(), key, foundAt);
         const held = holder !== undefined || problem !== undefined;
         return (held && (await locks.force(key, holder ?? ''))) || ended.length > 0;

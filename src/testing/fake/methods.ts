@@ -6,6 +6,7 @@ import {
   checkKey,
   checkKeys,
   checkParts,
+  checkSeen,
   checkState,
   checkWork,
   resolveLockOptions,
@@ -92,10 +93,11 @@ export function methodsOf(parts: FakeParts, { defaults, unsetKeyParts }: Methods
       inspect: async (key: unknown) => look(checkKey(key)),
       list: async () => parts.turns.keys.map(look),
       history: async (key: unknown) => ({ key, turns: look(checkKey(key)).turns, recorded: false, last: [] }),
-      forceRelease: async (key: unknown) => {
+      forceRelease: async (key: unknown, seen?: unknown) => {
         const checked = checkKey(key);
+        const checkedSeen = checkSeen(seen);
         refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-        return forceRelease(parts, checked);
+        return forceRelease(parts, checked, checkedSeen);
       },
       close: async () => {
         refuseInsideLock('$locks.close', heldKey());

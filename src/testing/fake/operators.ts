@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LockState } from '../../call/operators.js';
+import type { SeenState } from '../../options/options.js';
 import type { FakeParts } from './parts.js';
 
 /** How many waiters a real store shows. */
@@ -16,11 +17,15 @@ export function inspect({ turns, admissions }: FakeParts, key: string, leaseTime
   return { key, holder, expiresIn, waiting, waiters, ...admissions.of(key), transaction: undefined };
 }
 
-/** Takes a key from whoever has it, and makes the token of that one stale. `false` if nobody has it. */
-export function forceRelease({ turns, admissions }: FakeParts, key: string): boolean {
+/**
+ * Takes a key from whoever has it, and makes the token of that one stale. `false` if nobody has it, or not the holder of
+ * `seen`.
+ */
+export function forceRelease({ turns, admissions }: FakeParts, key: string, seen?: SeenState): boolean {
   turns.throwIfClosing(key);
+  const turn = turns.holderOf(key);
+  if (seen !== undefined && seen.holder !== turn?.holders[turn.keys.indexOf(key)]) return false;
   admissions.draw({ keys: [key], holders: [randomUUID()] }).commit();
-  const holder = turns.holderOf(key);
-  holder?.lose('gone', key);
-  return holder !== undefined;
+  turn?.lose('gone', key);
+  return turn !== undefined;
 }

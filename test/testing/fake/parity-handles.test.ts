@@ -484,6 +484,16 @@ describeWithShop('the same on the fake and on real servers: what $locks.inspect 
         return [nobody, first, forced, turns, token > handle.token];
       },
     ],
+    'leaves a later holder alone in a forceRelease of the one that was seen': [
+      [false, true],
+      async (prisma, key) => {
+        const seen = await prisma.$locks.inspect(key);
+        await using handle = await prisma.$lock(key);
+        const later = await prisma.$locks.forceRelease(key, seen);
+        await handle.$transaction(() => {});
+        return [later, await prisma.$locks.forceRelease(key, await prisma.$locks.inspect(key))];
+      },
+    ],
     'has a token for each of several keys': [
       [1n, 1n, false, true, true],
       async (prisma, key) => {
