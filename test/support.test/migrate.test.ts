@@ -68,6 +68,11 @@ test('a migration that was changed after it was applied is an error', async () =
   await expect(applyMigrations(url, { dir })).rejects.toThrow('1_first was changed');
 });
 
+test('one may have a statement that refuses to run in a transaction, if it has no other', async () => {
+  write('3_third', 'CREATE INDEX CONCURRENTLY by_id ON stock (id);');
+  expect(await applyMigrations(url, { dir })).toEqual(['1_first', '2_second', '3_third']);
+});
+
 test('one that fails leaves nothing of itself, and those before it stay', async () => {
   write('3_third', 'INSERT INTO stock VALUES (3); INSERT INTO stock VALUES (3);');
   await expect(applyMigrations(url, { dir })).rejects.toThrow('3_third failed: duplicate key');

@@ -75,17 +75,16 @@ async function history(client: PgClient): Promise<Map<string, string>> {
 
 async function apply(client: PgClient, { name, sql, checksum }: Migration): Promise<void> {
   const startedAt = new Date();
-  await client.query('BEGIN');
   try {
+    // As Prisma does it: Postgres runs several statements of one message in one transaction, and a single one such as
+    // CREATE INDEX CONCURRENTLY in none.
     await client.query(sql);
     await client.query(
       `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, logs, started_at, finished_at, applied_steps_count)
        VALUES ($1, $2, $3, NULL, $4, clock_timestamp(), 1)`,
       [randomUUID(), checksum, name, startedAt],
     );
-    await client.query('COMMIT');
   } catch (cause) {
-    await client.query('ROLLBACK');
     throw new Error(`The migration ${name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     });

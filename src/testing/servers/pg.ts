@@ -1,3 +1,5 @@
+import { ServerUnavailable } from './errors.js';
+
 /** The part of a client of pg that is used here: its types are a package of their own. */
 export interface PgClient {
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: Record<string, unknown>[] }>;
@@ -10,10 +12,20 @@ interface Pg {
   readonly Client: new (config: { connectionString: string; connectionTimeoutMillis: number }) => PgClient;
 }
 
-/** A connection of its own. Loads pg, which only those need who ask for a server. */
+/** Only those need it who ask for a server. @throws ServerUnavailable where the package is not installed. */
+export async function loadPg(): Promise<Pg> {
+  try {
+    const pg = (await import('pg')) as unknown as Pg & { readonly default?: Pg };
+    return pg.default ?? pg;
+  } catch (cause) {
+    const why = 'No Postgres: the package that connects to it is missing: npm install --save-dev pg.';
+    throw new ServerUnavailable(why, { cause });
+  }
+}
+
+/** A connection of its own. */
 export async function connectTo(url: string): Promise<PgClient> {
-  const pg = (await import('pg')) as unknown as Pg & { readonly default?: Pg };
-  const { Client } = pg.default ?? pg;
+  const { Client } = await loadPg();
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   // A connection that breaks is reported by the query as well; without a listener it would end the process.
   client.on('error', () => {});

@@ -1,5 +1,6 @@
 import { dockerAnswers, testcontainers } from './docker.js';
 import { ServerUnavailable } from './errors.js';
+import { loadPg } from './pg.js';
 import { binariesOnPath, platformPackage, postgresUser, usableBinaries } from './postgres-binaries.js';
 import { startEmbedded } from './postgres-embedded.js';
 import { useExternal } from './postgres-external.js';
@@ -7,6 +8,8 @@ import type { PostgresOptions, PostgresServer } from './postgres-server.js';
 
 /** Real PostgreSQL: the one of `DATABASE_URL`, or the one from npm, or the one on PATH, or one in Docker. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  // Before a server is started, which would be waited for until its time is over.
+  await loadPg();
   const given = process.env['DATABASE_URL'];
   if (given !== undefined && given !== '') return useExternal('DATABASE_URL', given);
 

@@ -13,53 +13,74 @@ const PATIENCE = 5;
 const SHOWN = 5;
 
 /**
- * What empties a database in one round trip, with what it remembers: the rows that the migrations have inserted, and where
- * the sequences were. Triggers and foreign keys are off meanwhile, so that no guard refuses. What is left alone: the tokens, which
- * only rise, and the history of the migrations. The runs of `$oncePer` are forgotten.
+ * What empties a database in one round trip, with what it remembers: a copy of the rows that the migrations have inserted, and
+ * where the sequences were. Triggers are off meanwhile and foreign keys are checked at the end, so that no guard refuses and the
+ * order of the tables does not matter. The owner of the tables may do that, too, who need not be a superuser. What is left
+ * alone: the tokens, which only rise, and the history of the migrations. The runs of `$oncePer` are forgotten.
+ *
+ * `own`: the rows of a table are without those of the tables that inherit from it, but with those of its partitions.
  */
 const EMPTIER = `
 CREATE SCHEMA fenced_lock_test;
-CREATE VIEW fenced_lock_test.tables AS
-  SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+CREATE VIEW fenced_lock_test.relations AS
+  SELECT c.oid, c.relkind, format('%I.%I', n.nspname, c.relname) AS name
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'S') AND NOT c.relispartition
     AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname NOT IN ('information_schema', 'fenced_lock', 'fenced_lock_test')
     AND c.relname <> '_prisma_migrations'
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e');
-CREATE TABLE fenced_lock_test.seeds (name text NOT NULL, columns text NOT NULL, rows jsonb NOT NULL);
-CREATE TABLE fenced_lock_test.positions AS
-  SELECT format('%I.%I', schemaname, sequencename) AS name, last_value AS value FROM pg_sequences
-  WHERE last_value IS NOT NULL AND schemaname <> 'fenced_lock';
+CREATE TABLE fenced_lock_test.seeds (name text NOT NULL, columns text NOT NULL, copy text NOT NULL);
+CREATE TABLE fenced_lock_test.positions (name text NOT NULL, value bigint NOT NULL, called boolean NOT NULL);
+CREATE VIEW fenced_lock_test.checks AS
+  SELECT format('ALTER TABLE %s DISABLE TRIGGER %I', name, tgname) AS off,
+    format('ALTER TABLE %s ENABLE %s TRIGGER %I', name, CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE '' END, tgname) AS back
+  FROM pg_trigger JOIN fenced_lock_test.relations r ON r.oid = tgrelid
+  WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')
+  UNION ALL
+  SELECT format('ALTER TABLE %s ALTER CONSTRAINT %I DEFERRABLE INITIALLY DEFERRED', name, conname),
+    format('ALTER TABLE %s ALTER CONSTRAINT %I %s', name, conname, CASE WHEN condeferrable THEN 'INITIALLY IMMEDIATE' ELSE 'NOT DEFERRABLE' END)
+  FROM pg_constraint JOIN fenced_lock_test.relations r ON r.oid = conrelid JOIN fenced_lock_test.seeds USING (name)
+  WHERE contype = 'f' AND NOT condeferred AND conparentid = 0;
 DO $$
 DECLARE
-  one regclass;
-  found jsonb;
+  one record;
+  own text;
+  found boolean;
 BEGIN
-  FOR one IN SELECT oid::regclass FROM fenced_lock_test.tables LOOP
-    EXECUTE format('SELECT jsonb_agg(to_jsonb(t)) FROM %s t', one) INTO found;
-    CONTINUE WHEN found IS NULL;
+  FOR one IN SELECT * FROM fenced_lock_test.relations LOOP
+    IF one.relkind = 'S' THEN
+      EXECUTE format('INSERT INTO fenced_lock_test.positions SELECT %L, last_value, is_called FROM %s', one.name, one.name);
+      CONTINUE;
+    END IF;
+    own := CASE one.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || one.name;
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', own) INTO found;
+    CONTINUE WHEN NOT found;
+    EXECUTE format('CREATE TABLE fenced_lock_test.%I AS SELECT * FROM %s', one.oid, own);
     INSERT INTO fenced_lock_test.seeds
-      SELECT one::text, string_agg(quote_ident(attname), ', '), found FROM pg_attribute
-      WHERE attrelid = one AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+      SELECT one.name, string_agg(quote_ident(attname), ', '), format('fenced_lock_test.%I', one.oid) FROM pg_attribute
+      WHERE attrelid = one.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
   END LOOP;
 END $$;
 CREATE FUNCTION fenced_lock_test.empty() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  names text;
+  tables text;
   seed record;
+  off text[];
+  back text[];
+  command text;
 BEGIN
   PERFORM set_config('lock_timeout', '${PATIENCE}s', true);
-  BEGIN
-    PERFORM set_config('session_replication_role', 'replica', true);
-  EXCEPTION WHEN insufficient_privilege THEN -- of a role that is no superuser: with triggers, then
-  END;
-  SELECT string_agg(oid::regclass::text, ', ') INTO names FROM fenced_lock_test.tables;
-  IF names IS NOT NULL THEN EXECUTE 'TRUNCATE ' || names || ' RESTART IDENTITY CASCADE'; END IF;
+  SELECT string_agg(name, ', ') INTO tables FROM fenced_lock_test.relations WHERE relkind <> 'S';
+  SELECT coalesce(array_agg(c.off), '{}'), coalesce(array_agg(c.back), '{}') INTO off, back FROM fenced_lock_test.checks c;
+  FOREACH command IN ARRAY off LOOP EXECUTE command; END LOOP;
+  IF tables IS NOT NULL THEN EXECUTE 'TRUNCATE ' || tables || ' RESTART IDENTITY CASCADE'; END IF;
   IF to_regclass('fenced_lock.last_run') IS NOT NULL THEN DELETE FROM fenced_lock.last_run; END IF;
   FOR seed IN SELECT * FROM fenced_lock_test.seeds LOOP
-    EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM jsonb_populate_recordset(NULL::%1$s, $1)',
-      seed.name, seed.columns) USING seed.rows;
+    EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM %3$s', seed.name, seed.columns, seed.copy);
   END LOOP;
-  PERFORM setval(name::regclass, value) FROM fenced_lock_test.positions;
+  SET CONSTRAINTS ALL IMMEDIATE;
+  FOREACH command IN ARRAY back LOOP EXECUTE command; END LOOP;
+  PERFORM setval(name::regclass, value, called) FROM fenced_lock_test.positions;
 END $$;
 `;
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
@@ -8,6 +9,7 @@ import { fencedLock } from '../../../src/index.js';
 import { ServerUnavailable, setUpTestServers, type TestServers, testServers } from '../../../src/testing/index.js';
 import { onPath } from '../../../src/testing/servers/on-path.js';
 import { startPostgres } from '../../../src/testing/servers/postgres.js';
+import { makeTemplate } from '../../../src/testing/servers/template.js';
 import { project } from '../../cli/project.js';
 import { PrismaClient } from '../../generated/prisma/client.js';
 import { describeWithShop } from '../../support/shop.js';
@@ -88,13 +90,101 @@ describeWithShop('servers for the tests of an application', () => {
     // As if a migration had done it: before the database is made a template.
     await query(url, 'DROP SCHEMA fenced_lock_test CASCADE');
     await insert(url);
-    const { makeTemplate } = await import('../../../src/testing/servers/template.js');
     await makeTemplate(url);
     await insert(url);
     await query(url, 'UPDATE "Stock" SET quantity = 0');
     await query(url, 'SELECT fenced_lock_test.empty()');
     expect(await stocks(url)).toMatchObject([{ id: 1, quantity: 3 }]);
     expect(await insert(url)).toEqual([{ id: 2 }]);
+  });
+
+  describe('keep what the migrations have left', () => {
+    const ALL: Record<string, [migration: string, work: string, question: string]> = {
+      'in a table with a column named t': [
+        "CREATE TABLE seeded (id int PRIMARY KEY, t text); INSERT INTO seeded VALUES (1, 'one')",
+        'DELETE FROM seeded',
+        'SELECT * FROM seeded',
+      ],
+      'with a null of JSON, which is another one than that of SQL': [
+        "CREATE TABLE seeded (id int, data jsonb); INSERT INTO seeded VALUES (1, 'null'), (2, NULL)",
+        'UPDATE seeded SET data = NULL',
+        'SELECT id, data::text FROM seeded ORDER BY id',
+      ],
+      'in a table that others inherit from': [
+        'CREATE TABLE seeded (id int); CREATE TABLE child () INHERITS (seeded); INSERT INTO seeded VALUES (1); INSERT INTO child VALUES (2)',
+        'INSERT INTO child VALUES (3)',
+        'SELECT tableoid::regclass::text, id FROM seeded ORDER BY id',
+      ],
+      'in a table with partitions': [
+        'CREATE TABLE seeded (id int) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF seeded FOR VALUES IN (1, 2); INSERT INTO seeded VALUES (1)',
+        'INSERT INTO seeded VALUES (2)',
+        'SELECT * FROM seeded',
+      ],
+      'with a generated column and an id that is always generated': [
+        'CREATE TABLE seeded (id int GENERATED ALWAYS AS IDENTITY, twice int GENERATED ALWAYS AS (id * 2) STORED); INSERT INTO seeded DEFAULT VALUES',
+        'INSERT INTO seeded DEFAULT VALUES',
+        'SELECT * FROM seeded',
+      ],
+      'in tables that refer to each other': [
+        `CREATE TABLE one (id int PRIMARY KEY, other int); CREATE TABLE other (id int PRIMARY KEY, one int REFERENCES one);
+         ALTER TABLE one ADD CONSTRAINT back FOREIGN KEY (other) REFERENCES other; INSERT INTO one VALUES (1);
+         INSERT INTO other VALUES (2, 1); UPDATE one SET other = 2`,
+        'UPDATE one SET other = NULL',
+        'SELECT other, condeferrable FROM one, pg_constraint WHERE conname = $$back$$',
+      ],
+      'at the position of a sequence that a migration has restarted': [
+        'CREATE TABLE seeded (id serial); ALTER SEQUENCE seeded_id_seq RESTART WITH 1000',
+        'INSERT INTO seeded DEFAULT VALUES',
+        'SELECT last_value, is_called FROM seeded_id_seq',
+      ],
+      'at the position of a sequence of no table, which the tests have restarted': [
+        'CREATE SEQUENCE numbers START 7',
+        'ALTER SEQUENCE numbers RESTART WITH 70',
+        'SELECT last_value, is_called FROM numbers',
+      ],
+      'without what a trigger adds to it': [
+        `CREATE TABLE seeded (id int); CREATE TABLE log (id int);
+         CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.id); RETURN NEW; END';
+         CREATE TRIGGER noted AFTER INSERT ON seeded FOR EACH ROW EXECUTE FUNCTION noted();
+         INSERT INTO seeded VALUES (1); TRUNCATE log`,
+        'INSERT INTO seeded VALUES (2)',
+        'SELECT (SELECT count(*)::int FROM log) AS logged, tgenabled FROM pg_trigger WHERE tgname = $$noted$$',
+      ],
+      'where a guard refuses who has no token': [
+        `CREATE TABLE seeded (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0); INSERT INTO seeded VALUES (1, 0);
+         CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON seeded
+           FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'require');
+         CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON seeded
+           FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('require')`,
+        'SELECT',
+        'SELECT seeded.*, guarded.table_id::regclass::text FROM seeded, fenced_lock.guards() AS guarded',
+      ],
+    };
+
+    /** The database of a role that is no superuser, as one of the application. */
+    async function ofTheOwner(created: string): Promise<string> {
+      await query(servers.databaseUrl, `CREATE DATABASE ${created} OWNER kept_owner`);
+      return Object.assign(new URL(servers.databaseUrl), {
+        username: 'kept_owner',
+        pathname: created.split(' ')[0],
+      }).href;
+    }
+
+    beforeAll(async () => {
+      await query(servers.databaseUrl, 'CREATE ROLE kept_owner LOGIN');
+      const migration = readFileSync('prisma/migrations/20261101000000_fenced_lock/migration.sql', 'utf8');
+      await query(await ofTheOwner('kept'), migration);
+    });
+
+    test.each(Object.entries(ALL))('%s', async (_, [migration, work, question]) => {
+      const url = await ofTheOwner(`kept_${randomUUID().replaceAll('-', '')} TEMPLATE kept`);
+      await query(url, migration);
+      await makeTemplate(url);
+      const before = await query(url, question);
+      await query(url, work);
+      await query(url, 'SELECT fenced_lock_test.empty()');
+      expect(await query(url, question)).toEqual(before);
+    });
   });
 
   test('give each call of another process of the run a database and names in Redis of its own', async () => {
@@ -224,6 +314,21 @@ describe('servers that cannot be had as wanted', () => {
     await expect(testServers()).rejects.toThrow(/^(?!.*CREATEDB)/);
     vi.stubEnv('DATABASE_URL', '');
     await query(admin, `DROP ROLE ${role}`);
+  });
+
+  test('name the package pg where it is missing, before any server is started', async () => {
+    vi.stubEnv('DATABASE_URL', '');
+    vi.doMock('pg', () => {
+      throw new Error('Cannot find package');
+    });
+    vi.resetModules();
+    const { testServers } = await import('../../../src/testing/index.js');
+    const refused = await testServers().catch((error: unknown) => error);
+    vi.doUnmock('pg');
+    expect(refused).toMatchObject({
+      name: 'ServerUnavailable',
+      message: expect.stringContaining('npm install --save-dev pg'),
+    });
   });
 
   const isOnPath = onPath('initdb') !== undefined && onPath('postgres') !== undefined;
