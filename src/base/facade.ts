@@ -5,12 +5,17 @@
  */
 export abstract class Facade implements ProxyHandler<object> {
   readonly proxy: object;
-  protected readonly inner: object;
+  readonly #inner: object;
 
   /** @param target what `util.inspect` shows for the proxy. Default: an empty object. */
   constructor(inner: object, target: object = {}) {
-    this.inner = inner;
+    this.#inner = inner;
     this.proxy = new Proxy(target, this);
+  }
+
+  /** What everything is passed on to. A subclass may choose it anew at each use. */
+  protected get inner(): object {
+    return this.#inner;
   }
 
   abstract get(target: object, property: string | symbol, receiver: unknown): unknown;

@@ -18,6 +18,7 @@ export interface OpenTransaction {
   readonly client: object;
   readonly tx: unknown;
   readonly lock: unknown;
+  readonly options?: { readonly isolationLevel?: string | undefined };
 }
 
 /** Everything that the present async context holds, the innermost first. */

@@ -1,6 +1,7 @@
 import type { TransactionalAdapterOptions as AdapterOptions, TransactionalAdapter } from '@nestjs-cls/transactional';
 import { InvalidOptionError } from '../base/errors.js';
-import { innermostHeld } from '../base/held-keys.js';
+import { Facade } from '../base/facade.js';
+import { innermostHeld, type OpenTransaction } from '../base/held-keys.js';
 import { currentTx } from '../current.js';
 import type { LockTx } from '../index.js';
 import {
@@ -45,7 +46,7 @@ function adapterOf<Client extends LockingClient>(
   const verbs = client as unknown as Verbs;
   type SetTx = (tx?: LockTx<Client>) => void;
   const workIn = (tx: unknown, fn: Fn, setTx: SetTx) => {
-    setTx(present(client, tx) as LockTx<Client>);
+    setTx(new PresentTx(client, tx as object).proxy as LockTx<Client>);
     return fn();
   };
   return {
@@ -56,14 +57,28 @@ function adapterOf<Client extends LockingClient>(
         return await verbs.$transaction((tx) => workIn(tx, fn, setTx), { ...defaults, ...options });
       }
       const work = () => workIn(held.transaction.tx, fn, setTx);
+      if (held.joinable !== undefined) return await join(verbs, held.keys, work, options);
       // Nothing joins a handle: there it is a part of the function, and no more.
-      return await (held.joinable === undefined ? work() : join(verbs, held.keys, work, options));
+      refuseOptions(options, held.transaction);
+      return await work();
     },
     // No part of a lock's transaction can be rolled back alone: its `$transaction` refuses.
     async wrapWithNestedTransaction(options, fn, setTx, tx) {
       return await (tx as unknown as Verbs).$transaction((inner) => workIn(inner, fn, setTx), options);
     },
   };
+}
+
+/** @throws InvalidOptionError for what a transaction of a handle has had since it began. */
+function refuseOptions({ timeout, isolationLevel }: FencedLockTransactionOptions, { options }: OpenTransaction): void {
+  const isOther = isolationLevel !== undefined && isolationLevel !== options?.isolationLevel;
+  const option = isOther ? 'isolationLevel' : timeout === undefined ? undefined : 'timeout';
+  if (option === undefined) return;
+  throw new InvalidOptionError(
+    option,
+    'of `@Transactional` cannot be given to the transaction of a handle, which has begun. Give it to that one: ' +
+      `\`handle.$transaction(fn, { ${option} })\`.`,
+  );
 }
 
 /** A call of the same keys, which shares the transaction, and dooms it if it fails. */
@@ -84,15 +99,19 @@ function join(
  * At each use the transaction of the innermost lock, and `tx` where there is none. A CLS context keeps the outer transaction in the
  * function of a lock inside it (`nested: 'allow'`), and what is written there would stand under the wrong token.
  */
-function present(client: object, tx: unknown): object {
-  const now = () => (innermostHeld(client)?.transaction.tx ?? tx) as object;
-  return new Proxy(
-    {},
-    {
-      get: (_, property) => Reflect.get(now(), property),
-      has: (_, property) => Reflect.has(now(), property),
-      set: (_, property, value) => Reflect.set(now(), property, value),
-      getPrototypeOf: () => Reflect.getPrototypeOf(now()),
-    },
-  );
+class PresentTx extends Facade {
+  readonly #client: object;
+
+  constructor(client: object, tx: object) {
+    super(tx);
+    this.#client = client;
+  }
+
+  protected override get inner(): object {
+    return (innermostHeld(this.#client)?.transaction.tx as object | undefined) ?? super.inner;
+  }
+
+  get(_: object, property: string | symbol): unknown {
+    return Reflect.get(this.inner, property);
+  }
 }

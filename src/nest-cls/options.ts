@@ -17,7 +17,8 @@ export interface TransactionalAdapterOptions {
 export interface FencedLockTransactionOptions {
   /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
   readonly maxWait?: number | undefined;
-  /** How long the work may take; ms. In a lock: how long this part of its work may. Default: Prisma's (5 000). */
+  /** How long the work may take; ms. In a lock: how long this part of its work may; refused in a
+   * transaction of a handle. Default: Prisma's (5 000). */
   readonly timeout?: number | undefined;
   /** In a lock it must be that of the lock. Default: the database's. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;

@@ -61,6 +61,9 @@ class Stock {
     return row?.level ?? '';
   }
 
+  @Transactional<Adapter>({ timeout: 5 })
+  async soon(): Promise<void> {}
+
   @Transactional<Adapter>()
   async level(): Promise<string> {
     const [row] = await this.tx.$queryRaw<
@@ -230,6 +233,31 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     await expect(failed).rejects.toThrow('no sale');
     await handle.release();
     expect(await quantity(id)).toBe(9);
+  });
+
+  test('refuse in a transaction of a handle the options that it cannot have any more', async () => {
+    const { key } = await shop.product(10);
+    const { stock } = await made({ timeout: 1_000 });
+    await using handle = await prisma.$lock(key);
+    await expect(handle.$transaction(() => stock.isolation())).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      option: 'isolationLevel',
+      message: expect.stringContaining('`handle.$transaction(fn, { isolationLevel })`'),
+    });
+    await expect(handle.$transaction(() => stock.soon())).rejects.toMatchObject({ option: 'timeout' });
+    const serializable = handle.$transaction(() => stock.isolation(), { isolationLevel: 'Serializable' });
+    expect(await serializable).toBe('serializable');
+  });
+
+  test('have a `tx` that lists what the transaction of the lock lists', async () => {
+    const { key } = await shop.product(10);
+    const { sales, host } = await made();
+    await sales.lockedTransaction(key, async () => {
+      const tx = currentTx(prisma);
+      expect(Object.keys(tx)).toContain('stock');
+      expect(Object.keys(host.tx)).toEqual(Object.keys(tx));
+      expect('stock' in host.tx).toBe(true);
+    });
   });
 
   test('outside of a lock have a transaction of Prisma, with its options and savepoints', async () => {
