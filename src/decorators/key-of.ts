@@ -27,6 +27,42 @@ type TemplateFits<Template extends string, Args extends readonly unknown[]> = [M
   ? unknown
   : { readonly 'this is no placeholder such as {0} or {0.id} of a string, number or bigint': Misfits<Template, Args> };
 
+/**
+ * The arguments that a key can be made of, as a bound for those of the method. Unlike `MethodFits` it says nothing of what is
+ * wrong, but compares type parameters by their own bounds, as of the methods of a generic class.
+ */
+export type ArgsOf<Key> = Key extends (...args: infer Params) => unknown
+  ? number extends Params['length']
+    ? Params
+    : [...Params, ...unknown[]]
+  : Key extends string
+    ? unknown[] & PlacesOf<Key>
+    : Key extends readonly string[]
+      ? unknown[] & PlacesOf<Key[number]>
+      : never;
+
+/**
+ * `unknown` for arguments that were inferred. Where those of the method are not within the bound, TypeScript takes the bound itself
+ * for them, and would accept a method with fewer arguments.
+ */
+export type Inferred<Args, Bound> = [Bound] extends [Args] ? never : unknown;
+
+/** What the placeholders of a template, or of all of several, are found in. `never`: one of them is no placeholder. */
+// biome-ignore lint/suspicious/noExplicitAny: any argument fits, so that only the form of the placeholders is looked at
+type PlacesOf<Template extends string> = [Misfits<Template, any>] extends [never]
+  ? (Template extends string ? (places: PlacesOfOne<Template>) => void : never) extends (places: infer All) => void
+    ? All
+    : never
+  : never;
+
+type PlacesOfOne<Template extends string> = Template extends `${string}{${infer Path}}${infer After}`
+  ? PlaceOf<Path> & PlacesOfOne<After>
+  : unknown;
+
+type PlaceOf<Path extends string> = Path extends `${infer Name}.${infer Rest}`
+  ? { readonly [One in Name]: PlaceOf<Rest> }
+  : { readonly [One in Path]: KeyPart };
+
 /** The placeholders of a template, or of each of several, that a key cannot be made of. */
 type Misfits<
   Template extends string,

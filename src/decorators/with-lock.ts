@@ -1,5 +1,5 @@
 import { InsideTransactionError, InvalidOptionError } from '../base/errors.js';
-import { type KeyOf, type LockKey, type MethodFits, toKeys } from './key-of.js';
+import { type ArgsOf, type Inferred, type KeyOf, type LockKey, type MethodFits, toKeys } from './key-of.js';
 import { type ClientSource, checkClient, type TryWithLockOptions, toChoices, type WithLockOptions } from './options.js';
 
 type Method = (this: unknown, ...args: unknown[]) => Promise<unknown>;
@@ -15,8 +15,21 @@ type ResultFits<Mode, Result> = Mode extends 'try'
     : { readonly 'a method of mode try resolves to { acquired: false } as well: declare Promise<TryResult<…>>': never }
   : unknown;
 
-/** A decorator of methods: of TypeScript's own kind (`experimentalDecorators`, Nest), and of the standard's. */
+/**
+ * A decorator of methods: of TypeScript's own kind (`experimentalDecorators`, Nest), and of the standard's. Each kind twice: by the
+ * bounds of the arguments, and with a message for what does not fit.
+ */
 export interface LockDecorator<Key extends KeyOf, Mode extends 'wait' | 'try', Self> {
+  <This extends Self & ThisParameterType<Key>, Args extends ArgsOf<Key>, Result>(
+    method: ((this: This, ...args: Args) => Promise<Result>) & Inferred<Args, ArgsOf<Key>> & ResultFits<Mode, Result>,
+    context: ClassMethodDecoratorContext<This, (this: This, ...args: Args) => Promise<Result>>,
+  ): void;
+  <This extends Self & ThisParameterType<Key>, Args extends ArgsOf<Key>, Result>(
+    target: This,
+    name: string | symbol,
+    descriptor: { readonly value?: (...args: Args) => Promise<Result> } & Inferred<Args, ArgsOf<Key>> &
+      ResultFits<Mode, Result>,
+  ): void;
   <This extends Self, Args extends unknown[], Result>(
     method: ((this: This, ...args: Args) => Promise<Result>) & MethodFits<Key, This, Args> & ResultFits<Mode, Result>,
     context: ClassMethodDecoratorContext<This, (this: This, ...args: Args) => Promise<Result>>,
