@@ -287,7 +287,12 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'nest: two clients without a name',
     file: 'src/nest/options.ts',
-    change: [['  if (known === undefined || known === client) return;\n', '  if (known !== client) return;\n']],
+    change: [
+      [
+        'if (isTaken(application, client, locking)) throw',
+        'if (name !== undefined && isTaken(application, client, locking)) throw',
+      ],
+    ],
     tests: ['test/nest/injection'],
     only: 'one of several without a name',
     why: 'Nest would inject the one in place of the other: the locks of another database.',
@@ -309,6 +314,27 @@ export const SUBPATHS: readonly Mutant[] = [
     ],
     tests: ['test/nest/filter'],
     why: 'It names keys.',
+  },
+  {
+    name: 'nest: two clients with one name',
+    file: 'src/nest/options.ts',
+    change: [
+      [
+        'if (isTaken(application, client, locking))',
+        'if (name === undefined && isTaken(application, client, locking))',
+      ],
+    ],
+    tests: ['test/nest/injection'],
+    only: 'of one name, or of one token',
+    why: 'Nest would inject the one in place of the other.',
+  },
+  {
+    name: 'nest: two clients with one token',
+    file: 'src/nest/options.ts',
+    change: [['if (token !== undefined && isTaken', 'if (token === null && isTaken']],
+    tests: ['test/nest/injection'],
+    only: 'of one name, or of one token',
+    why: 'Nest would inject the one in place of the other.',
   },
   {
     name: 'nest-cls: a failed part does not doom the lock',

@@ -1,6 +1,6 @@
 import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, type Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { InvalidOptionError } from '../base/errors.js';
+import { InvalidOptionError, quoted } from '../base/errors.js';
 import { checkModuleOptions, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
 import { getLockClientToken, getLockServiceToken } from './injection-tokens.js';
@@ -38,15 +38,28 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new Configurabl
   .setExtras<FencedLockModuleExtras>(EXTRAS, withProviders)
   .build();
 
-/** The client without a name of each application. */
-const unnamed = new WeakMap<ModulesContainer, LockClient>();
+/** What the clients of each application are injected by in all its modules. */
+const known = new WeakMap<ModulesContainer, Map<InjectionToken, LockClient>>();
 
-/** Nest would inject the one client in place of the other. */
-function refuseAnother(application: ModulesContainer, client: LockClient): void {
-  const known = unnamed.get(application);
-  unnamed.set(application, client);
-  if (known === undefined || known === client) return;
-  throw new InvalidOptionError(
+/** Whether the application has another client of this token. Nest would inject the one in place of the other. */
+function isTaken(application: ModulesContainer, token: InjectionToken, client: LockClient): boolean {
+  const clients = known.get(application) ?? new Map<InjectionToken, LockClient>();
+  known.set(application, clients);
+  const before = clients.get(token) ?? client;
+  clients.set(token, client);
+  return before !== client;
+}
+
+function sameToken(option: 'name' | 'token', given: InjectionToken): InvalidOptionError {
+  const shown = quoted(typeof given === 'function' ? given.name : String(given));
+  return new InvalidOptionError(
+    option,
+    `is ${shown} of two FencedLockModules with two clients: give each one of its own.`,
+  );
+}
+
+function withoutName(): InvalidOptionError {
+  return new InvalidOptionError(
     'name',
     'is missing: FencedLockModule is imported twice without one, with two clients. If the application needs one client, import ' +
       'the module once, in the root module: its providers are there in all modules. If it needs two, give one of them a name, ' +
@@ -67,7 +80,9 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
       inject: [MODULE_OPTIONS_TOKEN, ModulesContainer],
       useFactory: (options: FencedLockModuleOptions | undefined, application: ModulesContainer) => {
         const locking = checkModuleOptions(options);
-        if (name === undefined && isGlobal !== false) refuseAnother(application, locking);
+        if (isGlobal === false) return locking;
+        if (isTaken(application, client, locking)) throw name === undefined ? withoutName() : sameToken('name', name);
+        if (token !== undefined && isTaken(application, token, locking)) throw sameToken('token', token);
         return locking;
       },
     },

@@ -229,6 +229,35 @@ describeWithShop('a service of Nest', () => {
     await expect(compiled).rejects.toMatchObject({ constructor: InvalidOptionError, option });
   });
 
+  test('is one of several of one name, or of one token: refused, because Nest would inject the one in place of the other', async () => {
+    const other = shop.client().prisma;
+    const compiled = (one: object, another: object, second = other) => {
+      const imports = [
+        FencedLockModule.forRoot({ client: prisma, disconnect: false, ...one }),
+        FencedLockModule.forRoot({ client: second, disconnect: false, ...another }),
+      ];
+      return Test.createTestingModule({ imports }).compile();
+    };
+    abstract class Client {}
+    await expect(compiled({ name: 'reports' }, { name: 'reports' })).rejects.toMatchObject({
+      option: 'name',
+      message: expect.stringContaining('"reports" of two FencedLockModules with two clients'),
+    });
+    for (const [token, shown] of [
+      [Client, '"Client"'],
+      ['CLIENT', '"CLIENT"'],
+      [Symbol('client'), '"Symbol(client)"'],
+    ] as const) {
+      await expect(compiled({ token }, { token, name: 'reports' })).rejects.toMatchObject({
+        option: 'token',
+        message: expect.stringContaining(`${shown} of two FencedLockModules with two clients`),
+      });
+    }
+    const feature = { token: Client, name: 'reports', isGlobal: false };
+    await expect(compiled(feature, feature)).resolves.toBeDefined();
+    await expect(compiled({ token: Client }, { token: Client, name: 'reports' }, prisma)).resolves.toBeDefined();
+  });
+
   test('is one of several without a name: refused, because Nest would inject the one in place of the other', async () => {
     const other = shop.client().prisma;
     const unnamed = [prisma, other].map((client) => FencedLockModule.forRoot({ client, disconnect: false }));
