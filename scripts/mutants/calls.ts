@@ -662,6 +662,13 @@ export const CALLS: readonly Mutant[] = [
     why: 'The callers behind it would wait for ever.',
   },
   {
+    name: 'errors: the error of a getter in place of what was thrown',
+    file: 'src/base/errors.ts',
+    change: [['  } catch {\n    return undefined;\n  }', '  } finally {\n  }']],
+    tests: ['test/call/unreadable-errors'],
+    why: 'The caller gets another error than its function has thrown, and the hooks behind one that threw do not run.',
+  },
+  {
     name: 'force: of another holder than the one that was seen',
     file: 'src/call/operators.ts',
     change: [['if (seen !== undefined && seen.holder !== holder) return false;', '']],

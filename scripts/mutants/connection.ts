@@ -500,7 +500,7 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a refusal of a pooler is an error like any other',
     file: 'src/prisma/errors.ts',
-    change: [["return severity === 'FATAL' && ", "return severity === 'PANIC' && "]],
+    change: [["severity === 'FATAL'", "severity === 'PANIC'"]],
     tests: ['test/call/postgres-away.slow'],
     why: 'Behind PgBouncer, a restart of Postgres would reject the calls that can wait for it.',
   },

@@ -114,7 +114,7 @@ export const SUBPATHS: readonly Mutant[] = [
   {
     name: 'otel: the message of an error of a lock without keyOnSpans',
     file: 'src/otel/spans.ts',
-    change: [['withKeys ? undefined : errorOfLock(error)', 'undefined as ReturnType<typeof errorOfLock>']],
+    change: [['withKeys ? undefined : toFencedLockError(error)', 'undefined as ReturnType<typeof errorOfLock>']],
     tests: ['test/otel/spans'],
     why: 'It names the key.',
   },
@@ -314,6 +314,14 @@ export const SUBPATHS: readonly Mutant[] = [
     ],
     tests: ['test/nest/filter'],
     why: 'It names keys.',
+  },
+  {
+    name: 'otel: an error of a class without a name of its own is only an Error',
+    file: 'src/otel/attributes.ts',
+    change: [['error.constructor.name || error.name', 'error.name']],
+    tests: ['test/otel/spans'],
+    only: 'set no name',
+    why: 'The conventions want the class, and nearly every error would be of one type.',
   },
   {
     name: 'nest: two clients with one name',

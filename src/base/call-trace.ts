@@ -1,5 +1,6 @@
 import { Phase } from './channels.js';
 import { now } from './clock.js';
+import { tryRead } from './errors.js';
 import type { LockMessage, LockOutcome, LockVia, TransactionMessage } from './messages.js';
 
 /** What Postgres has said to a transaction. */
@@ -178,5 +179,5 @@ function isNotDue({ operation }: LockMessage, error: unknown): boolean {
 }
 
 function codeOf(error: unknown): unknown {
-  return ((error ?? {}) as { readonly code?: unknown }).code;
+  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
 }

@@ -67,7 +67,8 @@ export class FencedLockError extends Error {
  */
 export function toFencedLockError(error: unknown): FencedLockError | undefined {
   if (error instanceof FencedLockError) return error;
-  const ours = (error as { readonly meta?: { readonly fencedLock?: unknown } } | null | undefined)?.meta?.fencedLock;
+  const wrapper = error as { readonly meta?: { readonly fencedLock?: unknown } | null } | null | undefined;
+  const ours = tryRead(() => wrapper?.meta?.fencedLock);
   return ours instanceof FencedLockError ? ours : undefined;
 }
 
@@ -545,7 +546,7 @@ Object.defineProperty(FencedLockError, Symbol.hasInstance, {
   value(this: unknown, value: unknown): boolean {
     // A subclass that the user has defined.
     if (!CODES.has(this)) return Function.prototype[Symbol.hasInstance].call(this as typeof FencedLockError, value);
-    if (typeof value !== 'object' || value === null || !(OURS in value)) return false;
+    if (typeof value !== 'object' || value === null || !tryRead(() => OURS in value)) return false;
     const code = CODES.get(this);
     return code === undefined || (value as { readonly code?: unknown }).code === code;
   },
@@ -584,6 +585,18 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
+/**
+ * What `read` finds in a thrown value; `undefined` where that throws. Anything may be thrown, also an object whose getters throw: the
+ * caller then gets that object, and not the error of a getter.
+ */
+export function tryRead<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
 /** A thrown value as text. Anything may be thrown, also an object that has no text. */
 export function shown(error: unknown): string {
   try {
@@ -595,9 +608,9 @@ export function shown(error: unknown): string {
 
 /** The cause's message for this error's message, at most a few lines, because logs often keep the message only. */
 export function reason(cause: unknown): string {
-  // Anything may be thrown, also an error whose message is no text.
-  if (!(cause instanceof Error) || typeof cause.message !== 'string') return '';
-  const text = cause.message.replace(/\.$/, '');
+  const message: unknown = tryRead(() => cause instanceof Error && cause.message);
+  if (typeof message !== 'string') return '';
+  const text = message.replace(/\.$/, '');
   return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }
 

@@ -1,6 +1,6 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 import { now } from './clock.js';
-import { quoted, reason, shown } from './errors.js';
+import { quoted, reason, shown, tryRead } from './errors.js';
 
 /**
  * What happens in the background and does not change a result. A failed release, for example, only costs the next
@@ -117,7 +117,7 @@ function publishAndWarn(event: FencedLockEvent): void {
 
 /** The stack of a thrown value without its first lines, which repeat the message. Node.js prints it below the warning. */
 function framesOf(error: unknown): string | undefined {
-  const stack = error instanceof Error && typeof error.stack === 'string' ? error.stack : '';
-  const at = stack.search(/^ {4}at /m);
-  return at === -1 ? undefined : stack.slice(at);
+  const stack: unknown = tryRead(() => error instanceof Error && error.stack);
+  const at = typeof stack === 'string' ? stack.search(/^ {4}at /m) : -1;
+  return at === -1 ? undefined : (stack as string).slice(at);
 }

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { now } from '../base/clock.js';
-import type { StaleTokenError } from '../base/errors.js';
+import { type StaleTokenError, toFencedLockError, tryRead } from '../base/errors.js';
 import type { FencedLockEvent } from '../base/events.js';
 import { refusalOf } from '../base/refusal.js';
 import { recordLockHistory } from '../call/recorder.js';
@@ -82,13 +82,18 @@ export function watchProcess(watcher: ProcessWatcher): () => void {
 
 /** Reports a call that did not get its key within its wait time. One whose function threw such an error got its key. */
 function timeout({ keys = [], error, outcome }: Message, watcher: ProcessWatcher): void {
-  if (outcome !== 'not-admitted' || (error as { code?: unknown } | undefined)?.code !== 'LOCK_TIMEOUT') return;
+  if (outcome !== 'not-admitted' || codeOf(error) !== 'LOCK_TIMEOUT') return;
   watcher.happened({ type: 'timeout', bad: true, key: keys[0], text: `${brief(error)}.` });
 }
 
 /** Reports a transaction that was refused because its token was stale. Other errors of transactions are the caller's. */
 function refusal({ error }: Message, watcher: ProcessWatcher): void {
-  const given = (error ?? {}) as { readonly code?: unknown; readonly meta?: { readonly fencedLock?: object } };
   // Prisma may have wrapped the error of this package.
-  if (given.code === 'STALE_TOKEN') watcher.refused(refusalOf((given.meta?.fencedLock ?? given) as StaleTokenError));
+  if (codeOf(error) === 'STALE_TOKEN')
+    watcher.refused(refusalOf((toFencedLockError(error) ?? error) as StaleTokenError));
+}
+
+/** What a subscriber throws would end the process, and the error may be the caller's, whatever that is. */
+function codeOf(error: unknown): unknown {
+  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
 }

@@ -1,5 +1,6 @@
 import { NOT_DUE } from '../base/call-trace.js';
 import { now } from '../base/clock.js';
+import { tryRead } from '../base/errors.js';
 import { refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Query } from '../database/database.js';
@@ -76,7 +77,8 @@ export async function oncePer<Tx, R>(
     const expiresIn = result.why.expiresIn ?? options.leaseTime;
     return notNow(seen, Math.min(seen.after, present + expiresIn + 1), true);
   } catch (error) {
-    if (error instanceof NotDue) return notNow(error.state, error.state.due ?? error.state.after, false);
+    const state = tryRead(() => error instanceof NotDue && error.state);
+    if (state) return notNow(state, state.due ?? state.after, false);
     throw error;
   }
 }

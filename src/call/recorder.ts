@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { dropOldest } from '../base/drop-oldest.js';
-import { InvalidOptionError } from '../base/errors.js';
+import { InvalidOptionError, tryRead } from '../base/errors.js';
 import type { LockMessage, LockOutcome, TransactionMessage } from '../base/messages.js';
 import { processWide } from '../base/process-wide.js';
 
@@ -106,9 +106,9 @@ function nameOf(roomId: number, key: string): string {
 }
 
 function codeOf(error: unknown): string {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
+  const code = tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
   if (typeof code === 'string') return code;
-  return error instanceof Error ? error.name : typeof error;
+  return tryRead(() => error instanceof Error && error.name) || typeof error;
 }
 
 function count(name: string, value: number, most: number): number {

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
-import { FencedLockError } from '../base/errors.js';
+import { toFencedLockError, tryRead } from '../base/errors.js';
 
 /** The attributes of this package. */
 export const GROUP = 'fenced_lock.group';
@@ -21,6 +21,13 @@ export const OTHER = '_OTHER';
 const OF_THE_DATABASE =
   /^(?:P\d{4}|(?:0[0-389ABFLPZ]|10|2[0-8BDF]|3[489BDF]|4[024]|5[34578]|72|F0|HV|P0|XX)[\dA-Z]{3})$/;
 
+/** A class that sets no name has inherited one of these. */
+const OF_JAVASCRIPT: ReadonlySet<unknown> = new Set(
+  [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError].map(
+    ({ name }) => name,
+  ),
+);
+
 /** What went wrong, if something did: a code such as `LOCK_TIMEOUT`, `P2002` or `40001`, else the name of the error's class. */
 export function errorType(error: unknown): Attributes {
   return error === undefined ? {} : typeOfError(error);
@@ -32,18 +39,16 @@ export function typeOfError(error: unknown): Attributes {
 }
 
 function typeOf(error: unknown): string {
-  const own = errorOfLock(error);
+  const own = toFencedLockError(error);
   if (own) return own.code;
-  if (!(error instanceof Error)) return OTHER;
-  const { code, name } = error as { readonly code?: unknown; readonly name: unknown };
-  // An application may put anything into its own, a row's id too: there would be as many time series.
-  if (typeof code === 'string' && OF_THE_DATABASE.test(code)) return code;
-  return typeof name === 'string' && /^[A-Za-z]{1,60}$/.test(name) ? name : OTHER;
+  // What a subscriber throws would end the process.
+  return tryRead(() => (error instanceof Error ? typeOfAnother(error) : undefined)) ?? OTHER;
 }
 
-/** The error of this package, also where Prisma has put its own in its place. */
-export function errorOfLock(error: unknown): FencedLockError | undefined {
-  if (error instanceof FencedLockError) return error;
-  const { meta } = (error ?? {}) as { readonly meta?: { readonly fencedLock?: unknown } | null };
-  return meta?.fencedLock instanceof FencedLockError ? meta.fencedLock : undefined;
+function typeOfAnother(error: Error & { readonly code?: unknown }): string {
+  const { code } = error;
+  // An application may put anything into its own, a row's id too: there would be as many time series.
+  if (typeof code === 'string' && OF_THE_DATABASE.test(code)) return code;
+  const type = OF_JAVASCRIPT.has(error.name) ? error.constructor.name || error.name : error.name;
+  return typeof type === 'string' && /^[A-Za-z]{1,60}$/.test(type) ? type : OTHER;
 }

@@ -1,5 +1,6 @@
 import type { Attributes, Meter } from '@opentelemetry/api';
 import { now } from '../base/clock.js';
+import { tryRead } from '../base/errors.js';
 import { errorType, GROUP, type GroupOf, OUTCOME, VIA } from './attributes.js';
 import { onEvent, onTraced } from './subscriptions.js';
 
@@ -80,5 +81,5 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
 }
 
 function isCode(error: unknown, code: string): boolean {
-  return (error as { readonly code?: unknown } | null | undefined)?.code === code;
+  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code) === code;
 }

@@ -1,7 +1,8 @@
 import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import { isNotNow } from '../base/call-trace.js';
+import { shown, toFencedLockError, tryRead } from '../base/errors.js';
 import type { LockMessage, LockOutcome, TracedMessage } from '../base/messages.js';
-import { errorOfLock, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, typeOfError, VIA } from './attributes.js';
+import { GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, typeOfError, VIA } from './attributes.js';
 import { onTraced } from './subscriptions.js';
 
 /** The span of a call, in which those of its parts are. */
@@ -86,16 +87,29 @@ function endOf(span: Span, failure: Failure | undefined, withKeys: boolean, outc
   if (failure !== undefined) {
     const { error } = failure;
     span.setAttributes(typeOfError(error));
-    const shown = shownOf(error, withKeys);
-    span.recordException(shown);
-    span.setStatus({ code: SpanStatusCode.ERROR, message: typeof shown === 'string' ? shown : shown.message });
+    const exception = shownOf(error, withKeys);
+    span.recordException(exception);
+    const message = typeof exception === 'string' ? exception : exception.message;
+    span.setStatus({ code: SpanStatusCode.ERROR, message });
   }
   span.end();
 }
 
+interface Shown {
+  readonly name: string;
+  readonly message: string;
+  readonly stack?: string;
+}
+
 /** The messages of this package name keys. */
-function shownOf(error: unknown, withKeys: boolean): string | { readonly name: string; readonly message: string } {
-  const own = withKeys ? undefined : errorOfLock(error);
+function shownOf(error: unknown, withKeys: boolean): string | Shown {
+  const own = withKeys ? undefined : toFencedLockError(error);
   if (own) return { name: own.name, message: own.code };
-  return error instanceof Error ? error : String(error);
+  // What a subscriber throws would end the process.
+  const read = () => {
+    if (!(error instanceof Error)) return undefined;
+    const { name, message, stack = '' } = error;
+    return { name: String(name), message: String(message), stack: String(stack) };
+  };
+  return tryRead(read) ?? shown(error);
 }

@@ -1,3 +1,4 @@
+import { tryRead } from '../base/errors.js';
 import {
   ADMIN_SHUTDOWN,
   CANNOT_CONNECT_NOW,
@@ -26,27 +27,55 @@ interface DriverCause {
   readonly severity?: unknown;
   readonly originalCode?: unknown;
   readonly detail?: unknown;
+  readonly message?: unknown;
+}
+
+/** What is known of an error. */
+interface Fields {
+  readonly code?: unknown;
+  /** The SQLSTATE. */
+  readonly state?: unknown;
+  readonly severity?: unknown;
+  readonly detail?: unknown;
+  readonly message?: unknown;
+  readonly kind?: unknown;
+  readonly causeMessage?: unknown;
+}
+
+/** Of an error of the caller that cannot be read there are none. */
+function fieldsOf(error: unknown): Fields {
+  const read = (): Fields => {
+    const { code, severity, detail, message, meta, cause } = (error ?? {}) as Wrapped;
+    const inner = meta?.driverAdapterError?.cause;
+    return {
+      code,
+      state: inner?.originalCode ?? cause?.originalCode ?? (severity === undefined ? undefined : code),
+      severity: inner?.severity ?? cause?.severity ?? severity,
+      detail: inner?.detail ?? cause?.detail ?? detail,
+      message,
+      kind: inner?.kind ?? cause?.kind,
+      causeMessage: cause?.message,
+    };
+  };
+  return tryRead(read) ?? {};
 }
 
 /** The SQLSTATE of an error, if it has one. */
 export function sqlState(error: unknown): string | undefined {
-  const { code, severity, meta, cause } = (error ?? {}) as Wrapped;
-  const own = severity === undefined ? undefined : code;
-  const state = meta?.driverAdapterError?.cause?.originalCode ?? cause?.originalCode ?? own;
+  const { code, state } = fieldsOf(error);
   if (typeof state === 'string') return state;
   return code === 'P2034' ? SERIALIZATION_FAILURE : undefined;
 }
 
 /** The DETAIL of a Postgres error, if it has one. */
 export function sqlDetail(error: unknown): string | undefined {
-  const { detail: own, meta, cause } = (error ?? {}) as Wrapped;
-  const detail = meta?.driverAdapterError?.cause?.detail ?? cause?.detail ?? own;
+  const { detail } = fieldsOf(error);
   return typeof detail === 'string' ? detail : undefined;
 }
 
 /** Whether the error says that no row matched. */
 export function isNoMatch(error: unknown): boolean {
-  return (error as Wrapped | null)?.code === 'P2025';
+  return fieldsOf(error).code === 'P2025';
 }
 
 /** Codes for an unreachable server. */
@@ -69,8 +98,7 @@ const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT
 
 /** Whether the error says that no connection could be made: the server is down, starting or stopping, or has no slot left. */
 export function isUnavailable(error: unknown): boolean {
-  const { code, meta, cause } = (error ?? {}) as Wrapped;
-  const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
+  const { code, kind } = fieldsOf(error);
   if (NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || NOT_SERVING.has(sqlState(error) ?? '')) return true;
   return isRefusalOfPooler(error);
 }
@@ -80,9 +108,7 @@ export function isUnavailable(error: unknown): boolean {
  * SQLSTATE for all of this (08P01). With the severity ERROR, the same SQLSTATE is about a statement of the client.
  */
 function isRefusalOfPooler(error: unknown): boolean {
-  const { severity: own, meta, cause } = (error ?? {}) as Wrapped;
-  const severity = meta?.driverAdapterError?.cause?.severity ?? cause?.severity ?? own;
-  return severity === 'FATAL' && sqlState(error)?.startsWith(CONNECTION_EXCEPTION) === true;
+  return fieldsOf(error).severity === 'FATAL' && sqlState(error)?.startsWith(CONNECTION_EXCEPTION) === true;
 }
 
 /** What `pool.connect()` says after `pool.end()`. */
@@ -97,8 +123,7 @@ const SESSION_ENDED: ReadonlySet<string> = new Set([
 
 /** Whether the error says that the connection was closed. For some cases, pg has only a message. */
 export function isDisconnect(error: unknown): boolean {
-  const { code, message, meta, cause } = (error ?? {}) as Wrapped;
-  const kind = meta?.driverAdapterError?.cause?.kind ?? cause?.kind;
+  const { code, message, kind } = fieldsOf(error);
   if (code === 'P1017' || kind === 'ConnectionClosed' || SESSION_ENDED.has(sqlState(error) ?? '')) return true;
   if (code === 'ECONNRESET' || code === 'EPIPE' || isRefusalOfPooler(error)) return true;
   return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
@@ -111,6 +136,6 @@ export function isLoss(error: unknown): boolean {
 
 /** Whether the error is that of a pool of pg after its `end()`. It has only a message. */
 export function isEnded(error: unknown): boolean {
-  const { message, cause } = (error ?? {}) as Wrapped & { readonly cause?: { readonly message?: unknown } };
-  return [message, cause?.message].some((text) => typeof text === 'string' && AFTER_END.test(text));
+  const { message, causeMessage } = fieldsOf(error);
+  return [message, causeMessage].some((text) => typeof text === 'string' && AFTER_END.test(text));
 }

@@ -6,6 +6,7 @@ import {
   lateOperation,
   skippedOperation,
   toFencedLockError,
+  tryRead,
 } from '../base/errors.js';
 import { Facade } from '../base/facade.js';
 import type { Hook, SkippedOperation, Unfinished } from '../database/database.js';
@@ -247,7 +248,7 @@ export class Operations implements Unfinished {
         }
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
         // Or our gate has refused a statement of it, whose error does not name the operation.
-        const { code } = (error ?? {}) as { readonly code?: unknown };
+        const code = tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
         // Made below Prisma, where the stack does not lead to the operation.
         withCaller(toFencedLockError(error));
         throw this.isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;

@@ -186,4 +186,29 @@ describeWithShop('the spans of a lock', () => {
     expect(types).toEqual(['P2002', '40001', 'RangeError', 'RangeError']);
     expect(errorType(Object.assign(new Error('x'), { name: 'order 4711' }))['error.type']).toBe('_OTHER');
   });
+
+  test('the type of an error is its class, also of one that has set no name', () => {
+    class OutOfStock extends RangeError {}
+    class Named extends Error {
+      override readonly name = 'OrderRefused';
+    }
+    const types = [new OutOfStock(), new Named(), new Error(), new (class extends Error {})()].map(
+      (error) => errorType(error)['error.type'],
+    );
+    expect(types).toEqual(['OutOfStock', 'OrderRefused', 'Error', 'Error']);
+  });
+
+  test('an error that cannot be read has failed, too', async () => {
+    const { key } = await shop.product(1);
+    const unreadable = Object.defineProperty(new Error(), 'message', {
+      get: () => {
+        throw new Error('of a getter');
+      },
+    });
+    Object.defineProperty(unreadable, 'name', { value: 'toString' });
+    const call = shop.client().prisma.$withLock(key, () => Promise.reject(unreadable));
+    expect(await call.catch((error) => error === unreadable)).toBe(true);
+    const { root } = telemetry.trace(of(key));
+    expect(root.status).toEqual({ code: SpanStatusCode.ERROR, message: 'a value without a text' });
+  });
 });
