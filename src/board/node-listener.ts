@@ -82,7 +82,8 @@ function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | und
 }
 
 /** A body parser may have consumed the stream already. */
-function bodyOf(incoming: MountedRequest): string | ReadableStream {
-  if (incoming.body === undefined) return Readable.toWeb(incoming) as ReadableStream;
-  return typeof incoming.body === 'string' ? incoming.body : JSON.stringify(incoming.body);
+function bodyOf(incoming: MountedRequest): string | Uint8Array | ReadableStream {
+  const { body } = incoming;
+  if (body === undefined) return Readable.toWeb(incoming) as ReadableStream;
+  return typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
 }

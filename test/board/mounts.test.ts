@@ -34,6 +34,17 @@ const MOUNTS: Record<string, (board: Board) => RequestListener | Promise<Request
     app.use(BASE, toNodeListener(board));
     return app;
   },
+  ...Object.fromEntries(
+    [express.raw({ type: '*/*' }), express.text({ type: '*/*' })].map((parser) => [
+      `Express, behind the parser ${parser.name}`,
+      (board: Board) => {
+        const app = express();
+        app.use(parser);
+        app.use(BASE, toNodeListener(board));
+        return app;
+      },
+    ]),
+  ),
   Fastify: async (board) => {
     const app = fastify();
     await app.register(async (scope) => {
