@@ -14,7 +14,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'outage: begun again at once',
     file: 'src/transaction/repetition.ts',
-    change: [['if (begins || database.isUnavailable(error)) {', 'if (begins) {']],
+    change: [['if (begins || isFull || database.isUnavailable(error)) {', 'if (begins || isFull) {']],
     tests: ['test/call/postgres-away.slow'],
     only: 'wait for it',
     why: 'A restart of Postgres would fail every caller, also one that had not begun.',

@@ -677,9 +677,22 @@ export const CALLS: readonly Mutant[] = [
     why: 'An operator has decided about one holder. The next one is well.',
   },
   {
+    name: 'force: with a seen holder, ends one that has followed it',
+    file: 'src/call/operators.ts',
+    change: [
+      [
+        'const laterMayLast = seen === undefined ? LATER_MAY_LAST : Number.POSITIVE_INFINITY;',
+        'const laterMayLast = LATER_MAY_LAST;',
+      ],
+    ],
+    tests: ['test/call/operators'],
+    only: 'one that follows it meanwhile',
+    why: 'An operator has decided about one holder. The next one is well.',
+  },
+  {
     name: 'force: two of one key end each other',
     file: 'src/call/operators.ts',
-    change: [['Math.min(now() - began, LATER_MAY_LAST)', '0']],
+    change: [['Math.min(now() - began, laterMayLast)', '0']],
     tests: ['test/call/operators'],
     only: 'not ended by another one',
     why: 'One of them would reject, though the key is free.',

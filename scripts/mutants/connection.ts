@@ -500,17 +500,22 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a refusal of a pooler is an error like any other',
     file: 'src/prisma/errors.ts',
-    change: [["severity === 'FATAL'", "severity === 'PANIC'"]],
+    change: [["severity !== 'FATAL'", "severity !== 'PANIC'"]],
     tests: ['test/call/postgres-away.slow'],
     why: 'Behind PgBouncer, a restart of Postgres would reject the calls that can wait for it.',
   },
   {
-    name: 'no connection left is an error like any other',
+    name: 'a wrong user behind a pooler is waited for',
     file: 'src/prisma/errors.ts',
-    change: [
-      [", 'TooManyConnections'", ''],
-      [', TOO_MANY_CONNECTIONS]', ']'],
-    ],
+    change: [['authentication failed|', '']],
+    tests: ['test/connection/pgbouncer.slow'],
+    only: 'a wrong user',
+    why: 'The caller would be told of it when its wait time is over.',
+  },
+  {
+    name: 'no connection left is an error like any other',
+    file: 'src/transaction/repetition.ts',
+    change: [['const isFull = code === TOO_MANY_CONNECTIONS;', 'const isFull = false;']],
     tests: ['test/transaction/no-connection-left'],
     why: 'A call could wait for a connection, and would be rejected.',
   },

@@ -71,7 +71,9 @@ export async function forceRelease<Tx>(
 ): Promise<boolean> {
   const began = now();
   const holders = { keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime };
-  const leases = unleased(holders, () => Math.min(now() - began, LATER_MAY_LAST));
+  // A transaction that began later is not of the holder that was seen.
+  const laterMayLast = seen === undefined ? LATER_MAY_LAST : Number.POSITIVE_INFINITY;
+  const leases = unleased(holders, () => Math.min(now() - began, laterMayLast));
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';

@@ -7,7 +7,6 @@ import {
   IDLE_IN_TRANSACTION_TIMEOUT,
   IDLE_SESSION_TIMEOUT,
   SERIALIZATION_FAILURE,
-  TOO_MANY_CONNECTIONS,
   TRANSACTION_TIMEOUT,
 } from '../database/sql-states.js';
 
@@ -92,23 +91,28 @@ const NOT_THERE: ReadonlySet<unknown> = new Set([
 ]);
 
 /** The same of Prisma's adapters. `SocketTimeout` is ETIMEDOUT. */
-const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout', 'TooManyConnections']);
+const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout']);
 
-const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT_NOW, TOO_MANY_CONNECTIONS]);
+const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT_NOW]);
 
-/** Whether the error says that no connection could be made: the server is down, starting or stopping, or has no slot left. */
+/** Whether the error says that no connection could be made: the server is down, starting or stopping. */
 export function isUnavailable(error: unknown): boolean {
   const { code, kind } = fieldsOf(error);
   if (NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || NOT_SERVING.has(sqlState(error) ?? '')) return true;
   return isRefusalOfPooler(error);
 }
 
+/** What PgBouncer says of a wrong setting of the client, for which no waiting helps. */
+const WRONG_SETTING = /authentication failed|unsupported startup parameter|no such (user|database)|SSL required/;
+
 /**
  * Whether a pooler has closed the connection, because it has no server for it or has lost that server. PgBouncer has one
  * SQLSTATE for all of this (08P01). With the severity ERROR, the same SQLSTATE is about a statement of the client.
  */
 function isRefusalOfPooler(error: unknown): boolean {
-  return fieldsOf(error).severity === 'FATAL' && sqlState(error)?.startsWith(CONNECTION_EXCEPTION) === true;
+  const { severity, message, causeMessage } = fieldsOf(error);
+  if (severity !== 'FATAL' || sqlState(error)?.startsWith(CONNECTION_EXCEPTION) !== true) return false;
+  return ![message, causeMessage].some((text) => typeof text === 'string' && WRONG_SETTING.test(text));
 }
 
 /** What `pool.connect()` says after `pool.end()`. */

@@ -15,6 +15,7 @@ import {
   QUERY_CANCELED,
   READ_ONLY,
   SERIALIZATION_FAILURE,
+  TOO_MANY_CONNECTIONS,
 } from '../database/sql-states.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { CallContext } from './call.js';
@@ -24,6 +25,9 @@ const MOST_DISCONNECTS = 3;
 /** First and longest pause before the work runs again, shortened by jitter; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
+/** First and longest pause before a connection is asked for again, where Postgres had none left; milliseconds. */
+const FIRST_CONNECT_PAUSE = 25;
+const LONGEST_CONNECT_PAUSE = 500;
 /** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
 const CANCELED_PAUSE = 50;
 /** SQLSTATEs after which an admission is sent again within the wait time. */
@@ -63,6 +67,7 @@ export class Repetition {
   /** How often the work has run. */
   #runs = 0;
   readonly #backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
+  readonly #connectBackoff = new Backoff(FIRST_CONNECT_PAUSE, LONGEST_CONNECT_PAUSE);
   /** Whether the work has begun in an earlier attempt. */
   hasBegun = false;
   earlier: EarlierAttempts = NO_EARLIER;
@@ -125,16 +130,19 @@ export class Repetition {
     // The server may have admitted it, and not know yet that the connection is gone.
     if (begins) this.#block();
     if (begins && ++this.#disconnects <= MOST_DISCONNECTS) return;
-    if (begins || database.isUnavailable(error)) {
+    const code = database.sqlState(error);
+    const isFull = code === TOO_MANY_CONNECTIONS;
+    if (begins || isFull || database.isUnavailable(error)) {
       if (deadline.passed) {
         throw new LockUnavailableError(leases.key, error, { server: 'Postgres', within: options.waitTime });
       }
       parts.emit({ type: 'postgres-unavailable', key: leases.key, error });
-      await parts.outage.wait(database, abort, deadline);
+      // Where no connection is left, a probe would need one, or take the one that has become free. The pool may have one.
+      if (isFull) await abort.race(sleep(Math.min(this.#connectBackoff.next() * Math.random(), deadline.remaining)));
+      else await parts.outage.wait(database, abort, deadline);
       return;
     }
     if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, { server: 'Postgres' });
-    const code = database.sqlState(error);
     if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error, code);
     if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, { server: 'Postgres', isReadOnly: true });
     if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;

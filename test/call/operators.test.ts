@@ -286,6 +286,33 @@ describeWithShop('$locks.forceRelease', () => {
     await expect(bystander.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
   });
 
+  test('of the holder that was seen does not end the transaction of one that follows it meanwhile', async () => {
+    const { key } = await shop.product(10);
+    const seen = await prisma.$lock(key, { leaseTime: LEASE });
+    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app);
+    const asked = gate();
+    const remove = proxy.onData('toServer', (data) => {
+      if (!data.includes('fenced_lock.admit')) return 'forward';
+      asked.open();
+      return 'hold';
+    });
+    const forced = late.$locks.forceRelease(key, await operator.inspect(key));
+    // It has compared the holder, and raises the token next.
+    await asked.opened;
+    await seen.release();
+    const working = gate();
+    const bystander = shop.client().prisma.$withLock(key, async (tx) => {
+      working.open();
+      // Longer than a later transaction may last without `seen`.
+      return await tx.$queryRaw`SELECT 1 AS slept FROM pg_sleep(2.5)`;
+    });
+    await working.opened;
+    remove();
+    proxy.resume();
+    expect(await bystander).toEqual([{ slept: 1 }]);
+    expect(await forced).toBe(false);
+  });
+
   test.each([null, 7, 'holder', {}, { holder: null }])('refuses %j as a state that was seen', async (seen) => {
     const forced = operator.forceRelease('stock:1', seen as never);
     await expect(forced).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'seen' });

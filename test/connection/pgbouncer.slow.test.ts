@@ -75,6 +75,21 @@ function throughPgBouncer(): void {
       expect(await shop.row(id)).toEqual({ quantity: 60, fence: inTokenOrder.at(-1)?.token });
     });
 
+    test.each([
+      ['a wrong user', (url: URL) => Object.assign(url, { username: 'nobody' }), 'authentication failed'],
+      [
+        'a setting that it does not take',
+        (url: URL) => url.searchParams.set('options', '-c jit=off'),
+        'unsupported startup',
+      ],
+    ])('%s is told at once', async (name, change, told) => {
+      const url = new URL(bouncer.url(direct()));
+      change(url);
+      const { prisma } = client({ pool: { connectionString: url.href } });
+      const call = prisma.$withLock(`refused:${name}`, () => {}, { waitTime: 3_600_000 });
+      await expect(call).rejects.toThrow(told);
+    });
+
     test('callers whom Redis let in at once lose no update', async () => {
       const { id, key } = await shop.product(10);
       const buyers = ['one-side:', 'other-side:'].map((keyPrefix) => client({ keyPrefix }).prisma);

@@ -26,12 +26,15 @@ describeWithShop('where Postgres has no connection left for the role', () => {
     return session;
   }
 
-  const client = () =>
-    shop.client({ rescue: new PrismaPg({ connectionString: inject('postgres').app }), pool: { max: 1 } });
+  const rescues = {
+    'of the same role': () => undefined,
+    'of another role': () => new PrismaPg({ connectionString: inject('postgres').app }),
+  };
+  const client = (rescue?: PrismaPg) => shop.client({ rescue, pool: { max: 1 } });
 
-  test('a lock waits until there is one', async () => {
+  test.each(Object.entries(rescues))('a lock waits until there is one, with a rescue %s', async (_, rescue) => {
     const session = await bystander();
-    const { prisma, plain, events } = client();
+    const { prisma, plain, events } = client(rescue());
     const left = prisma.$withLock(`narrow:${role}`, (tx) => tx.stock.count(), { waitTime: 20_000 });
     left.catch(() => {});
     await expect.poll(() => events.map(({ type }) => type)).toContain('postgres-unavailable');
@@ -51,5 +54,14 @@ describeWithShop('where Postgres has no connection left for the role', () => {
     const told = { code: 'LOCK_UNAVAILABLE', message: expect.stringContaining('too many connections for role') };
     expect(ends).toMatchObject(Array.from({ length: 3 }, () => ({ status: 'rejected', reason: told })));
     await session.end();
+  });
+
+  test('calls share what the pool has, and none is refused', async () => {
+    const { prisma, plain } = shop.client({ rescue: rescues['of another role'](), pool: { max: 5 } });
+    const calls = Array.from({ length: 12 }, (_, n) =>
+      prisma.$withLock(`narrow:${role}:${n}`, (tx) => tx.stock.count(), { waitTime: 20_000 }),
+    );
+    expect(await Promise.all(calls)).toHaveLength(12);
+    await plain.$disconnect();
   });
 });
