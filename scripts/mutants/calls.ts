@@ -1065,6 +1065,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'The errors of drivers have the settings of a connection.',
   },
   {
+    name: 'calls: the name of an error is that of its class in a minified bundle',
+    file: 'src/base/errors.ts',
+    change: [['CLASSES.get(new.target)?.name ?? new.target.name', 'new.target.name']],
+    tests: ['test/base/errors'],
+    only: 'in a minified bundle',
+    why: 'Logs would show a letter in its place.',
+  },
+  {
     name: 'options: an option of a call in the place of one of the client is only unknown',
     file: 'src/base/check-names.ts',
     change: [

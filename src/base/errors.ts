@@ -38,7 +38,7 @@ export class FencedLockError extends Error {
   constructor(code: FencedLockErrorCode, message: string, details: ErrorDetails = {}) {
     const { key, cause, page = `errors.md#${code.toLowerCase()}` } = details;
     super(`${message} (see ${DOCS}${page})`, cause === undefined ? {} : { cause });
-    this.name = new.target.name;
+    this.name = CLASSES.get(new.target)?.name ?? new.target.name;
     this.code = code;
     this.key = key;
   }
@@ -518,23 +518,29 @@ export class InvalidOptionError extends FencedLockError {
   }
 }
 
-/** The code of each class. Errors of the base class may have any code. */
-const CODES = new Map<unknown, FencedLockErrorCode | undefined>([
-  [FencedLockError, undefined],
-  [LockTimeoutError, 'LOCK_TIMEOUT'],
-  [LockLostError, 'LOCK_LOST'],
-  [StaleTokenError, 'STALE_TOKEN'],
-  [LockUnavailableError, 'LOCK_UNAVAILABLE'],
-  [CommitUnknownError, 'COMMIT_UNKNOWN'],
-  [TransactionAbortedError, 'TRANSACTION_ABORTED'],
-  [HookFailedError, 'HOOK_FAILED'],
-  [InsideTransactionError, 'INSIDE_TRANSACTION'],
-  [OutsideLockError, 'OUTSIDE_LOCK'],
-  [ReentryError, 'REENTRY'],
-  [NestedError, 'NESTED'],
-  [ClosedError, 'CLOSED'],
-  [NotInstalledError, 'NOT_INSTALLED'],
-  [InvalidOptionError, 'INVALID_OPTION'],
+/** A class of this package. Errors of the base class may have any code. */
+interface OwnClass {
+  readonly name: string;
+  readonly code?: FencedLockErrorCode;
+}
+
+/** Our classes. The names are literals, because a minifier renames the classes themselves. */
+const CLASSES = new Map<unknown, OwnClass>([
+  [FencedLockError, { name: 'FencedLockError' }],
+  [LockTimeoutError, { name: 'LockTimeoutError', code: 'LOCK_TIMEOUT' }],
+  [LockLostError, { name: 'LockLostError', code: 'LOCK_LOST' }],
+  [StaleTokenError, { name: 'StaleTokenError', code: 'STALE_TOKEN' }],
+  [LockUnavailableError, { name: 'LockUnavailableError', code: 'LOCK_UNAVAILABLE' }],
+  [CommitUnknownError, { name: 'CommitUnknownError', code: 'COMMIT_UNKNOWN' }],
+  [TransactionAbortedError, { name: 'TransactionAbortedError', code: 'TRANSACTION_ABORTED' }],
+  [HookFailedError, { name: 'HookFailedError', code: 'HOOK_FAILED' }],
+  [InsideTransactionError, { name: 'InsideTransactionError', code: 'INSIDE_TRANSACTION' }],
+  [OutsideLockError, { name: 'OutsideLockError', code: 'OUTSIDE_LOCK' }],
+  [ReentryError, { name: 'ReentryError', code: 'REENTRY' }],
+  [NestedError, { name: 'NestedError', code: 'NESTED' }],
+  [ClosedError, { name: 'ClosedError', code: 'CLOSED' }],
+  [NotInstalledError, { name: 'NotInstalledError', code: 'NOT_INSTALLED' }],
+  [InvalidOptionError, { name: 'InvalidOptionError', code: 'INVALID_OPTION' }],
 ]);
 
 /** A property of the errors of every copy of this package. */
@@ -544,11 +550,11 @@ Object.defineProperty(FencedLockError.prototype, OURS, { value: true });
 // One process may load this package as ESM and as CommonJS, so `instanceof` also accepts errors of the other copy.
 Object.defineProperty(FencedLockError, Symbol.hasInstance, {
   value(this: unknown, value: unknown): boolean {
+    const own = CLASSES.get(this);
     // A subclass that the user has defined.
-    if (!CODES.has(this)) return Function.prototype[Symbol.hasInstance].call(this as typeof FencedLockError, value);
+    if (own === undefined) return Function.prototype[Symbol.hasInstance].call(this as typeof FencedLockError, value);
     if (typeof value !== 'object' || value === null || !tryRead(() => OURS in value)) return false;
-    const code = CODES.get(this);
-    return code === undefined || (value as { readonly code?: unknown }).code === code;
+    return own.code === undefined || (value as { readonly code?: unknown }).code === own.code;
   },
 });
 

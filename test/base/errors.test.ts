@@ -1,30 +1,59 @@
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import * as errors from '../../src/base/errors.js';
 
 const cause = new Error('beneath');
-const MADE: ReadonlyArray<[errors.FencedLockErrorCode, errors.FencedLockError]> = [
-  ['LOCK_TIMEOUT', new errors.LockTimeoutError('stock:1', '10 ms', cause)],
-  ['LOCK_LOST', new errors.LockLostError('stock:1', 'gone', cause)],
-  ['STALE_TOKEN', new errors.StaleTokenError('stock:1', 7n, 'Stock')],
-  ['LOCK_UNAVAILABLE', new errors.LockUnavailableError('stock:1', cause)],
-  ['COMMIT_UNKNOWN', new errors.CommitUnknownError('stock:1', '42', cause)],
-  ['TRANSACTION_ABORTED', new errors.TransactionAbortedError('stock:1', 'timeout', 'it failed', cause)],
-  ['HOOK_FAILED', new errors.HookFailedError('stock:1', 'sold', [cause])],
-  ['INSIDE_TRANSACTION', new errors.InsideTransactionError('it would leave', { key: 'stock:1', cause })],
-  ['NOT_INSTALLED', new errors.NotInstalledError(cause)],
-  ['INVALID_OPTION', new errors.InvalidOptionError('key', 'must not be empty.')],
-  ['CLOSED', new errors.ClosedError('it has ended', { key: 'stock:1' })],
+/** An error of each class. */
+const made = (of: typeof errors): Array<[errors.FencedLockErrorCode, errors.FencedLockError]> => [
+  ['LOCK_TIMEOUT', new of.LockTimeoutError('stock:1', '10 ms', cause)],
+  ['LOCK_LOST', new of.LockLostError('stock:1', 'gone', cause)],
+  ['STALE_TOKEN', new of.StaleTokenError('stock:1', 7n, 'Stock')],
+  ['LOCK_UNAVAILABLE', new of.LockUnavailableError('stock:1', cause)],
+  ['COMMIT_UNKNOWN', new of.CommitUnknownError('stock:1', '42', cause)],
+  ['TRANSACTION_ABORTED', new of.TransactionAbortedError('stock:1', 'timeout', 'it failed', cause)],
+  ['HOOK_FAILED', new of.HookFailedError('stock:1', 'sold', [cause])],
+  ['INSIDE_TRANSACTION', new of.InsideTransactionError('it would leave', { key: 'stock:1', cause })],
+  ['OUTSIDE_LOCK', new of.OutsideLockError('it was called outside', { key: 'stock:1', cause })],
+  ['REENTRY', new of.ReentryError('stock:1')],
+  ['NESTED', new of.NestedError('stock:1', 'stock:2')],
+  ['NOT_INSTALLED', new of.NotInstalledError(cause)],
+  ['INVALID_OPTION', new of.InvalidOptionError('key', 'must not be empty.')],
+  ['CLOSED', new of.ClosedError('it has ended', { key: 'stock:1' })],
 ];
 
 describe('every error', () => {
-  test.each(MADE)('%s is a FencedLockError with its code, its own name, its key and its cause', (code, error) => {
-    expect(error).toBeInstanceOf(errors.FencedLockError);
-    expect(error).toBeInstanceOf(Error);
-    expect(error.code).toBe(code);
-    expect(error.name).toBe(error.constructor.name);
-    expect(error.message).toContain(`docs/errors.md#${code.toLowerCase()}`);
-    expect([undefined, 'stock:1']).toContain(error.key);
-    expect([undefined, cause]).toContain(error.cause);
+  test.each(made(errors))(
+    '%s is a FencedLockError with its code, its own name, its key and its cause',
+    (code, error) => {
+      expect(error).toBeInstanceOf(errors.FencedLockError);
+      expect(error).toBeInstanceOf(Error);
+      expect(error.code).toBe(code);
+      expect(error.name).toBe(error.constructor.name);
+      expect(error.message).toContain(`docs/errors.md#${code.toLowerCase()}`);
+      expect([undefined, 'stock:1']).toContain(error.key);
+      expect([undefined, cause]).toContain(error.cause);
+    },
+  );
+
+  test('keeps its own name in a minified bundle, which renames the classes', async () => {
+    const { outputFiles } = await build({
+      entryPoints: [fileURLToPath(new URL('../../src/base/errors.ts', import.meta.url))],
+      bundle: true,
+      minify: true,
+      write: false,
+      format: 'esm',
+      platform: 'node',
+    });
+    const bundled = `data:text/javascript,${encodeURIComponent(outputFiles[0]?.text ?? '')}`;
+    const minified = made((await import(bundled)) as typeof errors).map(([, error]) => error);
+    expect(minified.map((error) => error.constructor.name)).not.toContain('LockTimeoutError');
+    expect(minified.map(({ name }) => name)).toEqual(made(errors).map(([, error]) => error.constructor.name));
+  });
+
+  test('of a class that the user has derived has the name of that class', () => {
+    class ShopIsBusy extends errors.LockTimeoutError {}
+    expect(new ShopIsBusy('stock:1', '10 ms')).toMatchObject({ name: 'ShopIsBusy', code: 'LOCK_TIMEOUT' });
   });
 
   test('shows a key escaped, and cut to a line, and keeps it whole beside the message', () => {
