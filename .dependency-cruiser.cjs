@@ -29,7 +29,7 @@ const ROOMS = {
 /** The files at the top. */
 const TOP = {
   index: ['extension', 'current', 'call/', 'options/', 'lease/stores/memory'],
-  current: ['extension', 'call/lock'],
+  current: ['extension', 'call/lock', 'prisma/client'],
   extension: ['assemble', 'call/', 'options/', 'prisma/'],
   assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };

@@ -1,10 +1,14 @@
 import { InvalidOptionError, OutsideLockError } from './base/errors.js';
-import { innermostHeld } from './base/held-keys.js';
+import { innermostHeld, innermostHeldOn } from './base/held-keys.js';
 import type { Lock } from './call/lock.js';
 import type { LockTx } from './extension.js';
+import { shareAdapter } from './prisma/client.js';
 
 export interface CurrentTxOptions {
-  /** Outside of the function of a lock: `throw` refuses; `client` gives the client itself. Default: `throw`. */
+  /**
+   * Outside of the function of a lock: `throw` refuses; `client` gives the client itself, but not in the function of a lock of
+   * another client on the same adapter. Default: `throw`.
+   */
   readonly outside?: 'throw' | 'client' | undefined;
 }
 
@@ -12,8 +16,8 @@ export interface CurrentTxOptions {
  * The client of the transaction that the present code runs in: of `$withLock`, of `$tryWithLock` or of a handle, taken on
  * this very client; of several inside each other, the innermost. For helpers that are not given `tx`.
  *
- * @throws OutsideLockError outside of the function of a lock of this client, and once that function has ended, unless
- *   `outside` is `client`.
+ * @throws OutsideLockError outside of the function of a lock of this client, and once that function has ended. With
+ *   `outside: 'client'`, only in the function of a lock of another client on the same adapter.
  */
 export function currentTx<Client extends object>(client: Client, options: CurrentTxOptions = {}): LockTx<Client> {
   const { outside = 'throw', ...others } = options;
@@ -25,8 +29,10 @@ export function currentTx<Client extends object>(client: Client, options: Curren
   const held = client == null ? undefined : innermostHeld(client);
   if (held !== undefined) return held.transaction.tx as LockTx<Client>;
   checkClient('currentTx', client);
-  if (outside === 'client') return client;
-  throw outsideOf('currentTx', 'its transaction');
+  // Reads on the client would miss what that lock's transaction has written.
+  const other = innermostHeldOn((one) => shareAdapter(one, client));
+  if (outside === 'client' && other === undefined) return client;
+  throw outsideOf('currentTx', 'its transaction', other);
 }
 
 /**
@@ -39,7 +45,7 @@ export function currentLock(client?: object): Lock {
   const held = innermostHeld(client);
   if (held !== undefined) return held.transaction.lock as Lock;
   if (client !== undefined) checkClient('currentLock', client);
-  throw outsideOf('currentLock', 'its lock', client === undefined);
+  throw outsideOf('currentLock', 'its lock');
 }
 
 /** A client that is not there yet, such as a property that was not injected, must not look like "outside". */
@@ -51,8 +57,8 @@ function checkClient(name: string, client: unknown): void {
   );
 }
 
-function outsideOf(name: string, what: string, ofAny = false): OutsideLockError {
-  const other = ofAny ? undefined : innermostHeld();
+/** @param other the lock of another client that the code runs in. */
+function outsideOf(name: string, what: string, other = innermostHeld()): OutsideLockError {
   if (other !== undefined) {
     return new OutsideLockError(
       `\`${name}\` was called inside a lock that was taken on another client. Use one client everywhere: the outermost, if ` +

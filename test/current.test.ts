@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { currentLock, currentTx, InvalidOptionError, type LockTx, OutsideLockError } from '../src/index.js';
+import { currentLock, currentTx, fencedLock, InvalidOptionError, type LockTx, OutsideLockError } from '../src/index.js';
 import { eventually } from './support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from './support/shop.js';
 
@@ -121,6 +121,27 @@ describeWithShop('the transaction and the lock of the present code', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
     await count();
     expect((await shop.row(id))?.quantity).toBe(3);
+  });
+
+  test("are refused with `outside: 'client'` in a lock of another client on the same adapter, and not on another one", async () => {
+    const { key } = await shop.product(10);
+    const { prisma: inner, plain } = shop.client();
+    const levels = [inner, inner.$extends({ name: 'outer' }), plain.$extends(fencedLock({ redis: shop.redis() }))];
+    for (const holder of levels) {
+      await holder.$withLock(key, (tx: unknown) => {
+        for (const client of levels) {
+          const found = refused(() => currentTx(client, { outside: 'client' }));
+          if (client === holder) expect(found === tx).toBe(true);
+          else
+            expect(found).toMatchObject({
+              code: 'OUTSIDE_LOCK',
+              key,
+              message: expect.stringContaining('another client'),
+            });
+        }
+        expect(currentTx(prisma, { outside: 'client' }) === (prisma as unknown)).toBe(true);
+      });
+    }
   });
 
   test('are refused to what is no locking client, and to unknown options, by name', async () => {

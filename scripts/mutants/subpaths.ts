@@ -155,6 +155,22 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'Two methods could not share a key.',
   },
   {
+    name: 'currentTx: the client in a lock of another level of it',
+    file: 'src/current.ts',
+    change: [["if (outside === 'client' && other === undefined) return", "if (outside === 'client') return"]],
+    tests: ['test/current'],
+    only: 'on the same adapter',
+    why: 'Its reads would miss what the lock has written.',
+  },
+  {
+    name: 'currentTx: no client in a lock of an unrelated one',
+    file: 'src/current.ts',
+    change: [['innermostHeldOn((one) => shareAdapter(one, client))', 'innermostHeldOn(() => true)']],
+    tests: ['test/current'],
+    only: 'on the same adapter',
+    why: 'Code that also works on another database would fail inside a lock.',
+  },
+  {
     name: 'decorators: no metadata of the method',
     file: 'src/decorators/with-lock.ts',
     change: [['defineMetadata?.(key, getOwnMetadata?.(key, method), locked)', 'void key']],

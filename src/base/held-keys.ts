@@ -70,9 +70,14 @@ export function holds(key: string): boolean {
   return allHeld().some(({ keys }) => keys.includes(key));
 }
 
-/** What the present async context holds, the innermost first: of any client, or of this one. */
+/** The innermost of what the present async context holds: of any client, or of this one. */
 export function innermostHeld(client?: object): Held | undefined {
-  return allHeld().find(({ transaction }) => client === undefined || transaction.client === client);
+  return innermostHeldOn((one) => client === undefined || one === client);
+}
+
+/** The same, of a client that `isMeant` accepts. */
+export function innermostHeldOn(isMeant: (client: object) => boolean): Held | undefined {
+  return allHeld().find(({ transaction }) => isMeant(transaction.client));
 }
 
 /** Runs the lock's function in an async context that holds `keys`. */

@@ -40,6 +40,17 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
   return adapter;
 }
 
+/** Whether these are clients on the same adapter, as all that `$extends` makes of one client are. */
+export function shareAdapter(one: object, other: object): boolean {
+  const adapter = adapterOf(one);
+  return adapter !== undefined && adapter === adapterOf(other);
+}
+
+/** `undefined` for what is no client of Prisma: a strict mock throws if it is asked for a property that it does not have. */
+function adapterOf(client: object): AdapterFactory | undefined {
+  return '_engineConfig' in client ? (client as PrismaInternals)._engineConfig.adapter : undefined;
+}
+
 /** Whether all connections of this adapter are one and the same session, as those of PGlite are. */
 export function hasOneSession(adapter: Pick<AdapterFactory, 'adapterName'>): boolean {
   return /pglite/i.test(adapter.adapterName);
