@@ -11,6 +11,7 @@ import {
   type RedisLike,
   type TryResult,
 } from '../src/index.js';
+import { fakeLocks, faultLines, testServers } from '../src/testing/index.js';
 import type { PrismaClient } from './generated/prisma/client.js';
 import type { ShopClient } from './support/shop.js';
 
@@ -109,6 +110,18 @@ describe('types', () => {
     // @ts-expect-error: no such way
     const unknown = () => fencedLock({ redis, wake: 'push' });
     expectTypeOf([one, several, wrong, unknown]).items.toBeFunction();
+  });
+
+  test('an option of /testing may be undefined, as a value that may be missing is', () => {
+    const servers = { migrations: undefined, settings: undefined, allowEmulator: undefined };
+    const lines = async () => faultLines(await testServers(servers), { keyPrefix: undefined });
+    const fakes = () => {
+      const locks = fakeLocks({}, { defaults: undefined, unsetKeyParts: undefined });
+      locks.next().isLost({ after: undefined, reason: undefined });
+      locks.next().isStale({ after: undefined, reason: undefined, model: undefined });
+      locks.next().conflicts({ times: undefined });
+    };
+    expectTypeOf([lines, fakes]).items.toBeFunction();
   });
 
   test('an option that does not exist, or is of the wrong type, is refused', () => {

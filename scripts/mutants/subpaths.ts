@@ -412,6 +412,14 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'A test that forgot to say it would pass without its error.',
   },
   {
+    name: 'fake locks: an option that is undefined is refused',
+    file: 'src/testing/fake/plan.ts',
+    change: [['how.times ?? 1', "'times' in how ? (how.times as number) : 1"]],
+    tests: ['test/testing/fake/fake-locks'],
+    only: 'an option that is undefined',
+    why: 'The types allow it.',
+  },
+  {
     name: 'fake locks: next() has said nothing although it has',
     file: 'src/testing/fake/plan.ts',
     change: [['if (Object.hasOwn(said, method)) this.#plans', 'if (said === undefined) this.#plans']],

@@ -87,7 +87,10 @@ export interface FakeLocks<Client> {
  */
 export function fakeLocks<Client extends object = AnyClient>(
   prisma: NoInfer<MockOf<Client>> = noClient(),
-  options: { readonly defaults?: LockOptions; readonly unsetKeyParts?: 'throw' | 'allow' } = {},
+  options: {
+    readonly defaults?: LockOptions | undefined;
+    readonly unsetKeyParts?: 'throw' | 'allow' | undefined;
+  } = {},
 ): FakeLocks<Client> {
   if (prisma === null || (typeof prisma !== 'object' && typeof prisma !== 'function')) {
     throw new InvalidOptionError('prisma', 'must be an object: what stands for your client in this test.');

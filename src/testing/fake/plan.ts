@@ -47,12 +47,16 @@ export interface Next {
    * The lease is lost when the function has had `after` results of its operations, or when it returns: `lock.signal` aborts,
    * later operations are refused, and the call rejects with LockLostError. Default of `reason`: `gone`.
    */
-  isLost(how?: { readonly after?: number; readonly reason?: LossReason }): void;
+  isLost(how?: { readonly after?: number | undefined; readonly reason?: LossReason | undefined }): void;
   /**
    * The first write behind `after` operations, or COMMIT at the latest, is refused with StaleTokenError, also if the function
    * swallows it. Default of `reason`: `superseded`; of `model`: that of the refused write, such as `Stock` of `tx.stock`.
    */
-  isStale(how?: { readonly after?: number; readonly reason?: StaleReason; readonly model?: string }): void;
+  isStale(how?: {
+    readonly after?: number | undefined;
+    readonly reason?: StaleReason | undefined;
+    readonly model?: string | undefined;
+  }): void;
   /** The answer to COMMIT is lost, and nobody can tell whether it held: CommitUnknownError. */
   hasUnknownOutcome(): void;
   /** Postgres rolls back at COMMIT: TransactionAbortedError. */
@@ -61,7 +65,7 @@ export interface Next {
    * Postgres rolls back because of a concurrent transaction: runs again as `retries` says, then rejects with Prisma's error
    * P2034. `times`: how many runs of this one call are rolled back. Default: 1. More than `retries`: it is used up.
    */
-  conflicts(how?: { readonly times?: number }): void;
+  conflicts(how?: { readonly times?: number | undefined }): void;
   /** Any other error instead of the lock, such as one of your own. */
   rejects(error: unknown): void;
 }

@@ -55,7 +55,7 @@ export interface FaultLines {
  */
 export async function faultLines(
   servers: { readonly databaseUrl: string; readonly redisUrl: string },
-  options: { readonly keyPrefix?: string } = {},
+  options: { readonly keyPrefix?: string | undefined } = {},
 ): Promise<FaultLines> {
   for (const name of ['databaseUrl', 'redisUrl'] as const) {
     if (URL.canParse(servers?.[name])) continue;

@@ -17,14 +17,14 @@ export interface TestServersOptions {
    * The folder with the project's migrations, as Prisma writes them. `false`: none, and the database has only what this
    * package needs. Default: `prisma/migrations`.
    */
-  readonly migrations?: string | false;
+  readonly migrations?: string | false | undefined;
   /** Settings of a PostgreSQL that is started here. Default: `{ fsync: 'off' }`. */
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly settings?: Readonly<Record<string, string>> | undefined;
   /**
    * Whether js-redis-server may stand in where no Redis can be had. It only imitates Redis: enough to try something out,
    * proof of nothing. Default: `false`.
    */
-  readonly allowEmulator?: boolean;
+  readonly allowEmulator?: boolean | undefined;
 }
 
 /** Real servers for tests, with a database and a part of Redis that no other test has. */

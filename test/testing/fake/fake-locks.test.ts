@@ -380,6 +380,18 @@ describe('the script', () => {
     expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['unknown', 'rolled back']);
   });
 
+  test('takes an option that is undefined as one that is not given', async () => {
+    const locks = fakeLocks(undefined, { defaults: undefined, unsetKeyParts: undefined });
+    const work = () => locks.prisma.$withLock('k', () => 'in');
+    locks.next().isLost({ after: undefined, reason: undefined });
+    await expect(work()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    locks.next().isStale({ after: undefined, reason: undefined, model: undefined });
+    await expect(work()).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Model' });
+    locks.next().conflicts({ times: undefined });
+    await expect(locks.prisma.$withLock('k', () => 'in', { retries: 1 })).resolves.toBe('in');
+    expect(locks.unused).toBe(0);
+  });
+
   test('takes nothing that no call can become', () => {
     const next = fakeLocks().next() as unknown as Record<string, (how: object) => void>;
     const refused = (method: string, how: object) => {

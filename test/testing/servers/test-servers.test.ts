@@ -33,7 +33,7 @@ describeWithShop('servers for the tests of an application', () => {
   let servers: TestServers;
   beforeAll(async () => {
     for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
-    servers = await testServers();
+    servers = await testServers({ migrations: undefined, settings: undefined, allowEmulator: undefined });
   });
   afterAll(async () => {
     await servers.stop();
