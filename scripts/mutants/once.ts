@@ -14,7 +14,7 @@ export const ONCE: readonly Mutant[] = [
   {
     name: 'once: whoever finds it done takes the lock first',
     file: 'src/call/once-per.ts',
-    change: [['  if (seen.due !== undefined) return notNow(seen, seen.due, false);\n', '']],
+    change: [['  if (seen.due !== undefined) return notNow(seen.due, presentOf(seen), false);\n', '']],
     tests: ['test/call/once-per'],
     only: 'neither Redis nor',
     why: 'On every machine but one that is what happens.',
@@ -34,6 +34,14 @@ export const ONCE: readonly Mutant[] = [
     tests: ['test/call/once-per'],
     only: 'to be tried again soon',
     why: 'If the holder has crashed, nobody repeats its run.',
+  },
+  {
+    name: 'once: a timer is told a delay that is too long for it',
+    file: 'src/call/once-per.ts',
+    change: [['Math.min(Math.max(0, next - present), LONGEST_TIME)', 'Math.max(0, next - present)']],
+    tests: ['test/call/once-per'],
+    only: 'the longest timer',
+    why: 'Node fires it at once, so the caller would ask Postgres in a loop.',
   },
   {
     name: 'once: the mark of the last run is not kept',

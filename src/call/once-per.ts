@@ -1,5 +1,5 @@
 import { NOT_DUE } from '../base/call-trace.js';
-import { now } from '../base/clock.js';
+import { LONGEST_TIME, now } from '../base/clock.js';
 import { tryRead } from '../base/errors.js';
 import { refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
@@ -21,7 +21,10 @@ export type OnceResult<R> =
        * its holder, if that has crashed, has lost the lease; the begin of the next interval, if that is earlier.
        */
       readonly next: Date;
-      /** Milliseconds until then, for a timer: no matter what the clock of this machine shows. */
+      /**
+       * Milliseconds until then, for a timer: no matter what the clock of this machine shows. At most 2^31 - 1, the longest
+       * delay of a timer.
+       */
       readonly nextIn: number;
       /** Whether somebody else has the key right now, and the run of this interval has not been committed. */
       readonly busy: boolean;
@@ -64,7 +67,7 @@ export async function oncePer<Tx, R>(
   const key = keys[0] as string;
   refuseNestedCall(keys, options.nested);
   const seen = await look(parts, call, [key, interval, offset]);
-  if (seen.due !== undefined) return notNow(seen, seen.due, false);
+  if (seen.due !== undefined) return notNow(seen.due, presentOf(seen), false);
   const beforeWork = async (ask: Query) => {
     const state = await whereInstalled(ask, database)(MARK_RUN, [key, interval, offset, atLeast]).then(stateOf);
     if (state.due !== undefined) throw new NotDue(state);
@@ -72,13 +75,13 @@ export async function oncePer<Tx, R>(
   try {
     const result = await workNow(parts, { ...call, operation: '$oncePer', beforeWork }, work);
     if (result.acquired) return { ran: true, value: result.value };
-    const present = seen.now + now() - seen.heardAt;
+    const present = presentOf(seen);
     // If it is not known when the holder's lease ends, it may have begun a moment ago, and be as long as ours.
     const expiresIn = result.why.expiresIn ?? options.leaseTime;
-    return notNow(seen, Math.min(seen.after, present + expiresIn + 1), true);
+    return notNow(Math.min(seen.after, present + expiresIn + 1), present, true);
   } catch (error) {
     const state = tryRead(() => error instanceof NotDue && error.state);
-    if (state) return notNow(state, state.due ?? state.after, false);
+    if (state) return notNow(state.due ?? state.after, presentOf(state), false);
     throw error;
   }
 }
@@ -114,7 +117,13 @@ function stateOf([row]: Awaited<ReturnType<Query>>): State {
   };
 }
 
-function notNow(state: State, next: number, busy: boolean): OnceResult<never> {
-  const passed = now() - state.heardAt;
-  return { ran: false, next: new Date(next), nextIn: Math.ceil(Math.max(0, next - state.now - passed)), busy };
+/** The time of Postgres now, by an answer of it. */
+function presentOf(state: State): number {
+  return state.now + now() - state.heardAt;
+}
+
+/** The answer that it is not due at `present`. Node fires a timer at once whose delay is longer than the longest one. */
+export function notNow(next: number, present: number, busy: boolean): OnceResult<never> {
+  const nextIn = Math.ceil(Math.min(Math.max(0, next - present), LONGEST_TIME));
+  return { ran: false, next: new Date(next), nextIn, busy };
 }

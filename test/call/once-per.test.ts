@@ -276,6 +276,23 @@ describeWithShop('$oncePer', () => {
     expect((result.next.getTime() - options.offset) % HOUR).toBe(0);
   });
 
+  test('a run that is due later than the longest timer ends tells a timer to come when that one ends, and when it is due', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const options = fresh();
+    await once(prisma, key, HOUR, () => {}, options);
+    // As if it had run when the clock was 60 days ahead.
+    await shop.admin.query(
+      `UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '60 days', held_until = held_until + interval '60 days'
+       WHERE key = $1`,
+      [key],
+    );
+    const result = await once(prisma, key, HOUR, () => 'ran', options);
+    if (result.ran) throw new Error('it ran again');
+    expect(result.nextIn).toBe(2 ** 31 - 1);
+    expect(result.next.getTime()).toBeGreaterThan(Date.now() + 59 * 24 * HOUR);
+  });
+
   test('`atLeast` keeps the next run away although the next interval has begun; without it, that one runs', async () => {
     const { prisma } = shop.client();
     const [kept, free] = [(await shop.product(1)).key, (await shop.product(1)).key];

@@ -1,9 +1,9 @@
 import { refuseNestedCall } from '../../base/held-keys.js';
 import type { Work } from '../../call/lock.js';
-import type { OnceResult } from '../../call/once-per.js';
+import { notNow, type OnceResult } from '../../call/once-per.js';
 import type { Schedule } from '../../options/options.js';
 import type { FakeLockCall, FakeParts } from './parts.js';
-import { nextInterval, notNow } from './runs.js';
+import { nextInterval } from './runs.js';
 import { tryWithLock } from './with-lock.js';
 
 /** `$oncePer` of a fake: by the clock of this process, which fake timers may move. */
@@ -20,10 +20,10 @@ export async function oncePer<R>(
   parts.turns.throwIfClosing(key);
   options.signal?.throwIfAborted();
   const due = parts.runs.due(key, schedule);
-  if (due !== undefined) return notNow(due, false);
+  if (due !== undefined) return notNow(due, Date.now(), false);
   const begunAt = Date.now();
   const committed = () => parts.runs.mark(key, begunAt, schedule);
   const result = await tryWithLock(parts, { ...call, committed }, work);
   if (result.acquired) return { ran: true, value: result.value };
-  return notNow(Math.min(nextInterval(begunAt, schedule), begunAt + options.leaseTime), true);
+  return notNow(Math.min(nextInterval(begunAt, schedule), begunAt + options.leaseTime), Date.now(), true);
 }

@@ -1,13 +1,8 @@
-import type { OnceResult } from '../../call/once-per.js';
 import type { Schedule } from '../../options/options.js';
 
 /** When the interval ends that this moment is in; milliseconds since the Unix epoch. */
 export function nextInterval(at: number, { interval, offset }: Schedule): number {
   return (Math.floor((at - offset) / interval) + 1) * interval + offset;
-}
-
-export function notNow(next: number, busy: boolean): OnceResult<never> {
-  return { ran: false, next: new Date(next), nextIn: Math.max(0, next - Date.now()), busy };
 }
 
 /** The last committed run of each key of `$oncePer`. */

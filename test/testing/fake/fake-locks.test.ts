@@ -490,6 +490,9 @@ describe('once in each interval', () => {
     expect(await prisma.$oncePer('nightly', DAY, () => 7)).toEqual({ ran: true, value: 7 });
     const next = { ran: false, next: new Date(11 * DAY), nextIn: DAY - 1_000, busy: false };
     expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual(next);
+    // As by the real locks: no timer is longer.
+    vi.setSystemTime(-50 * DAY);
+    expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual({ ...next, nextIn: 2 ** 31 - 1 });
     vi.setSystemTime(11 * DAY);
     expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
   });
