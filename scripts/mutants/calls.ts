@@ -843,6 +843,23 @@ export const CALLS: readonly Mutant[] = [
     why: 'It would wait half a second for nothing.',
   },
   {
+    name: 'rescue: its settings are assigned to a copy of those of the pool',
+    file: 'src/prisma/rescue.ts',
+    change: [
+      [
+        '{ ...Object.getOwnPropertyDescriptors(config), ...Object.getOwnPropertyDescriptors(own) };',
+        'Object.getOwnPropertyDescriptors(config);',
+      ],
+      [
+        'new make(Object.defineProperties({}, settings), options)',
+        'new make(Object.assign(Object.defineProperties({}, settings), own), options)',
+      ],
+    ],
+    tests: ['test/prisma/rescue'],
+    only: 'settings of its own',
+    why: 'No lock could be taken on an adapter whose config is frozen.',
+  },
+  {
     name: 'rescue: each waits for its own silence',
     file: 'src/prisma/rescue.ts',
     change: [['if (mine <= this.#silentUpTo) throw silent();', '']],

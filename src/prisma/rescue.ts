@@ -92,7 +92,9 @@ export function rescueFactory(factory: AdapterFactory): AdapterFactory {
   const { config, options } = factory as { config?: object; options?: unknown };
   if (config === undefined) return factory;
   const make = factory.constructor as new (config: object, options: unknown) => AdapterFactory;
-  // Copy property descriptors: pg makes the password of a pool's settings non-enumerable, so a spread would miss it.
-  const own = Object.defineProperties({}, Object.getOwnPropertyDescriptors(config));
-  return new make(Object.assign(own, { max: 1, connectionTimeoutMillis: ANSWER_TIME, allowExitOnIdle: true }), options);
+  // Property descriptors: pg makes the password of a pool's settings non-enumerable, so a spread would miss it, and a setting that
+  // is frozen or a getter could not be assigned to.
+  const own = { max: 1, connectionTimeoutMillis: ANSWER_TIME, allowExitOnIdle: true };
+  const settings = { ...Object.getOwnPropertyDescriptors(config), ...Object.getOwnPropertyDescriptors(own) };
+  return new make(Object.defineProperties({}, settings), options);
 }

@@ -17,6 +17,28 @@ describeWithShop('the rescue connection', () => {
     );
   });
 
+  test.each([
+    ['is frozen', (url: string) => Object.freeze({ connectionString: url, max: 7 })],
+    [
+      'has getters',
+      (url: string) => ({
+        get connectionString() {
+          return url;
+        },
+        get max() {
+          return 7;
+        },
+      }),
+    ],
+  ])('has settings of its own where the config of the adapter %s', async (_, config) => {
+    const adapter = new PrismaPg(config(inject('postgres').app));
+    const factory = rescueFactory(adapter) as unknown as { readonly config: { readonly max: number } };
+    expect(factory.config).toMatchObject({ max: 1, allowExitOnIdle: true });
+    const rescue = new Rescue(factory as unknown as typeof adapter);
+    shop.closeLater(() => rescue.close());
+    expect(await rescue.query('SELECT 1 AS well', [])).toEqual([{ well: 1 }]);
+  });
+
   test('that hangs keeps nobody waiting for longer than one statement may', async () => {
     const { hostname: host, port } = new URL(inject('postgres').app);
     const proxy = await startFaultProxy({ host, port: Number(port) });
