@@ -2,6 +2,14 @@ import type { Mutant } from './mutant.js';
 
 export const COMMAND: readonly Mutant[] = [
   {
+    name: 'doctor: a statement_timeout is to be as long as the wait time',
+    file: 'src/cli/doctor/role.ts',
+    change: [['least: 1_000,', 'least: DEFAULTS.waitTime,']],
+    tests: ['test/cli/doctor'],
+    only: 'warns of a statement_timeout',
+    why: 'Healthy roles would be warned of, against the page on errors.',
+  },
+  {
     name: 'command: doctor does not count what it skips',
     file: 'src/cli/commands/doctor.ts',
     change: [["names.length === 0 ? ''", "true ? ''"]],

@@ -192,7 +192,6 @@ describe('doctor', () => {
 
   test.each<[string, string, string, RegExp]>([
     ['no epoch begun', `DELETE FROM fenced_lock.epoch; SELECT nextval('fenced_lock.token')`, 'epoch', /No epoch/],
-    ['a short statement_timeout', setting('statement_timeout', '5s'), 'timeouts', /statement_timeout is 5000 ms/],
     [
       "a user's trigger that runs after the guard",
       `CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';

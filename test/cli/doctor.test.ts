@@ -48,6 +48,17 @@ describe('doctor', () => {
     expect(ran.out + ran.err + text.out + text.err).not.toMatch(/secret-of-doctor|postgres(ql)?:\/\/a/);
   });
 
+  test('warns of a statement_timeout that ends an admission while it waits for a row, and not of a longer one', async () => {
+    await using database = await patient.ill(`ALTER DATABASE $DATABASE SET statement_timeout = '900ms'`);
+    const message = expect.stringContaining('statement_timeout is 900 ms');
+    const remedy = "ALTER ROLE … SET statement_timeout = '1000ms' or more, or 0";
+    const ran = await patient.doctor(database.url);
+    expect(notOk(ran)).toMatchObject([{ check: 'timeouts', status: 'warning', message, remedy }]);
+    expect(ran.code).toBe(0);
+    await using enough = await patient.ill(`ALTER DATABASE $DATABASE SET statement_timeout = '1s'`);
+    expect(notOk(await patient.doctor(enough.url))).toEqual([]);
+  });
+
   test('tells a role that cannot lock which right it lacks, as a fault, when it is the connected one', async () => {
     await using database = await patient.ill('REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC');
     const url = Object.assign(new URL(database.url), { username: patient.role, password: 'secret-of-doctor' }).href;

@@ -26,9 +26,9 @@ const LIMITS: readonly Limit[] = [
   },
   {
     setting: 'statement_timeout',
-    least: DEFAULTS.waitTime,
+    least: 1_000,
     report: warning,
-    because: 'an admission is ended that waits for its key, before its `waitTime` of 10 s',
+    because: 'an admission is ended that waits for the row of its key, for half a second each time',
   },
 ];
 
