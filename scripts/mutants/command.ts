@@ -2,6 +2,14 @@ import type { Mutant } from './mutant.js';
 
 export const COMMAND: readonly Mutant[] = [
   {
+    name: 'gc: a refusal that all commands know is unexpected',
+    file: 'src/cli/commands/gc.ts',
+    change: [['return refused(error, database);', 'return error;']],
+    tests: ['test/cli/gc'],
+    only: 'takes no writes',
+    why: 'An operator would look for a mistake of this package.',
+  },
+  {
     name: 'doctor: a statement_timeout is to be as long as the wait time',
     file: 'src/cli/doctor/role.ts',
     change: [['least: 1_000,', 'least: DEFAULTS.waitTime,']],

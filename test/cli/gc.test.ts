@@ -101,6 +101,16 @@ describe('gc', () => {
     await database.pool.query(`DROP ROLE ${role}`);
   });
 
+  test('a database that takes no writes is told so, and why that may be', async () => {
+    await admitted(48);
+    const readOnly = new URL(database.url);
+    readOnly.searchParams.set('options', '-c default_transaction_read_only=on');
+    const { code, err } = await gc('--database-url', readOnly.href);
+    const said = /^fenced-lock: \S+ is read-only: connect to the primary, .*default_transaction_read_only/;
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(said) });
+    expect(await left()).toBe(1);
+  });
+
   test('a database without the schema is told how to get it', async () => {
     await using empty = await createDatabase();
     const { code, err } = await gc('--database-url', empty.url);

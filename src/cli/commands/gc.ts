@@ -1,5 +1,6 @@
 import type { Context } from '../context.js';
 import { codeOf, Misuse, Problem } from '../problem.js';
+import { refused } from '../servers/both.js';
 import { connectPostgres, notInstalled, type PostgresServer } from '../servers/postgres.js';
 import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
 
@@ -56,7 +57,7 @@ export async function gc(context: Context, options: GcOptions): Promise<void> {
     context.say(dryRun ? `Would delete ${what} in ${database.shown}.` : `Deleted ${what} in ${database.shown}.`);
     context.document({ command: 'gc', ok: true, dryRun, rows, runs });
   } catch (error) {
-    throw refused(error, database);
+    throw notCollected(error, database);
   } finally {
     await database.close();
   }
@@ -91,16 +92,15 @@ async function oldRuns(database: PostgresServer, seconds: number, dryRun: boolea
   return (await database.query<{ rows: number }>(dryRun ? COUNT_RUNS : COLLECT_RUNS, [seconds]))[0]?.rows ?? 0;
 }
 
-function refused(error: unknown, database: PostgresServer): unknown {
+function notCollected(error: unknown, database: PostgresServer): unknown {
   switch (codeOf(error)) {
     case '42P01':
-    case '3F000':
       return notInstalled(database);
     case '42501':
       return new Problem(
         `The role of ${database.shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,
       );
     default:
-      return error;
+      return refused(error, database);
   }
 }

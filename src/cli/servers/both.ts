@@ -137,7 +137,9 @@ export function refused(error: unknown, database: PostgresServer): unknown {
         `The role of ${shown} may not use the schema fenced_lock or an object in it: npx fenced-lock doctor says which.`,
       );
     case '25006':
-      return new Problem(`${shown} is read-only: connect to the primary.`);
+      return new Problem(
+        `${shown} is read-only: connect to the primary, or, if it is the primary, see who has set default_transaction_read_only.`,
+      );
     default:
       return error;
   }
