@@ -1082,6 +1082,14 @@ export const CALLS: readonly Mutant[] = [
     why: 'The errors of drivers have the settings of a connection.',
   },
   {
+    name: 'calls: a lease in memory is lost by Redis',
+    file: 'src/base/errors.ts',
+    change: [["const STORE = 'the store given as `redis`';", "const STORE = 'Redis';"]],
+    tests: ['test/call/on-memory'],
+    only: 'that are lost do not speak',
+    why: 'Its reader would look for a server that is not there.',
+  },
+  {
     name: 'calls: the name of an error is that of its class in a minified bundle',
     file: 'src/base/errors.ts',
     change: [['CLASSES.get(new.target)?.name ?? new.target.name', 'new.target.name']],

@@ -118,18 +118,20 @@ export type LossReason = 'expired' | 'gone' | 'overtaken';
 /** A handle may have no transaction under way. */
 const IF_OPEN = 'If a transaction was open under it, that was rolled back: run it again';
 const WHAT_STAYS = 'What a handle has committed before stays.';
+/** Redis, or a `memoryStore()`. */
+const STORE = 'the store given as `redis`';
 
 /** Why a lease was lost, and what to do. */
 const LOST_BECAUSE: Readonly<Record<LossReason, (cause: unknown) => string>> = {
   expired: (cause) =>
-    `it was not renewed in time${reason(cause) || ' (Redis did not answer, this process was paused, or `renew` is off)'}. ` +
+    `it was not renewed in time${reason(cause) || ` (${STORE} did not answer, this process was paused, or \`renew\` is off)`}. ` +
     `${IF_OPEN}, with a longer \`leaseTime\` if this repeats. ${WHAT_STAYS}`,
   gone: () =>
-    'Redis no longer has it for this holder. It had expired there, Redis has lost it (by a restart, a flush or a ' +
+    `${STORE} no longer has it for this holder. It had expired there, was lost there (by a restart, a flush or a ` +
     `failover), somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`), or another process has resumed the ` +
     `handle (\`$resumeLock\`). ${IF_OPEN}. ${WHAT_STAYS}`,
   overtaken: () =>
-    'another holder or an operator has ended its transaction in Postgres, and Redis no longer has it for this holder. ' +
+    `another holder or an operator has ended its transaction in Postgres, and ${STORE} no longer has it for this holder. ` +
     `The transaction was rolled back: run it again. ${WHAT_STAYS}`,
 };
 const REFUSED_BY_POSTGRES = `Postgres has refused its token (see the cause). ${IF_OPEN}, under a lock that is taken anew. ${WHAT_STAYS}`;
@@ -137,7 +139,8 @@ const REFUSED_BY_POSTGRES = `Postgres has refused its token (see the cause). ${I
 /** The lease ended before the work did. A transaction that was open under it was rolled back. */
 export class LockLostError extends FencedLockError {
   /**
-   * `expired`: the lease was not renewed in time. `gone`: Redis does not have it any more, or has another holder.
+   * `expired`: the lease was not renewed in time. `gone`: Redis (or the `memoryStore()`) does not have it any more, or has another
+   * holder.
    * `overtaken`: like `gone`, and the next holder or an operator has ended the transaction.
    */
   readonly reason: LossReason;

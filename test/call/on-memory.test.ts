@@ -23,6 +23,29 @@ describeWithShop('locks with a memory store', () => {
     expect(await clients[0]?.$locks.list()).toEqual([]);
   });
 
+  test('that are lost do not speak of a Redis, which is not there', async () => {
+    const memory = memoryStore();
+    const { prisma: holder } = shop.client({ redis: memory });
+    const flushed = holder.$withLock(
+      (await shop.product(1)).key,
+      async (_, { signal }) => {
+        memory.flush();
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      },
+      { leaseTime: 1_000 },
+    );
+    const expired = holder.$withLock(
+      (await shop.product(1)).key,
+      (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)),
+      { leaseTime: 1_000, renew: false },
+    );
+    const message = expect.stringMatching(/^(?!.*Redis).*the store given as `redis`/);
+    expect(await Promise.allSettled([flushed, expired])).toMatchObject([
+      { reason: { code: 'LOCK_LOST', reason: 'gone', message } },
+      { reason: { code: 'LOCK_LOST', reason: 'expired', message } },
+    ]);
+  });
+
   test('wait without a connection while somebody holds the key', async () => {
     const memory = memoryStore();
     const { key } = await shop.product(1);
