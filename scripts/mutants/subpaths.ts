@@ -517,6 +517,35 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'Tests would pass without the guard of production.',
   },
   {
+    name: 'test servers: the guard of a partition refuses that it is emptied',
+    file: 'src/testing/servers/template.ts',
+    change: [["relkind IN ('r', 'p', 'S')\n", "relkind IN ('r', 'p', 'S') AND NOT c.relispartition\n"]],
+    tests: ['test/testing/servers/test-servers'],
+    only: 'guard of a partition refuses',
+    why: 'TRUNCATE fires the triggers of the partitions, too.',
+  },
+  {
+    name: 'test servers: foreign keys are checked where the role could turn them off',
+    file: 'src/testing/servers/template.ts',
+    change: [["'session_replication_role', 'replica', true", "'session_replication_role', 'origin', true"]],
+    tests: ['test/testing/servers/test-servers'],
+    only: 'older than a foreign key',
+    why: 'What a migration has left could not be brought back, and each empty() would alter all tables.',
+  },
+  {
+    name: 'test servers: a trigger that fires in a replica changes what comes back',
+    file: 'src/testing/servers/template.ts',
+    change: [
+      [
+        "enabled IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R'",
+        "enabled IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'O'",
+      ],
+    ],
+    tests: ['test/testing/servers/test-servers'],
+    only: 'triggers of a replica',
+    why: 'A test would find other rows than the migrations have left.',
+  },
+  {
     name: 'test servers: a sequence that was restarted counts as used',
     file: 'src/testing/servers/template.ts',
     change: [['setval(name::regclass, value, called)', 'setval(name::regclass, value)']],

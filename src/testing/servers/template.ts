@@ -14,40 +14,46 @@ const SHOWN = 5;
 
 /**
  * What empties a database in one round trip, with what it remembers: a copy of the rows that the migrations have inserted, and
- * where the sequences were. Triggers are off meanwhile and foreign keys are checked at the end, so that no guard refuses and the
- * order of the tables does not matter. The owner of the tables may do that, too, who need not be a superuser. What is left
+ * where the sequences were. Triggers, rules and foreign keys are off meanwhile, so that no guard refuses and the order of the
+ * tables does not matter. `session_replication_role` turns them off for the transaction, but a superuser has to permit it: an
+ * owner of the tables without that right disables triggers and rules one by one, and defers foreign keys to the end. What is left
  * alone: the tokens, which only rise, and the history of the migrations. The runs of `$oncePer` are forgotten.
  *
+ * `firing`: what is still on under the present `session_replication_role`. A trigger that partitions have from their parent is
+ * disabled there.
  * `own`: the rows of a table are without those of the tables that inherit from it, but with those of its partitions.
  */
 const EMPTIER = `
 CREATE SCHEMA fenced_lock_test;
 CREATE VIEW fenced_lock_test.relations AS
-  SELECT c.oid, c.relkind, format('%I.%I', n.nspname, c.relname) AS name
+  SELECT c.oid, c.relkind, coalesce(pg_partition_root(c.oid), c.oid) AS root, format('%I.%I', n.nspname, c.relname) AS name
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p', 'S') AND NOT c.relispartition
+  WHERE c.relkind IN ('r', 'p', 'S')
     AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname NOT IN ('information_schema', 'fenced_lock', 'fenced_lock_test')
     AND c.relname <> '_prisma_migrations'
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e');
-CREATE TABLE fenced_lock_test.seeds (name text NOT NULL, columns text NOT NULL, copy text NOT NULL);
+CREATE TABLE fenced_lock_test.seeds (root oid NOT NULL, name text NOT NULL, columns text NOT NULL, copy text NOT NULL);
 CREATE TABLE fenced_lock_test.positions (name text NOT NULL, value bigint NOT NULL, called boolean NOT NULL);
-CREATE VIEW fenced_lock_test.checks AS
-  SELECT format('ALTER TABLE %s DISABLE TRIGGER %I', name, tgname) AS off,
-    format('ALTER TABLE %s ENABLE %s TRIGGER %I', name, CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE '' END, tgname) AS back
-  FROM pg_trigger JOIN fenced_lock_test.relations r ON r.oid = tgrelid
-  WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')
+CREATE VIEW fenced_lock_test.firing AS
+  SELECT format('ALTER TABLE %s DISABLE %s %I', name, kind, label) AS off,
+    format('ALTER TABLE %s ENABLE %s %s %I', name, CASE enabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' ELSE '' END, kind, label) AS back
+  FROM (
+    SELECT tgrelid, 'TRIGGER', tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal AND tgparentid = 0
+    UNION ALL SELECT ev_class, 'RULE', rulename, ev_enabled FROM pg_rewrite
+  ) AS one (oid, kind, label, enabled) JOIN fenced_lock_test.relations USING (oid)
+  WHERE enabled IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)
   UNION ALL
-  SELECT format('ALTER TABLE %s ALTER CONSTRAINT %I DEFERRABLE INITIALLY DEFERRED', name, conname),
-    format('ALTER TABLE %s ALTER CONSTRAINT %I %s', name, conname, CASE WHEN condeferrable THEN 'INITIALLY IMMEDIATE' ELSE 'NOT DEFERRABLE' END)
-  FROM pg_constraint JOIN fenced_lock_test.relations r ON r.oid = conrelid JOIN fenced_lock_test.seeds USING (name)
-  WHERE contype = 'f' AND NOT condeferred AND conparentid = 0;
+  SELECT format('ALTER TABLE %s ALTER CONSTRAINT %I DEFERRABLE INITIALLY DEFERRED', r.name, conname),
+    format('ALTER TABLE %s ALTER CONSTRAINT %I %s', r.name, conname, CASE WHEN condeferrable THEN 'INITIALLY IMMEDIATE' ELSE 'NOT DEFERRABLE' END)
+  FROM pg_constraint JOIN fenced_lock_test.relations r ON r.oid = conrelid JOIN fenced_lock_test.seeds USING (root)
+  WHERE contype = 'f' AND NOT condeferred AND conparentid = 0 AND current_setting('session_replication_role') <> 'replica';
 DO $$
 DECLARE
   one record;
   own text;
   found boolean;
 BEGIN
-  FOR one IN SELECT * FROM fenced_lock_test.relations LOOP
+  FOR one IN SELECT * FROM fenced_lock_test.relations WHERE oid = root LOOP
     IF one.relkind = 'S' THEN
       EXECUTE format('INSERT INTO fenced_lock_test.positions SELECT %L, last_value, is_called FROM %s', one.name, one.name);
       CONTINUE;
@@ -57,7 +63,7 @@ BEGIN
     CONTINUE WHEN NOT found;
     EXECUTE format('CREATE TABLE fenced_lock_test.%I AS SELECT * FROM %s', one.oid, own);
     INSERT INTO fenced_lock_test.seeds
-      SELECT one.name, string_agg(quote_ident(attname), ', '), format('fenced_lock_test.%I', one.oid) FROM pg_attribute
+      SELECT one.oid, one.name, string_agg(quote_ident(attname), ', '), format('fenced_lock_test.%I', one.oid) FROM pg_attribute
       WHERE attrelid = one.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
   END LOOP;
 END $$;
@@ -70,8 +76,12 @@ DECLARE
   command text;
 BEGIN
   PERFORM set_config('lock_timeout', '${PATIENCE}s', true);
+  BEGIN
+    PERFORM set_config('session_replication_role', 'replica', true);
+  EXCEPTION WHEN insufficient_privilege THEN -- all that fires is in fenced_lock_test.firing, then
+  END;
   SELECT string_agg(name, ', ') INTO tables FROM fenced_lock_test.relations WHERE relkind <> 'S';
-  SELECT coalesce(array_agg(c.off), '{}'), coalesce(array_agg(c.back), '{}') INTO off, back FROM fenced_lock_test.checks c;
+  SELECT coalesce(array_agg(f.off), '{}'), coalesce(array_agg(f.back), '{}') INTO off, back FROM fenced_lock_test.firing f;
   FOREACH command IN ARRAY off LOOP EXECUTE command; END LOOP;
   IF tables IS NOT NULL THEN EXECUTE 'TRUNCATE ' || tables || ' RESTART IDENTITY CASCADE'; END IF;
   IF to_regclass('fenced_lock.last_run') IS NOT NULL THEN DELETE FROM fenced_lock.last_run; END IF;

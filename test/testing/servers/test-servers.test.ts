@@ -98,7 +98,7 @@ describeWithShop('servers for the tests of an application', () => {
     expect(await insert(url)).toEqual([{ id: 2 }]);
   });
 
-  describe('keep what the migrations have left', () => {
+  describe.each(['a superuser', 'the owner of the tables'])('keep for %s what the migrations have left', (role) => {
     const ALL: Record<string, [migration: string, work: string, question: string]> = {
       'in a table with a column named t': [
         "CREATE TABLE seeded (id int PRIMARY KEY, t text); INSERT INTO seeded VALUES (1, 'one')",
@@ -159,32 +159,84 @@ describeWithShop('servers for the tests of an application', () => {
         'SELECT',
         'SELECT seeded.*, guarded.table_id::regclass::text FROM seeded, fenced_lock.guards() AS guarded',
       ],
+      'where the guard of a partition refuses to truncate it': [
+        `CREATE TABLE seeded (id int, fence bigint NOT NULL DEFAULT 0) PARTITION BY LIST (id);
+         CREATE TABLE part PARTITION OF seeded FOR VALUES IN (1, 2); INSERT INTO seeded VALUES (1);
+         CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON seeded
+           FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'require');
+         CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON part
+           FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('require')`,
+        'SELECT',
+        'SELECT seeded.*, tgrelid::regclass::text, tgname, tgenabled FROM seeded, pg_trigger WHERE tgname LIKE $$zzz%$$ ORDER BY 3, 4',
+      ],
+      'without what a trigger of a partition adds to it': [
+        `CREATE TABLE seeded (id int, n int) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF seeded FOR VALUES IN (1);
+         INSERT INTO seeded VALUES (1, 1);
+         CREATE FUNCTION raised() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.n := NEW.n + 1; RETURN NEW; END';
+         CREATE TRIGGER raised BEFORE INSERT ON part FOR EACH ROW EXECUTE FUNCTION raised()`,
+        'SELECT',
+        'SELECT seeded.*, tgenabled FROM seeded, pg_trigger WHERE tgname = $$raised$$',
+      ],
+      'without what triggers of a replica, and those of all sessions, add to it': [
+        `CREATE TABLE seeded (id int, n int); INSERT INTO seeded VALUES (1, 1);
+         CREATE FUNCTION raised() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.n := NEW.n + 1; RETURN NEW; END';
+         CREATE TRIGGER a BEFORE INSERT ON seeded FOR EACH ROW EXECUTE FUNCTION raised();
+         CREATE TRIGGER r BEFORE INSERT ON seeded FOR EACH ROW EXECUTE FUNCTION raised();
+         ALTER TABLE seeded ENABLE ALWAYS TRIGGER a, ENABLE REPLICA TRIGGER r`,
+        'SELECT',
+        'SELECT seeded.*, tgname, tgenabled FROM seeded, pg_trigger WHERE tgname IN ($$a$$, $$r$$) ORDER BY tgname',
+      ],
+      'without what a rule adds to it': [
+        `CREATE TABLE seeded (id int); CREATE TABLE log (id int); INSERT INTO seeded VALUES (1);
+         CREATE RULE noted AS ON INSERT TO seeded DO ALSO INSERT INTO log VALUES (NEW.id)`,
+        'INSERT INTO seeded VALUES (2)',
+        'SELECT (SELECT count(*)::int FROM log) AS logged, ev_enabled FROM pg_rewrite WHERE rulename = $$noted$$',
+      ],
+      'in a partition that refers to a table of its own': [
+        `CREATE TABLE seeded (id int, other int) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF seeded FOR VALUES IN (1);
+         CREATE TABLE other (id int PRIMARY KEY); INSERT INTO other VALUES (2); INSERT INTO seeded VALUES (1, 2);
+         ALTER TABLE part ADD CONSTRAINT own FOREIGN KEY (other) REFERENCES other`,
+        'TRUNCATE seeded',
+        'SELECT seeded.*, condeferrable FROM seeded, pg_constraint WHERE conname = $$own$$',
+      ],
     };
+    /** Only a superuser can keep Postgres from checking these rows. */
+    const OF_A_SUPERUSER: typeof ALL = {
+      'with rows older than a foreign key that they violate': [
+        `CREATE TABLE one (id int PRIMARY KEY); CREATE TABLE seeded (one int); INSERT INTO seeded VALUES (1);
+         ALTER TABLE seeded ADD FOREIGN KEY (one) REFERENCES one NOT VALID`,
+        'DELETE FROM seeded',
+        'SELECT * FROM seeded',
+      ],
+    };
+    const isSuperuser = role === 'a superuser';
+    const template = isSuperuser ? 'kept_superuser' : 'kept';
 
-    /** The database of a role that is no superuser, as one of the application. */
-    async function ofTheOwner(created: string): Promise<string> {
-      await query(servers.databaseUrl, `CREATE DATABASE ${created} OWNER kept_owner`);
-      return Object.assign(new URL(servers.databaseUrl), {
-        username: 'kept_owner',
-        pathname: created.split(' ')[0],
-      }).href;
+    async function create(database: string, options = ''): Promise<string> {
+      const url = Object.assign(new URL(servers.databaseUrl), { pathname: database });
+      if (!isSuperuser) url.username = 'kept_owner';
+      await query(servers.databaseUrl, `CREATE DATABASE ${database} OWNER ${url.username} ${options}`);
+      return url.href;
     }
 
     beforeAll(async () => {
-      await query(servers.databaseUrl, 'CREATE ROLE kept_owner LOGIN');
+      if (!isSuperuser) await query(servers.databaseUrl, 'CREATE ROLE kept_owner LOGIN');
       const migration = readFileSync('prisma/migrations/20261101000000_fenced_lock/migration.sql', 'utf8');
-      await query(await ofTheOwner('kept'), migration);
+      await query(await create(template), migration);
     });
 
-    test.each(Object.entries(ALL))('%s', async (_, [migration, work, question]) => {
-      const url = await ofTheOwner(`kept_${randomUUID().replaceAll('-', '')} TEMPLATE kept`);
-      await query(url, migration);
-      await makeTemplate(url);
-      const before = await query(url, question);
-      await query(url, work);
-      await query(url, 'SELECT fenced_lock_test.empty()');
-      expect(await query(url, question)).toEqual(before);
-    });
+    test.each(Object.entries({ ...ALL, ...(isSuperuser && OF_A_SUPERUSER) }))(
+      '%s',
+      async (_, [migration, work, question]) => {
+        const url = await create(`kept_${randomUUID().replaceAll('-', '')}`, `TEMPLATE ${template}`);
+        await query(url, migration);
+        await makeTemplate(url);
+        const before = await query(url, question);
+        await query(url, work);
+        await query(url, 'SELECT fenced_lock_test.empty()');
+        expect(await query(url, question)).toEqual(before);
+      },
+    );
   });
 
   test('give each call of another process of the run a database and names in Redis of its own', async () => {
