@@ -340,6 +340,14 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'The conventions want the class, and nearly every error would be of one type.',
   },
   {
+    name: 'otel: an exception without its code',
+    file: 'src/otel/spans.ts',
+    change: [['{ ...type, name:', '{ name:']],
+    tests: ['test/otel/spans'],
+    only: 'the type of an exception',
+    why: 'Its type would be the class, which is the same for all errors of Prisma or of Postgres.',
+  },
+  {
     name: 'nest: two clients with one name',
     file: 'src/nest/options.ts',
     change: [

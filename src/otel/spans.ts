@@ -96,6 +96,8 @@ function endOf(span: Span, failure: Failure | undefined, withKeys: boolean, outc
 }
 
 interface Shown {
+  /** OpenTelemetry takes it for the type of the exception, before the name. */
+  readonly code?: string | number;
   readonly name: string;
   readonly message: string;
   readonly stack?: string;
@@ -108,8 +110,9 @@ function shownOf(error: unknown, withKeys: boolean): string | Shown {
   // What a subscriber throws would end the process.
   const read = () => {
     if (!(error instanceof Error)) return undefined;
-    const { name, message, stack = '' } = error;
-    return { name: String(name), message: String(message), stack: String(stack) };
+    const { code, name, message, stack = '' } = error as Error & { readonly code?: unknown };
+    const type = typeof code === 'string' || typeof code === 'number' ? { code } : {};
+    return { ...type, name: String(name), message: String(message), stack: String(stack) };
   };
   return tryRead(read) ?? shown(error);
 }

@@ -198,6 +198,19 @@ describeWithShop('the spans of a lock', () => {
     expect(types).toEqual(['OutOfStock', 'OrderRefused', 'Error', 'Error']);
   });
 
+  test.each<[name: string, code: unknown, type: string]>([
+    ['the code of an error', 'P2002', 'P2002'],
+    ['a number that is its code', 42, '42'],
+    ['its class, where the code is neither text nor a number', { toString: () => 'an object' }, 'RangeError'],
+  ])('the type of an exception is %s', async (_, code, type) => {
+    const { key } = await shop.product(1);
+    const error = Object.assign(new RangeError('of the work'), { code });
+    const call = shop.client().prisma.$withLock(key, () => Promise.reject(error));
+    expect(await call.catch((thrown) => thrown === error)).toBe(true);
+    const [exception] = telemetry.trace(of(key)).root.events;
+    expect(exception?.attributes).toMatchObject({ 'exception.type': type, 'exception.message': 'of the work' });
+  });
+
   test('an error that cannot be read has failed, too', async () => {
     const { key } = await shop.product(1);
     const unreadable = Object.defineProperty(new Error(), 'message', {
