@@ -472,6 +472,22 @@ export const ADMISSION: readonly Mutant[] = [
     why: 'A retry would not lock the row first, and could be refused again and again.',
   },
   {
+    name: 'refusal: a row has no key where only its partition has one',
+    file,
+    change: [['WHERE i.indrelid = of_table AND i.indisprimary', 'WHERE i.indrelid = c.oid AND i.indisprimary']],
+    tests: ['test/fencing/refusal'],
+    only: 'primary key of its partition',
+    why: 'The error would not tell which row it was.',
+  },
+  {
+    name: 'refusal: rights on the columns of a table by their places in a partition',
+    file,
+    change: [['session_user, c.oid, a.attnum,', 'session_user, c.oid, k.attnum,']],
+    tests: ['test/fencing/refusal'],
+    only: 'primary key of its partition',
+    why: 'A row could be shown to a role that may not read its key, and hidden from one that may.',
+  },
+  {
     name: 'refusal: a row of a partition is hidden from who may read its table',
     file,
     change: [['has_column_privilege(session_user, c.oid,', 'has_column_privilege(session_user, of_table,']],

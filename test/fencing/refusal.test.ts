@@ -21,7 +21,13 @@ describeWithShop('the row that the guard names in a refusal', () => {
       CREATE TABLE depot.low PARTITION OF depot."office furniture" FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (desk_id);
       CREATE TABLE depot.lowest PARTITION OF depot.low FOR VALUES FROM (0) TO (10);
       ${guardSql('depot."office furniture"', 'desk_fence', 'allow')}
-      GRANT ALL ON depot."office furniture" TO PUBLIC`);
+      GRANT ALL ON depot."office furniture" TO PUBLIC;
+      -- Postgres lets such a table have no primary key without its partition key.
+      CREATE TABLE people.event (id int NOT NULL, day int NOT NULL, fence bigint NOT NULL DEFAULT 0) PARTITION BY RANGE (day);
+      CREATE TABLE people.early (fence bigint NOT NULL DEFAULT 0, day int NOT NULL, id int PRIMARY KEY);
+      ALTER TABLE people.event ATTACH PARTITION people.early FOR VALUES FROM (0) TO (10);
+      ${guardSql('people.event', 'fence', 'allow')}
+      GRANT SELECT (id), DELETE ON people.event TO PUBLIC`);
   });
 
   // Each with digits that a `number` cannot keep, or with text that looks like them.
@@ -64,6 +70,16 @@ describeWithShop('the row that the guard names in a refusal', () => {
       .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(StaleTokenError);
     expect(error).toMatchObject({ model: 'Desk', fence: FRESHER, where: { id: 7 } });
+  });
+
+  test('is named by the primary key of its partition, where the table has none', async () => {
+    await world.overriding((session) => session.query('INSERT INTO people.event VALUES (7, 1, $1)', [FRESHER]));
+    const error = await world
+      .client()
+      .$withLock('event:7', (tx) => tx.$executeRaw`DELETE FROM people.event WHERE id = 7`)
+      .catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(StaleTokenError);
+    expect(error).toMatchObject({ model: 'event', fence: FRESHER, where: { id: 7 } });
   });
 
   test('is none where a TRUNCATE cannot see all rows, which is said, and not tried again', async () => {

@@ -522,6 +522,7 @@ $$;
 -- DETAIL of the guard's errors, which the client reads. It identifies the row by its primary key, but only to a session
 -- that may read these columns. Tests session_user, because in a cascade the current user is the owner of the table. A row
 -- of a partition is one of the table that was given the guard: applications know that table, and have their rights on it.
+-- The primary key is that of the partition, which is the one of the table if the table has one.
 CREATE OR REPLACE FUNCTION fenced_lock.detail(of_table regclass, row_fence bigint, whole_row jsonb) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -530,8 +531,9 @@ AS $$
         'key', (
             SELECT jsonb_object_agg(a.attname, whole_row -> a.attname::text)
             FROM pg_index AS i
-            JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-            WHERE i.indrelid = c.oid AND i.indisprimary AND whole_row IS NOT NULL
+            JOIN pg_attribute AS k ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)
+            JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = k.attname
+            WHERE i.indrelid = of_table AND i.indisprimary AND whole_row IS NOT NULL
                 AND (NOT c.relrowsecurity OR pg_has_role(session_user, c.relowner, 'USAGE'))
             HAVING bool_and(has_column_privilege(session_user, c.oid, a.attnum, 'SELECT'))
         )
