@@ -271,6 +271,22 @@ describeWithShop('$locks.forceRelease', () => {
     expect(await prisma.$withLock(key, (_, lock) => lock.token)).toBeGreaterThan(token);
   });
 
+  /** An operator who has looked at the holder, and raises the token when it may go on. */
+  async function heldBeforeItsAdmission() {
+    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app);
+    const asked = gate();
+    const remove = proxy.onData('toServer', (data) => {
+      if (!data.includes('fenced_lock.admit')) return 'forward';
+      asked.open();
+      return 'hold';
+    });
+    const goOn = () => {
+      remove();
+      proxy.resume();
+    };
+    return { operator: late.$locks, asked: asked.opened, goOn };
+  }
+
   test('of the holder that was seen leaves a later holder alone', async () => {
     const { key } = await shop.product(10);
     const left = await prisma.$lock(key, { leaseTime: LEASE });
@@ -289,16 +305,10 @@ describeWithShop('$locks.forceRelease', () => {
   test('of the holder that was seen does not end the transaction of one that follows it meanwhile', async () => {
     const { key } = await shop.product(10);
     const seen = await prisma.$lock(key, { leaseTime: LEASE });
-    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app);
-    const asked = gate();
-    const remove = proxy.onData('toServer', (data) => {
-      if (!data.includes('fenced_lock.admit')) return 'forward';
-      asked.open();
-      return 'hold';
-    });
-    const forced = late.$locks.forceRelease(key, await operator.inspect(key));
+    const late = await heldBeforeItsAdmission();
+    const forced = late.operator.forceRelease(key, await operator.inspect(key));
     // It has compared the holder, and raises the token next.
-    await asked.opened;
+    await late.asked;
     await seen.release();
     const working = gate();
     const bystander = shop.client().prisma.$withLock(key, async (tx) => {
@@ -307,8 +317,7 @@ describeWithShop('$locks.forceRelease', () => {
       return await tx.$queryRaw`SELECT 1 AS slept FROM pg_sleep(2.5)`;
     });
     await working.opened;
-    remove();
-    proxy.resume();
+    late.goOn();
     expect(await bystander).toEqual([{ slept: 1 }]);
     expect(await forced).toBe(false);
   });
@@ -343,23 +352,16 @@ describeWithShop('$locks.forceRelease', () => {
     const both = contender.$withLock([key, `${key}:other`], () => 'both');
     const redis = shop.redis();
     await eventually('it waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
-    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app);
-    const asked = gate();
-    const remove = proxy.onData('toServer', (data) => {
-      if (!data.includes('fenced_lock.admit')) return 'forward';
-      asked.open();
-      return 'hold';
-    });
-    const forced = late.$locks.forceRelease(key);
+    const late = await heldBeforeItsAdmission();
+    const forced = late.operator.forceRelease(key);
     // It has seen the holder, and raises the token next.
-    await asked.opened;
+    await late.asked;
     await lock.release();
     await eventually('the next one has the lease', async () => {
       const { holder } = await operator.inspect(key);
       return holder !== undefined && holder !== lock.toJSON().holders[0];
     });
-    remove();
-    proxy.resume();
+    late.goOn();
     expect(await forced).toBe(false);
     await other.release();
     expect(await both).toBe('both');
