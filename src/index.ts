@@ -52,5 +52,6 @@ export type {
   LockOptions,
   OnceOptions,
   RedisLike,
+  SeenState,
   TransactionOptions,
 } from './options/options.js';
