@@ -233,7 +233,12 @@ export const CONNECTION: readonly Mutant[] = [
   {
     name: 'a lost backend is not ended where the lease has no age',
     file: 'src/transaction/backends.ts',
-    change: [['if (!isAlone && lostBackends.size === 0) return;', 'if (!isAlone) return;']],
+    change: [
+      [
+        'if (!isAlone && foundAt === null && lostBackends.size === 0) return;',
+        'if (!isAlone && foundAt === null) return;',
+      ],
+    ],
     tests: ['test/transaction/half-open'],
     only: 'resumed',
     why: 'A handle that is resumed would wait for its own transaction.',

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline, now } from '../base/clock.js';
+import { Deadline } from '../base/clock.js';
 import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Database, Query, Row } from '../database/database.js';
-import { LAST_ADMISSIONS } from '../database/sql.js';
+import { LAST_ADMISSIONS, SERVER_TIME } from '../database/sql.js';
 import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions, SeenState } from '../options/options.js';
 import type { Parts } from './parts.js';
@@ -33,8 +33,8 @@ export interface LockState extends KeyState {
 /** How many keys one statement asks for. */
 const PAGE = 1_000;
 /**
- * A transaction that began after `forceRelease` is of a later holder, or of another `forceRelease`, and ends by itself in a
- * moment. It is ended only if it is older than this; milliseconds.
+ * A transaction that began after the holder was found is of a later holder, or of another `forceRelease`, and ends by itself
+ * in a moment. It is ended only if it is older than this; milliseconds.
  */
 const LATER_MAY_LAST = 1_000;
 
@@ -69,11 +69,9 @@ export async function forceRelease<Tx>(
   options: ResolvedLockOptions,
   seen?: SeenState,
 ): Promise<boolean> {
-  const began = now();
   const holders = { keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime };
-  // A transaction that began later is not of the holder that was seen.
-  const laterMayLast = seen === undefined ? LATER_MAY_LAST : Number.POSITIVE_INFINITY;
-  const leases = unleased(holders, () => Math.min(now() - began, laterMayLast));
+  // With `seen`, no later transaction is ended, however old: it is not of the holder that was seen.
+  const leases = unleased(holders, seen === undefined ? LATER_MAY_LAST : undefined);
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';
@@ -83,11 +81,12 @@ export async function forceRelease<Tx>(
   // Closing the client waits for it, because the transaction would begin on the pool of a closed client.
   const over = parts.room.begin();
   try {
+    const foundAt = await serverTime(database);
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
     if (seen !== undefined && seen.holder !== holder) return false;
     const deadline = new Deadline(options.waitTime);
     const call = { database, options };
-    await register({ ...parts, emit }, call, leases, deadline, { endsAnyBlocker: true });
+    await register({ ...parts, emit }, call, leases, deadline, { takes: { foundAt } });
     if (holder === undefined && problem === undefined) return ended;
     // Only from the holder that was seen before. One that has got the lease since may be healthy, and not admitted yet.
     const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED));
@@ -96,6 +95,12 @@ export async function forceRelease<Tx>(
   } finally {
     over();
   }
+}
+
+/** Without an answer, no transaction is ended by it: if Postgres is away, those that have begun are at their end anyway. */
+async function serverTime({ rescue }: Pick<Database<unknown>, 'rescue'>): Promise<number | undefined> {
+  const [row] = await rescue(SERVER_TIME, []).catch(() => []);
+  return row && Number(row['time']);
 }
 
 const TOKEN_RAISED = 'The transaction at work was ended and the token raised, but the lease stays to its end';

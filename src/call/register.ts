@@ -4,10 +4,10 @@ import type { Call, HeldLeases, TransactionParts } from '../transaction/call.js'
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LockCall } from './parts.js';
 
-/** Holders of keys whose leases are not looked at: Postgres alone decides. @param ageOf as `HeldLeases.age`, at each use. */
+/** Holders of keys whose leases are not looked at: Postgres alone decides. @param age as `HeldLeases.age`. */
 export function unleased(
   holders: Pick<HeldLeases, 'keys' | 'holders' | 'leaseTime'>,
-  ageOf: () => number = () => Number.POSITIVE_INFINITY,
+  age = Number.POSITIVE_INFINITY,
 ): HeldLeases {
   return {
     ...holders,
@@ -15,9 +15,7 @@ export function unleased(
     shared: false,
     loss: undefined,
     checkExpiry: () => {},
-    get age() {
-      return ageOf();
-    },
+    age,
     look: async () => {},
     attach: () => {},
     detach: () => {},
@@ -33,7 +31,7 @@ export async function register<Tx>(
   { database, options, trace }: Pick<LockCall<Tx>, 'database' | 'options' | 'trace'>,
   leases: HeldLeases,
   deadline: Deadline,
-  { registered, ...more }: Pick<Call<Tx, unknown>, 'registered' | 'endsAnyBlocker' | 'whileClosing'> = {},
+  { registered, ...more }: Pick<Call<Tx, unknown>, 'registered' | 'takes' | 'whileClosing'> = {},
 ): Promise<readonly bigint[]> {
   return await fencedTransaction({
     parts,

@@ -24,11 +24,14 @@ export const STILL_HERE = 'SELECT 1';
 /** Returns the transaction's xid. Fails if an earlier failure has aborted the transaction. */
 export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text AS xid';
 
+/** Seconds since the epoch, by the clock of the server: that of this machine may differ, and the way there takes time. */
+export const SERVER_TIME = 'SELECT extract(epoch FROM pg_catalog.clock_timestamp())::double precision AS time';
+
 /**
  * Ends the backends that block backend $1, if their transactions are older than $2 milliseconds: they began before this
  * call's lease, so their holders have lost theirs. A transaction that seems to begin in the future counts as older: the
- * server's clock was set back since, so its time limits come late. With $5, seconds since the epoch by the clock of the
- * server, also those that began before that moment; NULL: none.
+ * server's clock was set back since, so its time limits come late. With $5, a SERVER_TIME, also those that began before
+ * that moment, however late this statement arrives. NULL for either: none by it.
  *
  * Only while $1 is still in its admission, in the transaction that began at $3. This statement may arrive late, when $1
  * waits for something else, or when another process uses the backend behind a pooler.
@@ -38,8 +41,7 @@ export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_c
  *
  * $6: backends of connections that this process has lost; $7: how long ago each was there, milliseconds. The server may
  * not know yet that their connections are gone. They are ended whatever their age and their waiting room, if their
- * transactions began before that of $1. A backend that began later has got the process id of one that is gone. With NULL
- * for $2, no others are ended.
+ * transactions began before that of $1. A backend that began later has got the process id of one that is gone.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid) AS ended
 FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
@@ -52,7 +54,7 @@ WHERE ((extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.t
         WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND a.backend_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp()
           OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs => l.ago OPERATOR(pg_catalog./) 1000::double precision))
       ))
-    OR ($2::double precision IS NOT NULL
+    OR (($2::double precision IS NOT NULL OR $5::double precision IS NOT NULL)
       AND (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
         OR a.xact_start OPERATOR(pg_catalog.<)
           (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>

@@ -16,8 +16,8 @@ const END_BLOCKERS_TIME = 500;
 const DRAIN_GRACE = 50;
 
 /** The waiting room whose transactions a call may end as blockers. */
-export function roomOf({ parts, endsAnyBlocker }: CallContext): number | undefined {
-  return endsAnyBlocker ? undefined : parts.roomId;
+export function roomOf({ parts, takes }: CallContext): number | undefined {
+  return takes ? undefined : parts.roomId;
 }
 
 /**
@@ -54,16 +54,18 @@ export class BlockerEnd {
 
 /**
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
- * are older than this call's lease, or on backends that the pool of `connection` has lost the connection to.
+ * are older than this call's lease or began before the moment of `takes`, or on backends that the pool of `connection` has
+ * lost the connection to.
  */
 async function endBlockers(call: CallContext, own: TextRow | undefined, { lostBackends }: Connection): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const { age } = call.leases;
   const isAlone = Number.isFinite(age);
-  if (!isAlone && lostBackends.size === 0) return;
+  const foundAt = call.takes?.foundAt ?? null;
+  if (!isAlone && foundAt === null && lostBackends.size === 0) return;
   const lost = `{${[...lostBackends.keys()].join()}}`;
   const ago = `{${[...lostBackends.values()].map((seenAt) => now() - seenAt).join()}}`;
-  const values = [own?.[0], isAlone ? age : null, own?.[1], roomOf(call) ?? null, null, lost, ago];
+  const values = [own?.[0], isAlone ? age : null, own?.[1], roomOf(call) ?? null, foundAt, lost, ago];
   await end(call, () => call.database.rescue(END_BLOCKERS, values));
 }
 

@@ -112,8 +112,11 @@ export interface CallContext {
   readonly deadline: Deadline;
   readonly abort: LazyAbort;
   readonly registered?: Registered | undefined;
-  /** Whether to end a blocking transaction whatever its waiting room. */
-  readonly endsAnyBlocker?: boolean;
+  /**
+   * Where a key is taken from its holder: a moment before that one was found, by `SERVER_TIME`, or `undefined` if Postgres
+   * did not tell. Blocking transactions that began before it are ended, and the older ones whatever their waiting room.
+   */
+  readonly takes?: { readonly foundAt: number | undefined };
 }
 
 /** Everything that the transactions of one call need. */

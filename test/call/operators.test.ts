@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { proxied } from '../support/proxied.js';
 import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -272,8 +274,8 @@ describeWithShop('$locks.forceRelease', () => {
   });
 
   /** An operator who has looked at the holder, and raises the token when it may go on. */
-  async function heldBeforeItsAdmission() {
-    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app);
+  async function heldBeforeItsAdmission(rescue?: string) {
+    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app, {}, rescue);
     const asked = gate();
     const remove = proxy.onData('toServer', (data) => {
       if (!data.includes('fenced_lock.admit')) return 'forward';
@@ -302,23 +304,55 @@ describeWithShop('$locks.forceRelease', () => {
     await expect(bystander.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
   });
 
+  test('ends the transaction at work under the holder that was seen', async () => {
+    const { id, key } = await shop.product(10);
+    const inside = gate();
+    const goOn = gate();
+    const held = prisma.$withLock(key, async (tx) => {
+      inside.open();
+      await goOn.opened;
+      return await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+    });
+    held.catch(() => {});
+    await inside.opened;
+    expect(await operator.forceRelease(key, await operator.inspect(key))).toBe(true);
+    goOn.open();
+    await expect(held).rejects.toBeInstanceOf(Error);
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
   test('of the holder that was seen does not end the transaction of one that follows it meanwhile', async () => {
     const { key } = await shop.product(10);
     const seen = await prisma.$lock(key, { leaseTime: LEASE });
-    const late = await heldBeforeItsAdmission();
+    const { hostname: host, port } = new URL(inject('postgres').app);
+    const rescue = await startFaultProxy({ host, port: Number(port) });
+    shop.closeLater(() => rescue.close());
+    const late = await heldBeforeItsAdmission(rescue.url(inject('postgres').app));
     const forced = late.operator.forceRelease(key, await operator.inspect(key));
     // It has compared the holder, and raises the token next.
     await late.asked;
     await seen.release();
     const working = gate();
+    const goOn = gate();
     const bystander = shop.client().prisma.$withLock(key, async (tx) => {
       working.open();
-      // Longer than a later transaction may last without `seen`.
-      return await tx.$queryRaw`SELECT 1 AS slept FROM pg_sleep(2.5)`;
+      await goOn.opened;
+      return await tx.$queryRaw`SELECT 1 AS works`;
     });
+    bystander.catch(() => {});
     await working.opened;
+    // Longer than a later transaction may last without `seen`.
+    await sleep(1_100);
+    const answered = gate();
+    rescue.onData('toClient', (data) => {
+      // A column of the statement that ends blocking transactions.
+      if (data.includes('ended')) answered.open();
+      return 'forward';
+    });
     late.goOn();
-    expect(await bystander).toEqual([{ slept: 1 }]);
+    await answered.opened;
+    goOn.open();
+    expect(await bystander).toEqual([{ works: 1 }]);
     expect(await forced).toBe(false);
   });
 

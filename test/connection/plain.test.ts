@@ -71,7 +71,7 @@ describe.each([
       roomId: 0,
       room,
     };
-    const rest = { endsAnyBlocker: true, abort: new LazyAbort() };
+    const rest = { takes: { foundAt: undefined }, abort: new LazyAbort() };
     return { parts, database, leases, options, deadline: new Deadline(5_000), work, ...rest, ...more };
   }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Deadline, OVERDUE, within } from '../../base/clock.js';
-import { END_BLOCKERS, OWN_TRANSACTION } from '../../database/sql.js';
+import { END_BLOCKERS, OWN_TRANSACTION, SERVER_TIME } from '../../database/sql.js';
 import { admit } from '../../transaction/admission.js';
 import { codeOf, Problem } from '../problem.js';
 import type { PostgresServer, ServerQuery } from '../servers/postgres.js';
@@ -47,9 +47,8 @@ const WRITERS = `SELECT EXISTS (
     AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
 ) AS some`;
 
-/** Seconds since the epoch, by the clock of the server: that of this machine may differ, and the way there takes time. */
 export async function serverTime(database: PostgresServer): Promise<number> {
-  const [row] = await database.query<{ time: number }>('SELECT extract(epoch FROM clock_timestamp())::float8 AS time');
+  const [row] = await database.query<{ time: number }>(SERVER_TIME);
   return row?.time ?? 0;
 }
 
