@@ -26,6 +26,35 @@ export const NODES: readonly Mutant[] = [
     why: 'A process that stood still would answer 500 for what was not done and may be tried again.',
   },
   {
+    name: 'subscriber: it stays where it is when its client connects again',
+    file: 'src/redis/pubsub/subscriber.ts',
+    change: [
+      [
+        'of [...this.#connections.values()]) connection.reconnect();',
+        'of [] as SubscriberConnection[]) connection.reconnect();',
+      ],
+    ],
+    tests: ['test/redis/pubsub/subscriber'],
+    only: 'leads to another server goes there',
+    why: 'Behind an address that was moved, a process would hear nothing and starve.',
+  },
+  {
+    name: 'subscriber: an unused connection is kept when its client connects again',
+    file: 'src/redis/pubsub/subscriber-connection.ts',
+    change: [['    else this.close();\n  }\n\n  close', '  }\n\n  close']],
+    tests: ['test/redis/pubsub/subscriber'],
+    only: 'kept, unused, to the old server',
+    why: 'The next caller would subscribe at the old server.',
+  },
+  {
+    name: 'subscriber: it connects again when its client has its first connection',
+    file: 'src/redis/topology/nodes.ts',
+    change: [['if (!isFirst) listener();', 'listener();']],
+    tests: ['test/redis/pubsub/subscriber'],
+    only: 'stays where it is',
+    why: 'The first callers of a process would lose their places in the queue.',
+  },
+  {
     name: 'quorum: a node that is being connected to has the time of one that answers',
     file: 'src/lease/stores/quorum.ts',
     change: [['node.isConnecting ? withConnection : time', 'time']],

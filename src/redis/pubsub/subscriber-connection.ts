@@ -143,6 +143,12 @@ export class SubscriberConnection {
     else this.close();
   }
 
+  /** Closes an unused connection. */
+  reconnect(): void {
+    if (this.#names.size > 0) this.#destroyStream();
+    else this.close();
+  }
+
   close(): void {
     if (this.#closed) return;
     this.#end();

@@ -36,7 +36,8 @@ const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
  *
  * A channel whose subscription is lost (its connection broke, or its slot has moved) is subscribed to again on the
  * right server. Its listeners are called when it is lost and when it is subscribed again, because messages in between
- * are lost.
+ * are lost. A connection whose client has connected again is replaced: its server may be up and no longer be the one that
+ * the address leads to.
  */
 export class Subscriber {
   readonly #nodes: Nodes;
@@ -54,12 +55,17 @@ export class Subscriber {
   readonly #reported = new Set<string>();
   #repairing: Timer | undefined;
   #stopListening: (() => void) | undefined;
+  readonly #stopFollowing: () => void;
 
   constructor(nodes: Nodes, pubsub: PubSub, receiver: string, emit: Emit) {
     this.#nodes = nodes;
     this.#settings = { pubsub, pingEvery: nodes.pingEvery };
     this.#receiverSuffix = `:${receiver}`;
     this.#emit = emit;
+    // As long as there are connections: an unused one may be used again.
+    this.#stopFollowing = nodes.onReconnect(() => {
+      for (const connection of [...this.#connections.values()]) connection.reconnect();
+    });
   }
 
   /** Resolves when the server has confirmed the subscription. */
@@ -91,6 +97,7 @@ export class Subscriber {
     this.#channels.clear();
     for (const connection of [...this.#connections.values()]) connection.close();
     this.#stopAll();
+    this.#stopFollowing();
   }
 
   #add(name: string): Channel {

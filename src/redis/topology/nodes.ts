@@ -7,6 +7,9 @@ import { Reconnector } from './reconnector.js';
 import { RefusedConnection } from './refused-connection.js';
 import { slotOf } from './slot.js';
 
+/** Statuses of a client that is making its first connection. */
+const FIRST_CONNECTION = ['wait', 'connecting', 'connect'];
+
 /** The servers behind a client, and which of them has which name. */
 export interface Nodes {
   /** The commands for wake-ups on these servers. */
@@ -40,6 +43,11 @@ export interface Nodes {
   refreshTopology(): void;
   /** Calls the listener when names may have moved. Returns the function that removes the listener. */
   onChange(listener: () => void): () => void;
+  /**
+   * Calls the listener when the client has connected again to the same address, where another server may be now. Returns
+   * the function that removes the listener.
+   */
+  onReconnect(listener: () => void): () => void;
   /**
    * Calls the listener when a server is reachable again, or another server has taken its place. Returns the function
    * that removes the listener.
@@ -112,6 +120,14 @@ class OneNode implements Nodes {
 
   onChange(): () => void {
     return () => {};
+  }
+
+  onReconnect(listener: () => void): () => void {
+    let isFirst = FIRST_CONNECTION.includes(this.#redis.status);
+    return listen(this.#redis, 'ready', () => {
+      if (!isFirst) listener();
+      isFirst = false;
+    });
   }
 
   onReturn(listener: () => void): () => void {
@@ -195,6 +211,11 @@ class ClusterNodes implements Nodes {
 
   onChange(listener: () => void): () => void {
     return listen(this.#redis, 'refresh', listener);
+  }
+
+  /** An address of the slot map names one server. */
+  onReconnect(): () => void {
+    return () => {};
   }
 
   onReturn(listener: () => void): () => void {

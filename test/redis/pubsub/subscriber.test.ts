@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { FencedLockEvent } from '../../../src/base/events.js';
+import type { WakeUp } from '../../../src/lease/store.js';
 import { Subscriber } from '../../../src/redis/pubsub/subscriber.js';
 import { nodesOf } from '../../../src/redis/topology/nodes.js';
 import { Actor, someKey, Tally } from '../../lease/actors.js';
 import { untilHolds } from '../../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
-import { describeWithRedis } from '../../support/redis-suite.js';
+import { describeWithRedis, requireRedis } from '../../support/redis-suite.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { startWorker } from '../../support/worker.js';
 
@@ -344,5 +345,62 @@ describeWithRedis('the subscriber without Redis', (redis) => {
     await again.opened;
     expect(client.status).toBe('ready');
     admin.disconnect();
+  });
+});
+
+describeWithRedis('the subscriber of a client whose address leads to another server', (redis) => {
+  const newPrimary = requireRedis();
+  const targetOf = (url: string) => {
+    const { hostname, port } = new URL(url);
+    return { host: hostname, port: Number(port) };
+  };
+  /** A client that is connected to the server through a line that can be led to the new primary. */
+  async function movable(options: { lazyConnect?: boolean } = {}) {
+    const target = targetOf(redis().url);
+    const line = await startFaultProxy(target);
+    onTestFinished(() => line.close());
+    const listener = makeListener(line.url(redis().url), options);
+    const move = () => Object.assign(target, targetOf(newPrimary().url));
+    return { ...listener, move };
+  }
+
+  test('goes there with its client, though the old server keeps its connection', async () => {
+    const { subscriber, redis: client, move } = await movable();
+    await client.ping();
+    const channel = someChannel();
+    const heard = new Tally();
+    await subscriber.listen(channel, () => heard.add());
+    move();
+    client.disconnect(true);
+    // When it is lost, and when it is subscribed there.
+    await heard.reach(2);
+    expect(await client.publish(channel, 'look')).toBe(1);
+    await heard.reach(3);
+  });
+
+  test('does not use the connection again that it kept, unused, to the old server', async () => {
+    const { subscriber, redis: client, move } = await movable();
+    await client.ping();
+    (await subscriber.listen(someChannel(), () => {})).close();
+    move();
+    client.disconnect(true);
+    await client.ping();
+    const channel = someChannel();
+    const heard = new Tally();
+    await subscriber.listen(channel, () => heard.add());
+    expect(await client.publish(channel, 'look')).toBe(1);
+    await heard.reach(1);
+  });
+
+  test('stays where it is when its client connects for the first time', async () => {
+    const { subscriber, redis: client } = await movable({ lazyConnect: true });
+    const channel = someChannel();
+    const heard: WakeUp[] = [];
+    await subscriber.listen(channel, (wakeUp) => heard.push(wakeUp));
+    await client.connect();
+    await client.publish(channel, 'holder 500');
+    await untilHolds(() => expect(heard).not.toEqual([]));
+    // And not first that the subscription was lost.
+    expect(heard).toEqual([{ turn: 'holder', expiresIn: 500 }]);
   });
 });
