@@ -30,8 +30,8 @@ export const NODES: readonly Mutant[] = [
     file: 'src/redis/pubsub/subscriber.ts',
     change: [
       [
-        'of [...this.#connections.values()]) connection.reconnect();',
-        'of [] as SubscriberConnection[]) connection.reconnect();',
+        'const former = [...this.#connections.values()];\n      this.#connections.clear();',
+        'const former: SubscriberConnection[] = [];',
       ],
     ],
     tests: ['test/redis/pubsub/subscriber'],
@@ -39,12 +39,20 @@ export const NODES: readonly Mutant[] = [
     why: 'Behind an address that was moved, a process would hear nothing and starve.',
   },
   {
-    name: 'subscriber: an unused connection is kept when its client connects again',
-    file: 'src/redis/pubsub/subscriber-connection.ts',
-    change: [['    else this.close();\n  }\n\n  close', '  }\n\n  close']],
+    name: 'subscriber: it leaves the old connection before it is subscribed on the new one',
+    file: 'src/redis/pubsub/subscriber.ts',
+    change: [['if (former !== channel.heardOn) this.#leave', 'this.#leave']],
     tests: ['test/redis/pubsub/subscriber'],
-    only: 'kept, unused, to the old server',
-    why: 'The next caller would subscribe at the old server.',
+    only: 'which may be the same server',
+    why: 'A cut of the connection for commands alone would cost a waiting process its place.',
+  },
+  {
+    name: 'subscriber: the old connection stays when the new one is subscribed',
+    file: 'src/redis/pubsub/subscriber.ts',
+    change: [['    if (former !== connection) this.#leaveConnection(name, former);\n', '']],
+    tests: ['test/redis/pubsub/subscriber'],
+    only: 'which may be the same server',
+    why: 'Each reconnect of the client would leave one more connection open.',
   },
   {
     name: 'subscriber: it connects again when its client has its first connection',

@@ -67,6 +67,7 @@ export class SubscriberConnection {
   #up = false;
   #connectingSince = now();
   #closed = false;
+  #retired = false;
   #pinging: Timer | undefined;
   #closing: Timer | undefined;
 
@@ -139,14 +140,14 @@ export class SubscriberConnection {
     stop(this.#pinging);
     // The process may exit if it has nothing else to do.
     this.#client.stream?.unref();
-    if (this.#up) this.#closing = after(LINGER, () => this.close()).unref();
+    if (this.#up && !this.#retired) this.#closing = after(LINGER, () => this.close()).unref();
     else this.close();
   }
 
-  /** Closes an unused connection. */
-  reconnect(): void {
-    if (this.#names.size > 0) this.#destroyStream();
-    else this.close();
+  /** Closes the connection as soon as it is not used any more. */
+  retire(): void {
+    this.#retired = true;
+    if (this.#names.size === 0) this.close();
   }
 
   close(): void {

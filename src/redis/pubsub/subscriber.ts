@@ -20,15 +20,18 @@ interface Channel {
   refuse(error: unknown): void;
   /** The connection on which the channel is or will be subscribed. */
   at: SubscriberConnection | undefined;
+  /**
+   * The connection on which the subscription is confirmed, so that a message published now would arrive. While `at` is a
+   * new connection, this is the one before it.
+   */
+  heardOn: SubscriberConnection | undefined;
   /** Identifies the subscription in flight. The answer to an older one is ignored. */
   asked: object | undefined;
-  /** Whether the subscription is confirmed, so that a message published now would arrive. */
-  heard: boolean;
   /** Whether it was ever confirmed. */
   known: boolean;
 }
 
-const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
+const UNSUBSCRIBED = { at: undefined, heardOn: undefined, asked: undefined };
 
 /**
  * The channels of a client and their listeners, each on a connection to the server that has the channel. There is one
@@ -37,7 +40,8 @@ const UNHEARD = { at: undefined, asked: undefined, heard: false, known: false };
  * A channel whose subscription is lost (its connection broke, or its slot has moved) is subscribed to again on the
  * right server. Its listeners are called when it is lost and when it is subscribed again, because messages in between
  * are lost. A connection whose client has connected again is replaced: its server may be up and no longer be the one that
- * the address leads to.
+ * the address leads to. If it is, the process must stay subscribed there, because a release passes over one that is not. So
+ * a channel leaves its former connection when the subscription on the new one is confirmed.
  */
 export class Subscriber {
   readonly #nodes: Nodes;
@@ -64,7 +68,10 @@ export class Subscriber {
     this.#emit = emit;
     // As long as there are connections: an unused one may be used again.
     this.#stopFollowing = nodes.onReconnect(() => {
-      for (const connection of [...this.#connections.values()]) connection.reconnect();
+      const former = [...this.#connections.values()];
+      this.#connections.clear();
+      for (const connection of former) connection.retire();
+      this.#placeAll();
     });
   }
 
@@ -87,13 +94,16 @@ export class Subscriber {
     return {
       close,
       get hears() {
-        return channel.heard;
+        return isSettled(channel);
       },
     };
   }
 
   close(): void {
-    for (const channel of this.#channels.values()) channel.refuse(new Error('The client was closed'));
+    for (const [name, channel] of this.#channels) {
+      channel.refuse(new Error('The client was closed'));
+      this.#leave(name, channel);
+    }
     this.#channels.clear();
     for (const connection of [...this.#connections.values()]) connection.close();
     this.#stopAll();
@@ -108,7 +118,14 @@ export class Subscriber {
       refuse = reject;
     });
     confirmed.catch(() => {});
-    const channel: Channel = { listeners: new Set<WakeListener>(), confirmed, confirm, refuse, ...UNHEARD };
+    const channel: Channel = {
+      listeners: new Set<WakeListener>(),
+      confirmed,
+      confirm,
+      refuse,
+      known: false,
+      ...UNSUBSCRIBED,
+    };
     this.#stopListening ??= this.#nodes.onChange(() => this.#placeAll());
     this.#channels.set(name, channel);
     this.#place(name, channel);
@@ -139,11 +156,13 @@ export class Subscriber {
   #place(name: string, channel: Channel): void {
     const connection = this.#connectionFor(name);
     if (channel.at !== connection) {
-      this.#leave(name, channel);
+      const former = channel.at;
       channel.at = connection;
+      channel.asked = undefined;
       connection?.use(name);
+      if (former !== channel.heardOn) this.#leaveConnection(name, former);
     }
-    if (channel.heard) return;
+    if (isSettled(channel)) return;
     this.#scheduleRepair();
     if (connection?.up && channel.asked === undefined) void this.#subscribe(name, channel, connection);
   }
@@ -162,7 +181,9 @@ export class Subscriber {
     }
     if (channel.asked !== asked) return;
     channel.asked = undefined;
-    channel.heard = true;
+    const former = channel.heardOn;
+    channel.heardOn = connection;
+    if (former !== connection) this.#leaveConnection(name, former);
     for (const address of this.#reported) {
       if (this.#connections.get(address) === connection) this.#reported.delete(address);
     }
@@ -172,22 +193,20 @@ export class Subscriber {
   }
 
   #leave(name: string, channel: Channel): void {
-    const connection = channel.at;
-    this.#markUnsubscribed(channel);
-    channel.at = undefined;
-    connection?.leave(name, name, name + this.#receiverSuffix);
+    const connections = new Set([channel.at, channel.heardOn]);
+    Object.assign(channel, UNSUBSCRIBED);
+    for (const connection of connections) this.#leaveConnection(name, connection);
   }
 
-  #markUnsubscribed(channel: Channel): void {
-    channel.heard = false;
-    channel.asked = undefined;
+  #leaveConnection(name: string, connection: SubscriberConnection | undefined): void {
+    connection?.leave(name, name, name + this.#receiverSuffix);
   }
 
   /** Tries again until all channels are subscribed: no event may tell that the topology has changed. */
   #scheduleRepair(): void {
     this.#repairing ??= after(REPAIR_EVERY, () => {
       this.#repairing = undefined;
-      if ([...this.#channels.values()].every(({ heard }) => heard)) return;
+      if ([...this.#channels.values()].every(isSettled)) return;
       this.#nodes.refreshTopology();
       this.#placeAll();
     }).unref();
@@ -233,18 +252,27 @@ export class Subscriber {
    * can be reached.
    */
   #lost(connection: SubscriberConnection): void {
-    const lost = [...this.#channels].filter(([, { at }]) => at === connection);
-    for (const [, channel] of lost) this.#markUnsubscribed(channel);
-    if (lost.length === 0) return;
+    const affected = [...this.#channels].filter(([, { at, heardOn }]) => at === connection || heardOn === connection);
+    for (const [name, channel] of affected) {
+      if (channel.heardOn === connection) channel.heardOn = undefined;
+      if (channel.at === connection) channel.asked = undefined;
+      else this.#leaveConnection(name, connection);
+    }
+    if (affected.length === 0) return;
     this.#nodes.refreshTopology();
     this.#scheduleRepair();
-    for (const [name, { known }] of lost) if (known) this.#wake(name);
+    for (const [name, { known, heardOn }] of affected) if (known && heardOn === undefined) this.#wake(name);
   }
 
   #wake(name: string, message = 'look'): void {
     const wakeUp = wakeUpOf(message.split(' '));
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
   }
+}
+
+/** Whether it is subscribed where it should be. */
+function isSettled({ at, heardOn }: Channel): boolean {
+  return heardOn !== undefined && heardOn === at;
 }
 
 /** A message is `look`, `next <holder> <former holder> <attempt>`, or `<holder> <milliseconds>`. */

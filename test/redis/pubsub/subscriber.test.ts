@@ -361,7 +361,7 @@ describeWithRedis('the subscriber of a client whose address leads to another ser
     onTestFinished(() => line.close());
     const listener = makeListener(line.url(redis().url), options);
     const move = () => Object.assign(target, targetOf(newPrimary().url));
-    return { ...listener, move };
+    return { ...listener, line, move };
   }
 
   test('goes there with its client, though the old server keeps its connection', async () => {
@@ -372,10 +372,43 @@ describeWithRedis('the subscriber of a client whose address leads to another ser
     await subscriber.listen(channel, () => heard.add());
     move();
     client.disconnect(true);
-    // When it is lost, and when it is subscribed there.
-    await heard.reach(2);
+    // When it is subscribed there.
+    await heard.reach(1);
     expect(await client.publish(channel, 'look')).toBe(1);
-    await heard.reach(3);
+    await heard.reach(2);
+  });
+
+  test('stays subscribed where it was until it is subscribed there, which may be the same server', async () => {
+    const { name, subscriber, redis: client, line } = await movable();
+    const admin = new Redis(redis().url);
+    onTestFinished(() => admin.disconnect());
+    await client.ping();
+    const channel = someChannel();
+    const heard: WakeUp[] = [];
+    const watch = await subscriber.listen(channel, (wakeUp) => heard.push(wakeUp));
+    const [before] = await subscribers(admin, name);
+    const asked = gate();
+    const remove = line.onData('toServer', (data) => {
+      if (!data.includes(channel)) return 'forward';
+      remove();
+      asked.open();
+      return 'hold';
+    });
+    client.disconnect(true);
+    await asked.opened;
+    expect(await subscribers(admin, name)).toEqual([before]);
+    expect(watch.hears).toBe(false);
+    await admin.publish(channel, 'holder 500');
+    await untilHolds(() => expect(heard).toEqual([{ turn: 'holder', expiresIn: 500 }]));
+    // The connection whose question is held.
+    line.resume();
+    await untilHolds(() => expect(heard).toEqual([{ turn: 'holder', expiresIn: 500 }, 'look']));
+    await untilHolds(async () => {
+      const now = await subscribers(admin, name);
+      expect(now).toEqual([{ id: expect.any(String), channels: EACH }]);
+      expect(now).not.toEqual([before]);
+    });
+    expect(watch.hears).toBe(true);
   });
 
   test('does not use the connection again that it kept, unused, to the old server', async () => {
