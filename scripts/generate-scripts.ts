@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const LUA = new URL('../lua/', import.meta.url);
 const OUT = new URL('../src/redis/scripts.generated.ts', import.meta.url);
-const REPLIES: Record<string, string> = { integer: 'number', list: 'unknown[]' };
+const REPLIES: Record<string, string> = { integer: 'number', string: 'string', list: 'unknown[]' };
 
 function header(text: string, name: string, file: string): string {
   const line = new RegExp(`^-- ${name}( .+)?$`, 'm').exec(text);

@@ -8,19 +8,19 @@
 -- Without wake-ups, waiting processes look by themselves, and it is unknown whether a process is alive: the offer finds
 -- out. Without offers (offer_time 0), the queue is not an order and only shows that a process waits.
 --
--- `is_first_hinted`: the first process was alive a moment ago, when it was told that it is next, and gets the offer in any
--- case.
+-- `told`: a holder that was alive a moment ago, when it was told that it is next. It gets the offer without the question
+-- whether it is subscribed.
 --
 -- Returns the chosen entry; `own` without an offer; nil if nobody waits.
 
-local function pass_on(lease, queue, wake, offer_time, pubsub, own, is_first_hinted)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (is_first_hinted or is_there(pubsub, wake, receiver)) then
+    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry

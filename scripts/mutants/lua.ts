@@ -6,7 +6,23 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'hint: the release behind it passes over a process that hears nothing any more',
     file: 'lua/release.lua',
-    change: [["ARGV[7] == '1'", "ARGV[7] == '2'"]],
+    change: [['nil, ARGV[7])', "nil, ARGV[7] and '')"]],
+    tests: ['test/lease/queue/hinted'],
+    only: 'loses its subscription before the release',
+    why: 'Postgres has admitted that process: it would lose its lease to the one behind it.',
+  },
+  {
+    name: 'hint: the release behind it offers the key to whoever is first then',
+    file: 'lua/shared/pass-on.lua',
+    change: [['(holder == told or', "((told and told ~= '') or"]],
+    tests: ['test/redis/store'],
+    only: 'one that has given up since',
+    why: 'A process that has ended would get it, and the one behind it would wait for a second.',
+  },
+  {
+    name: 'hint: the release does not know whom it has told',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['promised.lease.told = told;', 'promised.lease.told = told && undefined;']],
     tests: ['test/lease/queue/hinted'],
     only: 'loses its subscription before the release',
     why: 'Postgres has admitted that process: it would lose its lease to the one behind it.',
@@ -17,7 +33,7 @@ export const LUA: readonly Mutant[] = [
     change: [['if next and is_there(ARGV[4], ARGV[3], receiver) then', 'if next then']],
     tests: ['test/lease/stores/memory', 'test/redis/store'],
     only: 'a hint passes over a process that has ended',
-    why: 'The release would keep the key for it.',
+    why: 'The one behind it, which gets the key, would begin later.',
   },
   {
     name: 'an offer that is taken keeps having no name',
@@ -61,7 +77,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'place in the queue of other software',
     file: 'lua/shared/pass-on.lua',
-    change: [['if holder and (is_first', 'if (is_first']],
+    change: [['if holder and (holder == told', 'if (holder == told']],
     tests: ['test/call/who-has-it'],
     only: 'a version that wrote no name gets the key',
     why: 'The script would fail at it, and nobody could release the key.',
@@ -77,7 +93,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'hint of whoever asks',
     file: 'lua/hint.lua',
-    change: [['if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end', '']],
+    change: [["if holder_of(KEYS[1]) ~= ARGV[1] then return '' end", '']],
     tests,
     only: 'a hint of somebody who has not',
     why: 'A late one would have somebody begin in another turn.',
@@ -199,10 +215,7 @@ export const LUA: readonly Mutant[] = [
     name: 'release that passes nothing on',
     file: 'lua/release.lua',
     change: [
-      [
-        "if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7] == '1') then",
-        'if ARGV[4] and ARGV[7] then',
-      ],
+      ['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then', 'if ARGV[4] and ARGV[7] then'],
     ],
     tests,
     why: 'The key would go to whoever looks first.',

@@ -42,6 +42,8 @@ export class Lease implements Claim {
    * transaction has committed.
    */
   hinted = false;
+  /** Whom the hint has told, once the store has answered. */
+  told: string | undefined;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;
   /** When it expires, if it is not renewed. */

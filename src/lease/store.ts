@@ -50,10 +50,10 @@ export interface Claim {
   readonly holder: string;
   readonly leaseTime: number;
   /**
-   * Whether a hint has told another process that it gets the key next. It may work already, so its release offers the key to
-   * that process also if its subscription has just been lost.
+   * The holder that a hint has told that it gets the key next. It may work already, so the release offers it the key also if
+   * the subscription of its process has just been lost.
    */
-  readonly hinted?: boolean;
+  readonly told?: string | undefined;
 }
 
 /** `gone`: the key is free or has another holder. An error: unknown. */
@@ -180,9 +180,10 @@ export interface LeaseStore {
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /**
    * Tells the first process of the queue that this holder is about to commit. `attempt`: the id of its transaction.
-   * `undefined` where the store cannot tell it: without a queue, and without wake-ups.
+   * Resolves to the holder that was told; `undefined` for none. Absent where the store cannot tell it: without a queue, and
+   * without wake-ups.
    */
-  readonly hint?: ((claim: Claim, attempt: string) => Promise<void>) | undefined;
+  readonly hint?: ((claim: Claim, attempt: string) => Promise<string | undefined>) | undefined;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   /** @param names how many of the waiting processes are named, at most `MOST_WAITERS`. Default: none. */

@@ -4,7 +4,7 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string, former: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '5fca5624f0a9cd7ad8376b5a0f4a11b652de7850',
+  sha1: '69261361254f41230628ca67531cdca2c37b36fc',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -44,14 +44,14 @@ local function is_there(pubsub, wake, receiver)
   if wake == '' then return true end
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
-local function pass_on(lease, queue, wake, offer_time, pubsub, own, is_first_hinted)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (is_first_hinted or is_there(pubsub, wake, receiver)) then
+    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -91,7 +91,7 @@ return { time_left(KEYS[1], time), holder, name }`,
 export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: '58773af206ffc9d19399fa8d4cba5e64f5debe7a',
+  sha1: '282f100d300edf42fcad24665376809989e27c51',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -131,14 +131,14 @@ local function is_there(pubsub, wake, receiver)
   if wake == '' then return true end
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
-local function pass_on(lease, queue, wake, offer_time, pubsub, own, is_first_hinted)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (is_first_hinted or is_there(pubsub, wake, receiver)) then
+    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -159,7 +159,7 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: '24f503ae08a1f07af069f69bc25f7f901a7d2fad',
+  sha1: '7bf2d90281a3befa039e3b62452b8fce25ab3b93',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -199,14 +199,14 @@ local function is_there(pubsub, wake, receiver)
   if wake == '' then return true end
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
-local function pass_on(lease, queue, wake, offer_time, pubsub, own, is_first_hinted)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (is_first_hinted or is_there(pubsub, wake, receiver)) then
+    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -230,10 +230,10 @@ if not pass_on(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]) then wake_up(ARGV[4]
 return 1`,
 };
 
-export const hint: Script<[lease: string, queue: string], [holder: string, attempt: string, wake: string, pubsub: string], number> = {
+export const hint: Script<[lease: string, queue: string], [holder: string, attempt: string, wake: string, pubsub: string], string> = {
   name: 'hint',
   keys: 2,
-  sha1: '4c3b1db59fbaa3f9cb23b88cb2135ccda9ad9f7a',
+  sha1: 'a7c305c60dfc9943813226dea48a3d039eda46c3',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -273,14 +273,14 @@ local function is_there(pubsub, wake, receiver)
   if wake == '' then return true end
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
-if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
+if holder_of(KEYS[1]) ~= ARGV[1] then return '' end
 while true do
   local first = redis.call('LINDEX', KEYS[2], 0)
-  if first == false then return 0 end
+  if first == false then return '' end
   local next, receiver = parts_of(first)
   if next and is_there(ARGV[4], ARGV[3], receiver) then
     wake_up(ARGV[4], ARGV[3], 'next ' .. next .. ' ' .. ARGV[1] .. ' ' .. ARGV[2])
-    return 1
+    return next
   end
   redis.call('LPOP', KEYS[2])
 end`,
@@ -365,10 +365,10 @@ export const noted: Script<[refusals: string], [], unknown[]> = {
 return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), redis.call('LRANGE', KEYS[1], 0, -1) }`,
 };
 
-export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string, hinted: string], number> = {
+export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string, told: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: '1384c88c4563b32d73d0abf89bdc767d2d339a92',
+  sha1: '39a21ae0d5bb15dc859d693cfdc72f3199715dbd',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -408,14 +408,14 @@ local function is_there(pubsub, wake, receiver)
   if wake == '' then return true end
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
-local function pass_on(lease, queue, wake, offer_time, pubsub, own, is_first_hinted)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (is_first_hinted or is_there(pubsub, wake, receiver)) then
+    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -425,7 +425,7 @@ end
 redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6]))
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
-if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7] == '1') then
+if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then
   redis.call('DEL', KEYS[1])
   wake_up(ARGV[5], ARGV[3], 'look')
 end
@@ -479,7 +479,7 @@ return 1`,
 export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: 'd096147986366bd8f5c62df3be83bdd9841c9212',
+  sha1: 'f3c22b81b99139ac9d13da1eb9cdc592f3adb205',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -519,14 +519,14 @@ local function is_there(pubsub, wake, receiver)
   if wake == '' then return true end
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
-local function pass_on(lease, queue, wake, offer_time, pubsub, own, is_first_hinted)
+local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
   while true do
     local entry = redis.call('LPOP', queue)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (is_first_hinted or is_there(pubsub, wake, receiver)) then
+    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry

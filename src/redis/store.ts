@@ -211,9 +211,10 @@ export class RedisStore implements LeaseStore {
     return this.#options.wakeUps === false ? undefined : this.#hint;
   }
 
-  readonly #hint = async ({ key, holder }: Claim, attempt: string): Promise<void> => {
+  readonly #hint = async ({ key, holder }: Claim, attempt: string): Promise<string | undefined> => {
     const { lease, queue, wake } = this.#names(key);
-    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
+    const told = await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
+    return told === '' ? undefined : told;
   };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -303,11 +304,10 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  #sendRelease({ key, holder, hinted = false }: Claim, quietly = false): Promise<unknown> {
+  #sendRelease({ key, holder, told = '' }: Claim, quietly = false): Promise<unknown> {
     const { lease, queue, wake } = this.#names(key);
     const channel = quietly ? '' : wake;
-    const isHinted = hinted ? '1' : '0';
-    const args = [holder, this.#receiver, channel, this.#offerTime, this.#pubsub, this.#name, isHinted] as const;
+    const args = [holder, this.#receiver, channel, this.#offerTime, this.#pubsub, this.#name, told] as const;
     return this.#sender.runScript(scripts.release, [lease, queue], [...args]);
   }
 

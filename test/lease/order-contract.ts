@@ -75,16 +75,29 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
     test('a hint passes over a process that has ended, as the release behind it does', async () => {
       const { holder, actors, first, second } = await queued(2);
       await actors[0]?.kill();
-      const told = second.next();
-      await holder.store.hint?.(holder.claim, 'attempt');
-      expect(await told).toEqual({
+      const heard = second.next();
+      const told = await holder.store.hint?.(holder.claim, 'attempt');
+      expect(await heard).toEqual({
         next: second.claim.holder,
         former: { holder: holder.claim.holder, attempt: 'attempt' },
       });
       const offered = second.next();
-      await holder.store.release({ ...holder.claim, hinted: true });
+      expect(told).toBe(second.claim.holder);
+      await holder.store.release({ ...holder.claim, told });
       expect(await offered).toEqual(second.turn());
       expect(first.heard).toEqual([]);
+    });
+
+    test('behind a hint to one that has given up since, the release skips one that has ended', async () => {
+      const { holder, actors, first, third } = await queued(3);
+      const told = await holder.store.hint?.(holder.claim, 'attempt');
+      await third.next();
+      await actors[1]?.kill();
+      await first.release();
+      const offered = third.next();
+      await holder.store.release({ ...holder.claim, told });
+      expect(await offered).toEqual(third.turn());
+      expect(await third.look()).toBe(true);
     });
 
     test('the next one takes the key from a former holder, whose release gives it to nobody else', async () => {

@@ -308,8 +308,14 @@ export class LocalQueue implements WaiterQueue {
     const promised: Promised = { lease };
     lease.hinted = true;
     this.#promised = promised;
-    store.hint(lease, attempt).catch(() => {});
+    void this.#sendHint(promised, attempt);
     return () => this.#takeBack(promised);
+  }
+
+  /** The release does not wait for the answer: without it, it skips the process that was told if that one is not subscribed. */
+  async #sendHint(promised: Promised, attempt: string): Promise<void> {
+    const told = await this.#dependencies.store.hint?.(promised.lease, attempt).catch(() => undefined);
+    if (this.#promised === promised) promised.lease.told = told;
   }
 
   /** The other process takes the lease over only behind the transaction of its hint, which has been rolled back. */
@@ -317,6 +323,7 @@ export class LocalQueue implements WaiterQueue {
     if (this.#promised !== promised) return;
     this.#promised = undefined;
     promised.lease.hinted = false;
+    promised.lease.told = undefined;
     if (promised.loss) this.#reportLoss(promised.loss);
   }
 

@@ -127,9 +127,9 @@ export class FallbackStore implements LeaseStore {
     return this.#store.hint && this.#hint;
   }
 
-  readonly #hint = async (claim: Claim, attempt: string): Promise<void> => {
-    if (this.isKnownAway(claim.key) || this.#grantedWithout.has(claim.holder)) return;
-    await this.#store.hint?.(claim, attempt);
+  readonly #hint = async (claim: Claim, attempt: string): Promise<string | undefined> => {
+    if (this.isKnownAway(claim.key) || this.#grantedWithout.has(claim.holder)) return undefined;
+    return await this.#store.hint?.(claim, attempt);
   };
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

@@ -128,10 +128,11 @@ class MemoryClient implements LeaseStore, Receiver {
     };
   }
 
-  async hint({ key, holder }: Claim, attempt: string): Promise<void> {
+  async hint({ key, holder }: Claim, attempt: string): Promise<string | undefined> {
     const next = this.#leases.firstOf(key);
-    if (next === undefined || this.#leases.holderOf(key) !== holder) return;
+    if (next === undefined || this.#leases.holderOf(key) !== holder) return undefined;
     this.#leases.tell(key, { next, former: { holder, attempt } });
+    return next;
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
