@@ -42,6 +42,12 @@ export class Machines {
     return this.#answers.filter((at) => at >= from && at < until).length;
   }
 
+  /** The longest time between these times in which no call ended; milliseconds. */
+  longestPause(from: number, until: number): number {
+    const ends = [from, ...this.#answers.filter((at) => at >= from && at < until), until];
+    return Math.max(...ends.slice(1).map((at, index) => at - (ends[index] as number)));
+  }
+
   /** Kills the next one that works, between the begin of its work and a moment behind its end, and starts another one. */
   async kill(within: number): Promise<void> {
     const worker = await this.#atWork(within);
