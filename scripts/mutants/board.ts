@@ -248,6 +248,14 @@ export const BOARD: readonly Mutant[] = [
     why: 'The operator believes that the key was taken.',
   },
   {
+    name: 'top: takes a key from a holder that has got it since it asked',
+    file: 'src/cli/commands/top.ts',
+    change: [['    if (before?.holder !== (holderId ?? null)) return otherHolder(key, before);\n', '']],
+    tests: ['test/cli/top/live.slow'],
+    only: 'leaves a key to a holder that has got it since',
+    why: 'The operator has decided about another one. This one is well.',
+  },
+  {
     name: 'top: a restart of a server ends it',
     file: 'src/cli/top/live.ts',
     change: [['if (this.#sampledAt === undefined) throw cause;', 'throw cause;']],

@@ -3,16 +3,17 @@ import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { hindrance, NO_KEY, NO_MATCH } from '../locks/no-keys.js';
 import { serverTime } from '../locks/raise-token.js';
-import { describe } from '../locks/state.js';
+import { describe, type LockRow } from '../locks/state.js';
 import { Problem } from '../problem.js';
 import { askedOf, type ServerOptions, type Servers, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
 import { foundDatabaseUrl, foundRedisUrls } from '../servers/urls.js';
 import { askingAnew } from '../top/asking.js';
-import { LiveView } from '../top/live.js';
+import { type LiveOptions, LiveView } from '../top/live.js';
 import { askingOver, Sampler } from '../top/sample.js';
-import { START, shown, shownRefused } from '../top/state.js';
+import { type Release, START, shown, shownRefused } from '../top/state.js';
 import { lastRefused, printed } from '../top/view.js';
+import { visible } from '../visible.js';
 import { takeAway } from './unlock.js';
 
 export interface TopOptions extends ServerOptions {
@@ -82,7 +83,7 @@ async function once(context: Context, servers: Servers, { interval, filter = '' 
   else context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
   for (const line of lastRefused(refused)) context.say(line);
-  const keys = shown(rows, state).map(({ holder, isOffered: _, heat, transaction, ...row }) => ({
+  const keys = shown(rows, state).map(({ holder, holderId: _, isOffered: __, heat, transaction, ...row }) => ({
     ...row,
     holder: holder ?? null,
     turnsPerSecond: heat ?? null,
@@ -102,20 +103,27 @@ async function once(context: Context, servers: Servers, { interval, filter = '' 
 }
 
 /** As `unlock` does it, on connections for this alone, which are closed when the view is left. */
-function releasing(context: Context, options: ServerOptions, left: AbortSignal): (key: string) => Promise<string> {
+function releasing(context: Context, options: ServerOptions, left: AbortSignal): LiveOptions['release'] {
   const leaving = new Promise<never>((_, reject) => {
     left.addEventListener('abort', () => reject(left.reason), { once: true });
   });
   leaving.catch(() => {});
-  const release = async (servers: Servers, key: string) => {
+  const release = async (servers: Servers, { key, holderId }: Release) => {
     const foundAt = await serverTime(servers.database);
     const [before] = await describe([await servers.locks.inspect(key)], servers.database);
+    if (before?.holder !== (holderId ?? null)) return otherHolder(key, before);
     const { text, warning } = await takeAway(servers, key, before, foundAt);
     return warning === undefined ? text : `${warning} ${text}`;
   };
-  return (key) =>
+  return (asked) =>
     withServers(context, options, (servers) => {
       left.throwIfAborted();
-      return Promise.race([leaving, release(servers, key)]);
+      return Promise.race([leaving, release(servers, asked)]);
     });
+}
+
+/** Whoever answered `y` has decided about one holder. The one that follows it may be well. */
+function otherHolder(key: string, now: LockRow | undefined): string {
+  const became = now?.holder == null ? 'given back' : `passed on to ${visible(now.process ?? now.holder)}`;
+  return `${visible(key)} was ${became} since you were asked. Nothing was changed.`;
 }

@@ -3,7 +3,7 @@ import { advised, messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
 import { Unanswered } from './asking.js';
 import type { Sample, Sampler } from './sample.js';
-import { pressed, START, type TopState } from './state.js';
+import { pressed, type Release, START, type TopState } from './state.js';
 import { Terminal } from './terminal.js';
 import { type AskedPlace, screen, timeOf } from './view.js';
 
@@ -19,8 +19,8 @@ export interface LiveOptions {
   now(): Date;
   /** Takes out what nobody is to see. */
   clean(text: string): string;
-  /** Takes a key from whoever has it; resolves to what was done. */
-  release(key: string): Promise<string>;
+  /** Takes a key from this holder, and from no later one; resolves to what was done. */
+  release(release: Release): Promise<string>;
   /** Prints a line after the view was left. */
   report(text: string): void;
 }
@@ -32,7 +32,7 @@ export class LiveView {
   readonly #terminal: Terminal;
   #state: TopState;
   #sample: Sample = { rows: [], missing: [], refused: undefined };
-  #toRelease: string[] = [];
+  #toRelease: Release[] = [];
   #quit = false;
   #releasing: string | undefined;
   /** What became of releases that ended after the view was left. */
@@ -54,7 +54,7 @@ export class LiveView {
         const { state, action } = pressed(this.#state, this.#sample.rows, press);
         this.#state = state;
         if (action?.type === 'quit') this.#end();
-        if (action?.type === 'release') this.#toRelease.push(action.key);
+        if (action?.type === 'release') this.#toRelease.push(action);
         if (action !== undefined) this.#wake();
         this.#draw();
       },
@@ -83,7 +83,7 @@ export class LiveView {
       throw new Problem(`Left before it was known whether ${visible(this.#releasing)} was taken: look at it again.`);
     }
     const [asked] = this.#toRelease;
-    if (asked !== undefined) throw new Problem(`Left before ${visible(asked)} was taken.`);
+    if (asked !== undefined) throw new Problem(`Left before ${visible(asked.key)} was taken.`);
   }
 
   #end(): void {
@@ -98,8 +98,8 @@ export class LiveView {
   /** One thing after the other: all of it goes over one connection. */
   async #loop(): Promise<void> {
     while (!this.#quit || this.#toRelease.length > 0) {
-      const key = this.#toRelease.shift();
-      if (key !== undefined) await this.#release(key);
+      const release = this.#toRelease.shift();
+      if (release !== undefined) await this.#release(release);
       if (this.#quit) continue;
       try {
         this.#sample = await this.#sampler.sample();
@@ -117,11 +117,11 @@ export class LiveView {
     }
   }
 
-  async #release(key: string): Promise<void> {
-    this.#say(`Taking ${visible(key)} ...`);
-    this.#releasing = key;
+  async #release(release: Release): Promise<void> {
+    this.#say(`Taking ${visible(release.key)} ...`);
+    this.#releasing = release.key;
     try {
-      const text = await this.#options.release(key);
+      const text = await this.#options.release(release);
       if (this.#quit) this.#late.push(text);
       this.#say(text);
     } catch (error) {

@@ -12,6 +12,8 @@ export interface TopRow {
   readonly key: string;
   /** Who has it: the name of its process where that is known, else its random id. */
   readonly holder: string | undefined;
+  /** The random id of the holder, which tells one turn of a process from the next. */
+  readonly holderId: string | undefined;
   /** Whether it is just offered to the process that is next, which has not taken it yet. */
   readonly isOffered?: boolean;
   /** Milliseconds. */
@@ -123,6 +125,7 @@ export class Sampler {
       key,
       isOffered,
       holder: (holder === null ? null : process) ?? holder ?? undefined,
+      holderId: holder ?? undefined,
       leaseLeft: expiresIn,
       waiting,
       waiters,

@@ -11,12 +11,20 @@ export interface TopState {
   readonly mode: 'list' | 'filter' | 'confirm';
   /** By its name: rows change places under the cursor. */
   readonly selected: string | undefined;
+  /** The row as it was when `x` was pressed: the answer is about this holder. `undefined` but in the mode `confirm`. */
+  readonly asked: TopRow | undefined;
   /** What happened last. */
   readonly message: string;
 }
 
 /** What has to be done besides. */
-export type Action = { readonly type: 'quit' } | { readonly type: 'release'; readonly key: string };
+export type Action = { readonly type: 'quit' } | ({ readonly type: 'release' } & Release);
+
+/** A key that is to be taken, and the id of the holder that it is to be taken from. */
+export interface Release {
+  readonly key: string;
+  readonly holderId: string | undefined;
+}
 
 /** A key of the keyboard, as `node:readline` tells of it. */
 export interface KeyPress {
@@ -25,7 +33,14 @@ export interface KeyPress {
   readonly ctrl?: boolean | undefined;
 }
 
-export const START: TopState = { sort: 'heat', filter: '', mode: 'list', selected: undefined, message: '' };
+export const START: TopState = {
+  sort: 'heat',
+  filter: '',
+  mode: 'list',
+  selected: undefined,
+  asked: undefined,
+  message: '',
+};
 
 /** The rows that are shown, in their order. */
 export function shown(rows: readonly TopRow[], { sort, filter }: TopState): readonly TopRow[] {
@@ -70,11 +85,11 @@ export function pressed(
       return { state: { ...state, mode: 'filter', message: '' } };
     case 'escape':
       return { state: { ...state, filter: '', selected: undefined, message: '' } };
-    case 'x':
-      if (!list.some(({ key }) => key === state.selected)) {
-        return { state: { ...state, message: 'Select a key first, with the arrows.' } };
-      }
-      return { state: { ...state, mode: 'confirm', message: '' } };
+    case 'x': {
+      const asked = list.find(({ key }) => key === state.selected);
+      if (asked === undefined) return { state: { ...state, message: 'Select a key first, with the arrows.' } };
+      return { state: { ...state, mode: 'confirm', asked, message: '' } };
+    }
     default:
       return { state };
   }
@@ -97,9 +112,11 @@ function typed(state: TopState, { name, sequence = '', ctrl }: KeyPress): TopSta
 
 /** Anything but `y` is a no. */
 function answered(state: TopState, { sequence }: KeyPress): { readonly state: TopState; readonly action?: Action } {
-  const list: TopState = { ...state, mode: 'list' };
-  if (state.selected === undefined || (sequence !== 'y' && sequence !== 'Y')) {
+  const { asked } = state;
+  const list: TopState = { ...state, mode: 'list', asked: undefined };
+  if (asked === undefined || (sequence !== 'y' && sequence !== 'Y')) {
     return { state: { ...list, message: 'Nothing was changed.' } };
   }
-  return { state: { ...list, message: '' }, action: { type: 'release', key: state.selected } };
+  const { key, holderId } = asked;
+  return { state: { ...list, message: '' }, action: { type: 'release', key, holderId } };
 }

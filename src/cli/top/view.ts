@@ -58,7 +58,7 @@ export function screen(
   { width, height, at, isOld, trouble, asked }: Surroundings,
 ): readonly Line[] {
   const list = shown(rows, state);
-  const last = bottom(list, state, width, height);
+  const last = bottom(state, width, height);
   const troubles = trouble === '' ? [] : wrapped(trouble, width, Math.max(1, Math.floor(height * TROUBLE_PART)));
   const places = asked.map((place) => placeText(place, state));
   // On one line, if that has room for them.
@@ -169,24 +169,18 @@ function summary(
   return `${timeOf(at)}   ${counts}   sort ${sort}${filtered}`;
 }
 
-function bottom(
-  list: readonly TopRow[],
-  { mode, selected = '', filter, message }: TopState,
-  width: number,
-  height: number,
-): readonly Line[] {
+function bottom({ mode, asked, filter, message }: TopState, width: number, height: number): readonly Line[] {
   if (mode === 'filter')
     return [{ text: `Filter: ${visible(filter)}_   Enter keeps it, Escape drops it`, emphasis: 'bold' }];
   if (mode === 'list' && message === '') return [{ text: HELP, emphasis: 'dim' }];
-  const text = mode === 'confirm' ? question(list, selected) : message;
+  const text = asked !== undefined ? question(asked) : message;
   const most = Math.max(1, Math.floor(height * MESSAGE_PART));
   return wrapped(text, width, most).map((line) => ({ text: line, emphasis: 'bold' }));
 }
 
-function question(list: readonly TopRow[], selected: string): string {
-  const { holder, isOffered } = list.find(({ key }) => key === selected) ?? {};
+function question({ key, holder, isOffered }: TopRow): string {
   const from = holder === undefined || isOffered === true ? '' : ` from ${visible(holder)}`;
-  return `Take ${cut(visible(selected), WIDEST_KEY)}${from}? An open transaction is rolled back. [y/N]`;
+  return `Take ${cut(visible(key), WIDEST_KEY)}${from}? An open transaction is rolled back. [y/N]`;
 }
 
 /** Where its URL was found matters to whoever is about to change something there. */

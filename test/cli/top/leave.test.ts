@@ -11,6 +11,7 @@ import { gate } from '../../support/shop.js';
 const ROW: TopRow = {
   key: 'stock:1',
   holder: 'h',
+  holderId: 'h',
   leaseLeft: 1,
   waiting: 0,
   waiters: [],

@@ -130,6 +130,24 @@ describeWithShop('top in a terminal', () => {
     expect(pane.modes).toEqual(AS_BEFORE);
   });
 
+  test.skipIf(noTmux !== undefined)('leaves a key to a holder that has got it since it asked', async () => {
+    const operator = new Operator(shop);
+    const prisma = operator.client();
+    const shown = await prisma.$lock('live-passed:1');
+    await using pane = await started(operator);
+    await pane.screen('the key is there', (lines) => rows(lines).includes('live-passed:1'));
+    pane.press('Down', 'x');
+    await pane.screen('it asks', (lines) => lines.some((line) => line.startsWith('Take live-passed:1 from ')));
+    await shown.release();
+    await using bystander = await prisma.$lock('live-passed:1');
+    pane.press('y');
+    const says = 'live-passed:1 was passed on to ';
+    await pane.screen('it was passed on', (lines) => lines.some((line) => line.startsWith(says)));
+    await bystander.$transaction((tx) => tx.$queryRaw`SELECT 1`);
+    pane.press('C-c');
+    await ended(pane);
+  });
+
   test.skipIf(noTmux !== undefined)('outlives a restart of either server, and takes keys afterwards', async () => {
     const operator = new Operator(shop);
     const [postgres, redis] = [await startPostgres(), await startRedis()];
@@ -139,6 +157,7 @@ describeWithShop('top in a terminal', () => {
     const isWell = (lines: readonly string[]) =>
       /^\d\d:/.test(lines[0] ?? '') && !lines.join(' ').includes('cannot be asked');
     const lease = `${operator.keyPrefix}{live-again:1}:lease`;
+    const holder = randomUUID();
     for (const [name, server] of [
       ['Redis', redis],
       ['PostgreSQL', postgres],
@@ -150,7 +169,7 @@ describeWithShop('top in a terminal', () => {
       await server.start();
       await pane.screen(`${name} is back`, isWell);
       // Without a key there is nothing to ask Postgres about, and Redis comes back empty.
-      await askServer(redis.url, 'SET', lease, `${randomUUID()} 600000`, 'PX', '600000');
+      await askServer(redis.url, 'SET', lease, `${holder} 600000`, 'PX', '600000');
       await pane.screen('a key is there', (lines) => rows(lines).includes('live-again:1'));
     }
     pane.press('Down', 'x');

@@ -7,6 +7,7 @@ import { HOSTILE, isHarmless } from '../operator.js';
 const row = (key: string, more: Partial<TopRow> = {}): TopRow => ({
   key,
   holder: `holder-of-${key}`,
+  holderId: `id-of-${key}`,
   leaseLeft: 12_340,
   waiting: 0,
   waiters: [],
@@ -56,15 +57,20 @@ test('/ filters by a part of the key, letters of commands included; Escape shows
 test('a key is released only if it is selected and the answer is y, and it is the one that was asked about', () => {
   expect(after([named('x'), named('y')]).action).toBeUndefined();
   const asked = after([named('down'), named('x')]);
-  expect(asked).toMatchObject({ state: { mode: 'confirm', selected: 'stock:1' } });
+  expect(asked).toMatchObject({ state: { mode: 'confirm', selected: 'stock:1', asked: { key: 'stock:1' } } });
   expect(asked.action).toBeUndefined();
   for (const no of ['n', 'return', 'escape', 'q', 'x', ' ', 'down']) {
     const answered = pressed(asked.state, ROWS, { name: no, sequence: no });
     expect(answered).toMatchObject({ state: { mode: 'list', message: 'Nothing was changed.' } });
     expect(answered.action).toBeUndefined();
   }
-  // The rows have changed places meanwhile.
-  expect(pressed(asked.state, ROWS.toReversed(), named('y')).action).toEqual({ type: 'release', key: 'stock:1' });
+  // The rows have changed places meanwhile, and the key its holder.
+  const later = [row('stock:1', { holder: 'web-2', holderId: 'id-of-web-2' }), ...ROWS.slice(0, 1)];
+  const release = { type: 'release', key: 'stock:1', holderId: 'id-of-stock:1' };
+  expect(pressed(asked.state, later, named('y')).action).toEqual(release);
+  const { width, height } = { width: 200, height: 12 };
+  const lines = screen({ rows: later, refused: undefined }, asked.state, { width, height, at: new Date(0), ...AROUND });
+  expect(lines.at(-1)?.text).toMatch(/^Take stock:1 from holder-of-stock:1\? /);
 });
 
 test('the selection goes up and down, stops at both ends, and stays with its key', () => {
@@ -80,7 +86,7 @@ test.each([
   [{ name: 'c', ctrl: true }, { mode: 'filter' as const }],
   [
     { name: 'c', ctrl: true },
-    { mode: 'confirm' as const, selected: 'stock:1' },
+    { mode: 'confirm' as const, selected: 'stock:1', asked: row('stock:1') },
   ],
 ])('%o leaves', (press, more) => {
   expect(pressed({ ...START, ...more }, ROWS, press).action).toEqual({ type: 'quit' });
@@ -156,7 +162,7 @@ test.each([
   ['on one line', 80, [ASKED.join('   ')]],
   ['on a line each, where the terminal is narrow', 30, ASKED],
 ])('the servers stand directly above the question whether to take a key: %s', (_, width, servers) => {
-  const state = { ...START, mode: 'confirm' as const, selected: 'stock:77' };
+  const state = { ...START, mode: 'confirm' as const, selected: 'stock:77', asked: row('stock:77') };
   const many = Array.from({ length: 200 }, (_, at) => row(`stock:${at}`));
   const lines = screen({ rows: many, refused: undefined }, state, {
     width,
@@ -172,9 +178,10 @@ test.each([
 
 test.each(HOSTILE)('a key with %s is shown as text, in each part of the screen', (_, key) => {
   for (const mode of ['list', 'filter', 'confirm'] as const) {
-    const state = { ...START, mode, selected: key, filter: key };
-    const size = { width: 900, height: 16, at: new Date(0), ...AROUND };
     const rows = [row(key, { holder: key, waiting: 1, waiters: [key] })];
+    const asked = mode === 'confirm' ? rows[0] : undefined;
+    const state = { ...START, mode, selected: key, filter: key, asked };
+    const size = { width: 900, height: 16, at: new Date(0), ...AROUND };
     const refusal = { id: 'a', at: 0, key, token: key, text: `A row of ${key}.`, process: key, own: false };
     const refused = { count: 1, last: [refusal] };
     for (const { text } of screen({ rows, refused }, state, size)) {
@@ -193,7 +200,7 @@ test('a filter is for the refused writes, too, and a key that is offered has no 
   expect(lines.filter((line) => line.startsWith('Refused'))).toEqual([expect.stringMatching(/ stock:1 by web-1/)]);
   expect(lines[0]).toContain('2 refused');
   expect(lines[2]).toMatch(/ passing on +-$/);
-  const confirming = linesOf({ ...START, mode: 'confirm', selected: 'stock:1' });
+  const confirming = linesOf({ ...START, mode: 'confirm', selected: 'stock:1', asked: rows[0] });
   expect(confirming.at(-1)).toMatch(/^Take stock:1\? /);
 });
 
@@ -205,7 +212,7 @@ test('the question whether to take a key says where the URLs were found, if that
   const text = (mode: 'list' | 'confirm') =>
     screen(
       { rows: ROWS, refused: undefined },
-      { ...START, mode, selected: 'stock:1' },
+      { ...START, mode, selected: 'stock:1', asked: mode === 'confirm' ? row('stock:1') : undefined },
       { width: 120, height: 20, at: new Date(0), ...AROUND, asked },
     ).map(({ text }) => text);
   expect(text('confirm')).toContain(
