@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/eventually.js';
-import { startWorker, type Worker } from '../support/worker.js';
+import { startWorker, type Worker, type WorkerMessage } from '../support/worker.js';
 
 /** Something that may have ended a run, or kept everybody from one; milliseconds since the Unix epoch. */
 export interface Crash {
@@ -17,15 +17,21 @@ export class Machines {
   /** Those that were answered once at least. */
   readonly #answered = new Set<Worker>();
   readonly #answers: number[] = [];
+  /** What became of runs, and when that was told. */
+  readonly #told: Array<{ readonly at: number; readonly what: string; readonly pid: number }> = [];
   #begun: (worker: Worker) => void = () => {};
 
   constructor(count: number, args: readonly string[]) {
     this.#start = () => {
       const worker = startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
-      void this.#listen(worker, 'inside', () => this.#begun(worker));
-      void this.#listen(worker, 'told', () => {
+      void this.#listen(worker, 'inside', () => {
+        this.#note('begun', worker);
+        this.#begun(worker);
+      });
+      void this.#listen<WorkerMessage & { ran: boolean; failed?: string }>(worker, 'told', ({ ran, failed }) => {
         this.#answered.add(worker);
         this.#answers.push(Date.now());
+        if (ran || failed !== undefined) this.#note(failed ?? 'ran', worker);
       });
       return worker;
     };
@@ -40,6 +46,17 @@ export class Machines {
   /** How many calls ended between these times; milliseconds since the Unix epoch. */
   answers(from: number, until: number): number {
     return this.#answers.filter((at) => at >= from && at < until).length;
+  }
+
+  /** What became of the runs between these times. */
+  told(from: number, until: number): readonly string[] {
+    const between = this.#told.filter(({ at }) => at >= from && at < until);
+    return between.map(({ at, what, pid }) => `${at - from} ms: ${what} (${pid})`);
+  }
+
+  /** How many runs ended between these times with this error. */
+  ended(from: number, until: number, error: string): number {
+    return this.#told.filter(({ at, what }) => at >= from && at < until && what === error).length;
   }
 
   /** The longest time between these times in which no call ended; milliseconds. */
@@ -87,14 +104,19 @@ export class Machines {
     return await Promise.race([next, sleep(within, undefined)]);
   }
 
-  async #listen(worker: Worker, type: string, heard: () => void): Promise<void> {
+  #note(what: string, { pid }: Worker): void {
+    this.#told.push({ at: Date.now(), what, pid });
+  }
+
+  async #listen<M extends WorkerMessage>(worker: Worker, type: string, heard: (message: M) => void): Promise<void> {
     for (;;) {
+      let message: M;
       try {
-        await worker.next(type, { within: 3_600_000 });
+        message = await worker.next<M>(type, { within: 3_600_000 });
       } catch {
         return; // It has ended.
       }
-      heard();
+      heard(message);
     }
   }
 }

@@ -32,7 +32,9 @@ async function once() {
 }
 
 while (process.connected) {
-  const result = await once().catch((error: { code?: string }) => ({ ran: false, failed: error.code ?? 'error' }));
+  const result = await once().catch((error: { code?: string; message: string }) => {
+    return { ran: false, failed: error.code ?? error.message };
+  });
   if (process.connected) process.send?.({ type: 'told', ...result, value: undefined });
   await sleep(Math.random() * 60);
 }
