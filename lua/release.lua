@@ -8,8 +8,8 @@
 -- One script does both, because a process that gives up waiting may just have got an offer. The message is only a hint:
 -- a process that misses it looks when the lease would have expired. LREM comes first, because a server whose memory is
 -- full refuses a script whose first write may need memory, and then no key could be released.
--- `told`: the holder that a hint has told that it is next; '' for none. Postgres may have admitted it already, so the key
--- is kept for it even if the subscription of its process has been lost since.
+-- `told`: the holder that a hint has told that it is next; '' for none, `*` while the hint has no answer. Postgres may have
+-- admitted it already, so the key is kept for it even if the subscription of its process has been lost since.
 
 redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6]))
 local holder = holder_of(KEYS[1])

@@ -9,7 +9,7 @@
 -- out. Without offers (offer_time 0), the queue is not an order and only shows that a process waits.
 --
 -- `told`: a holder that was alive a moment ago, when it was told that it is next. It gets the offer without the question
--- whether it is subscribed.
+-- whether it is subscribed. `*`: the first in the queue, because it is not known yet who was told.
 --
 -- Returns the chosen entry; `own` without an offer; nil if nobody waits.
 
@@ -20,7 +20,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
+    if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry

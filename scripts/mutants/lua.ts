@@ -14,7 +14,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'hint: the release behind it offers the key to whoever is first then',
     file: 'lua/shared/pass-on.lua',
-    change: [['(holder == told or', "((told and told ~= '') or"]],
+    change: [['holder == told or', "(told and told ~= '') or"]],
     tests: ['test/redis/store'],
     only: 'one that has given up since',
     why: 'A process that has ended would get it, and the one behind it would wait for a second.',
@@ -77,7 +77,7 @@ export const LUA: readonly Mutant[] = [
   {
     name: 'place in the queue of other software',
     file: 'lua/shared/pass-on.lua',
-    change: [['if holder and (holder == told', 'if (holder == told']],
+    change: [["if holder and (told == '*'", "if (told == '*'"]],
     tests: ['test/call/who-has-it'],
     only: 'a version that wrote no name gets the key',
     why: 'The script would fail at it, and nobody could release the key.',

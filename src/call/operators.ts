@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from '../base/clock.js';
+import { Deadline, now, OVERDUE, within } from '../base/clock.js';
 import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Database, Query, Row } from '../database/database.js';
@@ -37,6 +37,8 @@ const PAGE = 1_000;
  * in a moment. It is ended only if it is older than this; milliseconds.
  */
 const LATER_MAY_LAST = 1_000;
+/** How long the time of the server is waited for; milliseconds. */
+const SERVER_TIME_WITHIN = 500;
 
 export async function inspect(store: LeaseStore, query: Query, key: string): Promise<LockState> {
   const [state] = await describe([await store.inspect(key, MOST_WAITERS).catch(unavailable(key))], query);
@@ -71,7 +73,7 @@ export async function forceRelease<Tx>(
 ): Promise<boolean> {
   const holders = { keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime };
   // With `seen`, no later transaction is ended, however old: it is not of the holder that was seen.
-  const leases = unleased(holders, seen === undefined ? LATER_MAY_LAST : undefined);
+  const laterMayLast = seen === undefined ? LATER_MAY_LAST : Number.POSITIVE_INFINITY;
   let ended = false;
   const emit: Emit = (event) => {
     ended ||= event.type === 'backend-ended';
@@ -81,7 +83,11 @@ export async function forceRelease<Tx>(
   // Closing the client waits for it, because the transaction would begin on the pool of a closed client.
   const over = parts.room.begin();
   try {
+    const began = now();
     const foundAt = await serverTime(database);
+    // Without it, by the clock of this process, which counts the time that the statement is on its way, too.
+    const age = () => (foundAt === undefined ? Math.min(now() - began, laterMayLast) : laterMayLast);
+    const leases = unleased(holders, age);
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
     if (seen !== undefined && seen.holder !== holder) return false;
     const deadline = new Deadline(options.waitTime);
@@ -97,9 +103,11 @@ export async function forceRelease<Tx>(
   }
 }
 
-/** Without an answer, no transaction is ended by it: if Postgres is away, those that have begun are at their end anyway. */
+/** `undefined` without an answer: the rescue connection may not come about where Postgres has no connection left. */
 async function serverTime({ rescue }: Pick<Database<unknown>, 'rescue'>): Promise<number | undefined> {
-  const [row] = await rescue(SERVER_TIME, []).catch(() => []);
+  const asked = rescue(SERVER_TIME, []).catch(() => []);
+  const rows = await within(asked, SERVER_TIME_WITHIN);
+  const [row] = rows === OVERDUE ? [] : rows;
   return row && Number(row['time']);
 }
 

@@ -4,10 +4,10 @@ import type { Call, HeldLeases, TransactionParts } from '../transaction/call.js'
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LockCall } from './parts.js';
 
-/** Holders of keys whose leases are not looked at: Postgres alone decides. @param age as `HeldLeases.age`. */
+/** Holders of keys whose leases are not looked at: Postgres alone decides. @param ageOf as `HeldLeases.age`, at each use. */
 export function unleased(
   holders: Pick<HeldLeases, 'keys' | 'holders' | 'leaseTime'>,
-  age = Number.POSITIVE_INFINITY,
+  ageOf: () => number = () => Number.POSITIVE_INFINITY,
 ): HeldLeases {
   return {
     ...holders,
@@ -15,7 +15,9 @@ export function unleased(
     shared: false,
     loss: undefined,
     checkExpiry: () => {},
-    age,
+    get age() {
+      return ageOf();
+    },
     look: async () => {},
     attach: () => {},
     detach: () => {},

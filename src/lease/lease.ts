@@ -42,7 +42,7 @@ export class Lease implements Claim {
    * transaction has committed.
    */
   hinted = false;
-  /** Whom the hint has told, once the store has answered. */
+  /** Whom the hint has told; `FIRST` until the store has answered. */
   told: string | undefined;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;

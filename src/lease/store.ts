@@ -44,14 +44,17 @@ export function isForeignValue(error: unknown): boolean {
   return error instanceof ForeignValue || (error instanceof Error && error.cause instanceof ForeignValue);
 }
 
+/** In place of a holder that a hint has told, while the hint has no answer: the first in the queue. */
+export const FIRST = '*';
+
 /** One lease, as the store knows it. */
 export interface Claim {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
   /**
-   * The holder that a hint has told that it gets the key next. It may work already, so the release offers it the key also if
-   * the subscription of its process has just been lost.
+   * The holder that a hint has told that it gets the key next; `FIRST` if that is not known. It may work already, so the
+   * release offers it the key also if the subscription of its process has just been lost.
    */
   readonly told?: string | undefined;
 }

@@ -4,7 +4,7 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string, former: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '69261361254f41230628ca67531cdca2c37b36fc',
+  sha1: '51cd716d26a76d4ae8129e2388358e47978132cf',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -51,7 +51,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
+    if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -91,7 +91,7 @@ return { time_left(KEYS[1], time), holder, name }`,
 export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: '282f100d300edf42fcad24665376809989e27c51',
+  sha1: 'a8a85f70b27537385aa77081ae566471bb4ae001',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -138,7 +138,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
+    if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -159,7 +159,7 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: '7bf2d90281a3befa039e3b62452b8fce25ab3b93',
+  sha1: 'a59c4610e0b6f44371e33a536b0ce50850da9691',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -206,7 +206,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
+    if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -368,7 +368,7 @@ return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), redis
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string, told: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: '39a21ae0d5bb15dc859d693cfdc72f3199715dbd',
+  sha1: '245078ed441f9a10cd7d080adec946932a4b5549',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -415,7 +415,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
+    if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry
@@ -479,7 +479,7 @@ return 1`,
 export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: 'f3c22b81b99139ac9d13da1eb9cdc592f3adb205',
+  sha1: '1ecb736fa6f8ecf7437e384373c5c9a2f1c617d9',
   lua: `local function holder_of(lease)
   local value = redis.call('GET', lease)
   if value == false then return false end
@@ -526,7 +526,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     if entry == false then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
-    if holder and (holder == told or is_there(pubsub, wake, receiver)) then
+    if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
       put(lease, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       return entry

@@ -274,8 +274,8 @@ describeWithShop('$locks.forceRelease', () => {
   });
 
   /** An operator who has looked at the holder, and raises the token when it may go on. */
-  async function heldBeforeItsAdmission(rescue?: string) {
-    const { prisma: late, proxy } = await proxied(shop, inject('postgres').app, {}, rescue);
+  async function heldBeforeItsAdmission() {
+    const { prisma: late, proxy, rescue } = await withRescueProxy();
     const asked = gate();
     const remove = proxy.onData('toServer', (data) => {
       if (!data.includes('fenced_lock.admit')) return 'forward';
@@ -286,7 +286,16 @@ describeWithShop('$locks.forceRelease', () => {
       remove();
       proxy.resume();
     };
-    return { operator: late.$locks, asked: asked.opened, goOn };
+    return { operator: late.$locks, rescue, asked: asked.opened, goOn };
+  }
+
+  /** A client with a proxy for its pool and one for its rescue connection. */
+  async function withRescueProxy() {
+    const url = inject('postgres').app;
+    const { hostname: host, port } = new URL(url);
+    const rescue = await startFaultProxy({ host, port: Number(port) });
+    shop.closeLater(() => rescue.close());
+    return { rescue, ...(await proxied(shop, url, {}, rescue.url(url))) };
   }
 
   test('of the holder that was seen leaves a later holder alone', async () => {
@@ -321,13 +330,31 @@ describeWithShop('$locks.forceRelease', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
+  test('of the holder that was seen ends its transaction though the time of the server was not told', async () => {
+    const { key } = await shop.product(10);
+    const [inside, goOn] = [gate(), gate()];
+    const held = prisma.$withLock(key, async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    held.catch(() => {});
+    await inside.opened;
+    const { prisma: late, rescue } = await withRescueProxy();
+    const seen = await operator.inspect(key);
+    const remove = rescue.onData('toServer', (data) => {
+      if (!data.includes('AS time')) return 'forward';
+      remove();
+      return 'cut';
+    });
+    expect(await late.$locks.forceRelease(key, seen)).toBe(true);
+    goOn.open();
+    await expect(held).rejects.toBeInstanceOf(Error);
+  });
+
   test('of the holder that was seen does not end the transaction of one that follows it meanwhile', async () => {
     const { key } = await shop.product(10);
     const seen = await prisma.$lock(key, { leaseTime: LEASE });
-    const { hostname: host, port } = new URL(inject('postgres').app);
-    const rescue = await startFaultProxy({ host, port: Number(port) });
-    shop.closeLater(() => rescue.close());
-    const late = await heldBeforeItsAdmission(rescue.url(inject('postgres').app));
+    const late = await heldBeforeItsAdmission();
     const forced = late.operator.forceRelease(key, await operator.inspect(key));
     // It has compared the holder, and raises the token next.
     await late.asked;
@@ -344,7 +371,7 @@ describeWithShop('$locks.forceRelease', () => {
     // Longer than a later transaction may last without `seen`.
     await sleep(1_100);
     const answered = gate();
-    rescue.onData('toClient', (data) => {
+    late.rescue.onData('toClient', (data) => {
       // A column of the statement that ends blocking transactions.
       if (data.includes('ended')) answered.open();
       return 'forward';

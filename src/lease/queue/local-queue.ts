@@ -4,6 +4,7 @@ import { type LockLostError, LockTimeoutError, LockUnavailableError, type SeenHo
 import type { LockVia } from '../../base/messages.js';
 import { Lease, type LookUnderWay } from '../lease.js';
 import type { Renewal } from '../renewal.js';
+import { FIRST } from '../store.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
 import { LeaseWatch } from './lease-watch.js';
 import type { LeaseRequest } from './request.js';
@@ -307,14 +308,15 @@ export class LocalQueue implements WaiterQueue {
     if (isKept || isForNobody || lease.shared || lease.loss || store.hint === undefined) return undefined;
     const promised: Promised = { lease };
     lease.hinted = true;
+    lease.told = FIRST;
     this.#promised = promised;
     void this.#sendHint(promised, attempt);
     return () => this.#takeBack(promised);
   }
 
-  /** The release does not wait for the answer: without it, it skips the process that was told if that one is not subscribed. */
+  /** The release does not wait for the answer: the COMMIT beside the hint is often as fast. */
   async #sendHint(promised: Promised, attempt: string): Promise<void> {
-    const told = await this.#dependencies.store.hint?.(promised.lease, attempt).catch(() => undefined);
+    const told = await this.#dependencies.store.hint?.(promised.lease, attempt).catch(() => FIRST);
     if (this.#promised === promised) promised.lease.told = told;
   }
 

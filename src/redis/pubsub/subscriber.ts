@@ -29,6 +29,8 @@ interface Channel {
   asked: object | undefined;
   /** Whether it was ever confirmed. */
   known: boolean;
+  /** Whether the listeners were woken because a new connection does not come about: a message may not arrive meanwhile. */
+  warned: boolean;
 }
 
 const UNSUBSCRIBED = { at: undefined, heardOn: undefined, asked: undefined };
@@ -86,8 +88,7 @@ export class Subscriber {
       }
     } catch (refusal) {
       const error = presentable(refusal);
-      const address = this.#nodes.addressOf(name);
-      if (address !== undefined && this.#channels.has(name)) this.#report(address, { type: 'subscriber-down', error });
+      if (this.#channels.has(name)) this.#reportAt(name, error);
       close();
       throw error;
     }
@@ -124,6 +125,7 @@ export class Subscriber {
       confirm,
       refuse,
       known: false,
+      warned: false,
       ...UNSUBSCRIBED,
     };
     this.#stopListening ??= this.#nodes.onChange(() => this.#placeAll());
@@ -176,7 +178,10 @@ export class Subscriber {
       if (channel.asked !== asked) return;
       channel.asked = undefined;
       // After a redirection or a broken connection, another try follows. Any other error is a refusal by the server.
-      if (!isRedirection(error) && connection.up) channel.refuse(error);
+      if (isRedirection(error) || !connection.up) return;
+      channel.refuse(error);
+      // Whoever listens already is not refused.
+      if (channel.known) this.#reportAt(name, presentable(error));
       return;
     }
     if (channel.asked !== asked) return;
@@ -190,6 +195,7 @@ export class Subscriber {
     channel.confirm();
     if (channel.known) this.#wake(name);
     channel.known = true;
+    channel.warned = false;
   }
 
   #leave(name: string, channel: Channel): void {
@@ -209,7 +215,20 @@ export class Subscriber {
       if ([...this.#channels.values()].every(isSettled)) return;
       this.#nodes.refreshTopology();
       this.#placeAll();
+      this.#warn();
     }).unref();
+  }
+
+  /**
+   * Wakes, once, the callers of channels that are still subscribed on a connection that was to be replaced: its server may
+   * not be the one that has the key now.
+   */
+  #warn(): void {
+    for (const [name, channel] of this.#channels) {
+      if (isSettled(channel) || channel.heardOn === undefined || channel.warned) continue;
+      channel.warned = true;
+      this.#wake(name);
+    }
   }
 
   #connectionFor(name: string): SubscriberConnection | undefined {
@@ -239,6 +258,11 @@ export class Subscriber {
     );
     this.#connections.set(address, connection);
     return connection;
+  }
+
+  #reportAt(name: string, error: Error): void {
+    const address = this.#nodes.addressOf(name);
+    if (address !== undefined) this.#report(address, { type: 'subscriber-down', error });
   }
 
   #report(address: string, event: FencedLockEvent): void {

@@ -67,8 +67,12 @@ describeWithShop('a hint', () => {
   const stage = setStage();
 
   /** A holder whose COMMIT has been sent, and a contender that has heard of it. */
-  async function hinted(asked: { renew?: boolean; signal?: AbortSignal } = {}, contender = direct()) {
-    const [holder, key] = [direct(), someKey()];
+  async function hinted(
+    asked: { renew?: boolean; signal?: AbortSignal } = {},
+    contender = direct(),
+    holder = direct(),
+  ) {
+    const key = someKey();
     const first = await holder.acquire(key);
     const preopen = new Beginning();
     const { turn } = await asleep(contender, key, { preopen, ...asked });
@@ -581,6 +585,31 @@ describeWithShop('a hint', () => {
     const mine = await turn;
     await mine.lease.confirming;
     expect([mine.lease.loss, await holderOf(stage().admin, key)]).toEqual([undefined, mine.lease.holder]);
+    await contender.release(mine);
+    await bystander.release(await later);
+  });
+
+  test('that has no answer at the release keeps the key for a process that loses its subscription, too', async () => {
+    const connectionName = randomUUID();
+    const contender = direct({ redis: { connectionName } });
+    const { key, first, preopen, turn } = await hinted({}, contender, throughProxy(stage()));
+    const bystander = direct();
+    const { turn: later } = await asleep(bystander, key);
+    first.lease.contended = true;
+    stage().proxy.silence('toClient');
+    first.hint('attempt');
+    const mayLook = gate();
+    contender.store.beforeLook = () => mayLook.opened;
+    await killSubscriber(stage().admin, connectionName);
+    await untilHolds(async () => expect(await receivers(stage().admin, key)).toBe(1));
+    first.end();
+    await untilHolds(async () => expect(await holderOf(stage().admin, key)).not.toBe(first.lease.holder));
+    preopen.admit();
+    mayLook.open();
+    const mine = await turn;
+    await mine.lease.confirming;
+    expect([mine.lease.loss, await holderOf(stage().admin, key)]).toEqual([undefined, mine.lease.holder]);
+    stage().proxy.resume();
     await contender.release(mine);
     await bystander.release(await later);
   });
