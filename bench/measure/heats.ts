@@ -11,8 +11,10 @@ import type { Tally } from './tally.js';
 
 /** Bursts until what only they run is compiled. */
 const WARM_UP = 10;
-/** Whose burst took longer is not asked again; ms. */
+/** A contestant whose burst takes longer than this, and longer than `SLOW_SALE` for each of its sales, is not asked again; ms. */
 const SLOW = 1_500;
+/** Several times what a sale takes on a slow machine without a lock; ms. */
+const SLOW_SALE = 10;
 
 export interface Heat {
   readonly contestant: Contestant;
@@ -47,7 +49,7 @@ export async function heats(title: string, run: Run, all: readonly Heat[], limit
       if (slow.has(heat)) continue;
       const burst = await heat.burst();
       heat.tally.add(burst);
-      if (burst.end - burst.start > SLOW) slow.add(heat);
+      if (isSlow(burst)) slow.add(heat);
     }
   }
   for (const round of rounds(limits.count, limits.budget)) {
@@ -60,7 +62,7 @@ export async function heats(title: string, run: Run, all: readonly Heat[], limit
       const cpu = (cpuTime() - before) / burst.ok;
       heat.tally.add(alone);
       heat.tally.add(burst);
-      if (burst.end - burst.start > SLOW) slow.add(heat);
+      if (isSlow(burst)) slow.add(heat);
       (measured.get(heat) ?? [])[round] = { alone: rate(alone), burst: rate(burst), cpu };
     }
   }
@@ -72,6 +74,11 @@ export async function heats(title: string, run: Run, all: readonly Heat[], limit
     rows: await Promise.all(all.map((heat) => row(heat, measured.get(heat) ?? [], yardsticks))),
     chart: { kind: 'bar', label: 'contestant', value: 'sales/s', logarithmic: true },
   };
+}
+
+function isSlow({ start, end, ok, failed }: Pick<Burst, 'start' | 'end' | 'ok' | 'failed'>): boolean {
+  const sales = Object.values(failed).reduce((sum, count) => sum + count, ok);
+  return end - start > Math.max(SLOW, sales * SLOW_SALE);
 }
 
 const NOTE =
