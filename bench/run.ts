@@ -14,6 +14,8 @@ export interface BenchOptions {
   readonly contestants: readonly Contestant[];
   readonly quick: boolean;
   readonly seed: number;
+  /** Sales of each contestant before it is measured. */
+  readonly warmUp: number;
 }
 
 /** One of each way to wait, and none that is slow. */
@@ -39,13 +41,13 @@ export async function bench(options: BenchOptions, say: (text: string) => void):
   } finally {
     progress.stop();
   }
-  const { seed, quick } = options;
-  return { startedAt, seed, quick, machine: { ...before, servers }, versions: versions(), scenarios };
+  const { seed, quick, warmUp } = options;
+  return { startedAt, seed, quick, warmUp, machine: { ...before, servers }, versions: versions(), scenarios };
 }
 
 async function play(
   scenario: Scenario,
-  { contestants, quick, seed }: BenchOptions,
+  { contestants, quick, seed, warmUp }: BenchOptions,
   progress: Progress,
   onServers: (names: string) => void,
 ): Promise<ScenarioResult> {
@@ -54,6 +56,7 @@ async function play(
     contestants,
     few: quick ? contestants.filter(({ name }) => QUICK.includes(name)) : contestants,
     seed,
+    warmUp,
     size: (full, small) => (quick ? small : full),
     step: (what) => progress.step(what),
   };

@@ -11,7 +11,13 @@ const STYLE = `
 
 /** One file that needs no other. */
 export function asHtml(report: Report): string {
-  const facts = { started: report.startedAt, seed: report.seed, ...report.machine, ...report.versions };
+  const facts = {
+    started: report.startedAt,
+    seed: report.seed,
+    'warm-up': report.warmUp,
+    ...report.machine,
+    ...report.versions,
+  };
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Benchmark</title><style>${STYLE}</style></head><body>
 <h1>Benchmark${report.quick ? ' (quick: no figure of it is worth quoting)' : ''}</h1>

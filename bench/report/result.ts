@@ -31,6 +31,7 @@ export interface Report {
   readonly startedAt: string;
   readonly seed: number;
   readonly quick: boolean;
+  readonly warmUp: number;
   readonly machine: Readonly<Record<string, string>>;
   readonly versions: Readonly<Record<string, string>>;
   readonly scenarios: readonly ScenarioResult[];

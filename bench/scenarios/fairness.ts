@@ -2,7 +2,6 @@ import { together } from '../measure/burst.js';
 import { fairness as fairnessOf } from '../measure/fairness.js';
 import { stamp } from '../measure/stamp.js';
 import { Tally } from '../measure/tally.js';
-import { WARM_UP } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
 import { withRemotes } from '../workers/remote.js';
 import type { SellerVerbs } from '../workers/seller.worker.js';
@@ -23,7 +22,7 @@ export const fairness: Scenario = {
         run.step(contestant.name);
         const tally = await Tally.of(stage, contestant, PROCESSES);
         const task = { contestant: contestant.name, sale: tally.sale };
-        const count = run.size(WARM_UP, 3);
+        const count = run.warmUp;
         const warm = await Promise.all(
           remotes.map((remote, index) => remote.ask('warmUp', { ...task, sale: tally.saleOf(index), count })),
         );

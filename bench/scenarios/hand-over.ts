@@ -8,7 +8,6 @@ import { seeded } from '../measure/random.js';
 import { rounds } from '../measure/rounds.js';
 import { summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
-import { WARM_UP } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
 import type { Stage } from '../servers.js';
 import { type Remote, withRemotes } from '../workers/remote.js';
@@ -54,7 +53,7 @@ function betweenTwo(title: string, stage: Stage, site: Site, run: Run): Promise<
     for (const contestant of run.few.filter(({ waits }) => waits !== 'nowhere')) {
       run.step(`${contestant.name} warms up`);
       const pair = await Pair.of(stage, contestant, [one as Seller, other as Seller], seeded(run.seed));
-      await pair.warmUp(run.size(WARM_UP, 3), run.size(WARM_HAND_OVERS, 1));
+      await pair.warmUp(run.warmUp, run.size(WARM_HAND_OVERS, 1));
       pairs.push(pair);
     }
     for (const round of rounds(run.size(ROUNDS, 1), BUDGET)) {

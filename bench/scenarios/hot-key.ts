@@ -2,7 +2,7 @@ import type { House } from '../house.js';
 import { alone, burst } from '../measure/burst.js';
 import { type Heat, heats } from '../measure/heats.js';
 import { Tally } from '../measure/tally.js';
-import { WARM_UP, warmUp } from '../measure/warm-up.js';
+import { warmUp } from '../measure/warm-up.js';
 import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
 
@@ -34,7 +34,7 @@ export async function atOneKey(house: House, stage: Stage, run: Run, callers: nu
     const seller = await house.seller(contestant);
     const tally = await Tally.of(stage, contestant);
     run.step(`${contestant.name} warms up`);
-    tally.add({ ok: await warmUp(seller, tally.sale, run.size(WARM_UP, 10)), failed: {} });
+    tally.add({ ok: await warmUp(seller, tally.sale, run.warmUp), failed: {} });
     all.push({
       contestant,
       tally,

@@ -5,7 +5,7 @@ import { farAway } from '../measure/far-away.js';
 import { interleave } from '../measure/interleave.js';
 import { spread, summary } from '../measure/statistics.js';
 import { Tally } from '../measure/tally.js';
-import { WARM_UP, warmUp } from '../measure/warm-up.js';
+import { warmUp } from '../measure/warm-up.js';
 import type { Table } from '../report/result.js';
 import type { Stage } from '../servers.js';
 import type { Run, Scenario } from './scenario.js';
@@ -58,7 +58,7 @@ async function measure(
     const tally = await Tally.of(stage, contestant, keys);
     const sales = tally.ids.map((_, index) => tally.saleOf(index));
     run.step(`${title}: ${contestant.name} warms up`);
-    tally.add({ ok: await warmUp(seller, tally.sale, run.size(WARM_UP, 3)), failed: {} });
+    tally.add({ ok: await warmUp(seller, tally.sale, run.warmUp), failed: {} });
     const times: number[] = [];
     tallies.set(contestant.name, tally);
     spent.set(contestant.name, times);

@@ -15,6 +15,8 @@ export interface Run {
   /** The same; in a quick run a few of them, for what takes its time with each. */
   readonly few: readonly Contestant[];
   readonly seed: number;
+  /** Sales of each contestant before it is measured. */
+  readonly warmUp: number;
   /** The first; the second in a quick run. */
   size<T>(full: T, quick: T): T;
   /** Shown while it runs. */

@@ -12,7 +12,13 @@ import { describeWithShop } from '../support/shop.js';
 describeWithShop('the benchmark', () => {
   test('counts the updates that a contestant loses, and writes a report that needs no other file', async () => {
     const said: string[] = [];
-    const options = { scenarios: [hotKey], contestants: [bareTransaction, withLockAlone], quick: true, seed: 1 };
+    const options = {
+      scenarios: [hotKey],
+      contestants: [bareTransaction, withLockAlone],
+      quick: true,
+      seed: 1,
+      warmUp: 3,
+    };
     const report = await bench(options, (text) => said.push(text));
 
     const [result] = report.scenarios;
@@ -36,7 +42,7 @@ describeWithShop('the benchmark', () => {
   test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
     'runs %s to its end',
     async (_, scenario) => {
-      const options = { scenarios: [scenario], contestants: [withLockAlone], quick: true, seed: 1 };
+      const options = { scenarios: [scenario], contestants: [withLockAlone], quick: true, seed: 1, warmUp: 3 };
       const { scenarios } = await bench(options, () => {});
       expect(scenarios.map(({ error }) => error)).toEqual([undefined]);
       expect(scenarios[0]?.tables.flatMap(({ rows }) => rows)).not.toEqual([]);
