@@ -117,6 +117,9 @@ function extensionOf(resolved: ResolvedOptions) {
          * @throws LockTimeoutError, LockUnavailableError if the lock was not acquired; nothing was done.
          * @throws LockLostError, StaleTokenError, TransactionAbortedError if the transaction was rolled back.
          * @throws CommitUnknownError if it cannot be found out whether the transaction has committed.
+         * @throws HookFailedError, with `hookErrors: 'throw'` alone, if a hook has failed; the transaction has committed.
+         * @throws InsideTransactionError, NestedError, ReentryError, InvalidOptionError, NotInstalledError, ClosedError if the call was
+         *   refused; nothing was done.
          * @throws the error of `fn`, unchanged; the transaction was rolled back.
          */
         $withLock<T, R>(
@@ -218,13 +221,13 @@ function extensionOf(resolved: ResolvedOptions) {
 
         /** For operators. */
         $locks: {
-          /** What both servers know of a key. */
+          /** What both servers know of a key. @throws LockUnavailableError if one of them gives no answer. */
           async inspect(key: string): Promise<LockState> {
             const checked = checkKey(key);
             parts.room.releaseLingering();
             return await inspect(store, rescue(checked), checked);
           },
-          /** The keys that somebody has or waits for now. */
+          /** The keys that somebody has or waits for now. @throws as `inspect`. */
           async list(): Promise<readonly LockState[]> {
             parts.room.releaseLingering();
             return await list(store, rescue());

@@ -512,7 +512,7 @@ function missing(sqlState: string | undefined): string {
 
 /** An option or a key cannot be used. The message names it and says what is allowed. */
 export class InvalidOptionError extends FencedLockError {
-  /** The option's name, or `key`. */
+  /** The name of the option or the argument, such as `leaseTime`, `key` or `fn`; of a write, the model and the field: `Stock.fence`. */
   readonly option: string;
 
   constructor(option: string, problem: string) {

@@ -15,12 +15,12 @@ export interface TransactionalAdapterOptions {
 
 /** Of a transaction that stands in no lock, as Prisma has them. One that joins a lock has those of the lock. */
 export interface FencedLockTransactionOptions {
-  /** How long to wait for a connection of the pool; ms. Default: Prisma's (2 000). */
+  /** How long to wait for a connection of the pool; ms. Default: that of `transactionOptions` of the client, or Prisma's (2 000). */
   readonly maxWait?: number | undefined;
   /** How long the work may take; ms. In a lock: how long this part of its work may; refused in a
-   * transaction of a handle. Default: Prisma's (5 000). */
+   * transaction of a handle. Default: that of `transactionOptions`, or Prisma's (5 000). */
   readonly timeout?: number | undefined;
-  /** In a lock it must be that of the lock. Default: the database's. */
+  /** In a lock it must be that of the lock. Default: that of `transactionOptions`, or the database's. */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
 }
 

@@ -58,8 +58,8 @@ export interface FencedLockOptions {
   readonly onRedisUnavailable?: 'throw' | 'postgres' | undefined;
   /**
    * What to do with a key in which a value is missing, such as `stock:undefined`, `stock:null:1`, `stock:NaN` or
-   * `[object Object]`, or in which one seems to be empty: `stock:`, or white space at the beginning or the end. `throw`
-   * refuses it, `allow` accepts it. Default: `throw`.
+   * `[object Object]`, or in which one seems to be empty: `stock:`, or white space at the beginning or the end. Or one with
+   * `${…}` in it, that was not filled in. `throw` refuses it, `allow` accepts it. Default: `throw`.
    */
   readonly unsetKeyParts?: 'throw' | 'allow' | undefined;
   /** Defaults for the options of each call. */
@@ -95,7 +95,7 @@ export interface LockOptions {
   readonly renew?: boolean | undefined;
   /** How long the work may take, from its admission to COMMIT; milliseconds. Default: 30 000. */
   readonly timeout?: number | undefined;
-  /** Aborts the waiting or the work. The call rejects with the signal's reason. */
+  /** Aborts the waiting or the work; of `$lock` the waiting alone. The call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
    * What a call inside the function of a lock of the same keys does. `join` works in the outer transaction, under its
@@ -121,9 +121,15 @@ export interface LockOptions {
    * committed it is always an event, and the call rejects with its own error. Default: `event`.
    */
   readonly hookErrors?: 'event' | 'throw' | undefined;
-  /** The isolation level of the transaction. Default: the database's, READ COMMITTED unless it was changed. */
+  /**
+   * The isolation level of the transaction. Default: that of `transactionOptions` of the client, or the database's, READ COMMITTED
+   * unless it was changed.
+   */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
-  /** How long to wait for a connection of the pool; milliseconds. Default: Prisma's (2 000). */
+  /**
+   * How long to wait for a connection of the pool; milliseconds. Default: that of `transactionOptions` of the client, or Prisma's
+   * (2 000).
+   */
   readonly maxWait?: number | undefined;
 }
 
