@@ -66,6 +66,22 @@ export const COMMAND: readonly Mutant[] = [
     why: 'A user who may not read the list would be said to see it.',
   },
   {
+    name: 'command: doctor does not wait in the queue',
+    file: 'src/cli/locks/rehearsal.ts',
+    change: [['  await waitInQueue(store, key);\n', '']],
+    tests: ['test/cli/doctor-redis'],
+    only: 'a right for scripts',
+    why: 'A user under whom no call may wait would be found in order.',
+  },
+  {
+    name: 'command: doctor sends no hint',
+    file: 'src/cli/locks/rehearsal.ts',
+    change: [['  await store.hint?.(holder, randomUUID());\n', '']],
+    tests: ['test/cli/doctor-redis'],
+    only: 'a right for wake-ups',
+    why: 'A user from an older version would lose the faster hand-over without a word.',
+  },
+  {
     name: 'command: ls without keys asks Postgres nothing',
     file: 'src/cli/commands/ls.ts',
     change: [['sorted.length === 0 ? await hindrance(database) : undefined', 'undefined']],

@@ -104,7 +104,7 @@ describeWithShop('doctor, of Redis', () => {
     );
     expect(ofRedis(ran)).toMatchObject([
       { check: 'memory', status: 'fault' },
-      { check: 'wake-ups', status: 'warning', message: expect.stringContaining('OOM') },
+      { check: 'scripts', status: 'fault', message: expect.stringContaining('OOM') },
     ]);
   });
 
@@ -122,10 +122,13 @@ describeWithShop('doctor, of Redis', () => {
   test.each([
     ['scripts', '-evalsha', 'fault'],
     ['scripts', 'resetkeys', 'fault'],
+    ['scripts', '-lpos', 'fault'],
+    ['scripts', '-rpush', 'fault'],
     // With `wake: 'poll'` they are not needed.
     ['wake-ups', '-publish', 'warning'],
     ['wake-ups', '-subscribe', 'warning'],
     ['wake-ups', '-pubsub', 'warning'],
+    ['wake-ups', '-lindex', 'warning'],
     ['views', '-time', 'warning'],
     ['views', '-lrange', 'warning'],
   ])('a user who lacks a right for %s (%s) is a %s', async (check, right, status) => {

@@ -18,12 +18,22 @@ export async function takeAndGiveBack(store: LeaseStore, key: string): Promise<v
   await store.inspect(claim.key);
   await store.force(claim.key, successor);
   await store.release(claim);
+  await waitInQueue(store, key);
+}
+
+/** A process that waits has a place in the queue, however it is woken. */
+async function waitInQueue(store: LeaseStore, key: string): Promise<void> {
+  const [holder, contender] = [claimOf(key), claimOf(key)];
+  await store.acquire(holder);
+  await store.acquire(contender, { enter: LEASE_TIME });
+  await store.release(contender);
+  await store.release(holder);
 }
 
 /** Whether a waiting process receives the wake-up of a release. Rejects with the server's refusal. */
 export async function hearsOfRelease(store: LeaseStore, key: string): Promise<boolean> {
   const holder = claimOf(key);
-  const contender = { ...holder, holder: randomUUID() };
+  const contender = claimOf(key);
   let heard: () => void = () => {};
   const wakeUp = new Promise<void>((resolve) => {
     heard = resolve;
@@ -31,6 +41,7 @@ export async function hearsOfRelease(store: LeaseStore, key: string): Promise<bo
   const watch = await store.watch(holder.key, () => heard());
   await store.acquire(holder);
   await store.acquire(contender, { enter: LEASE_TIME });
+  await store.hint?.(holder, randomUUID());
   await store.release(holder);
   const silent = (await within(wakeUp, HEARD_WITHIN)) === OVERDUE;
   await store.release(contender);
