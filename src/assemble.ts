@@ -45,8 +45,7 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
   const refusals = new Refusals(store);
-  const onStale: Parts['onStale'] = (error) => refusals.note(refusalOf(error));
-  const shared = {
+  const parts: Parts = {
     name: options.name,
     room,
     roomId: roomIdOf(options),
@@ -55,9 +54,10 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     fencing,
     lookout: lookout.query,
     emit,
-    onStale,
+    onStale: (error) => refusals.note(refusalOf(error)),
+    commitTimes: new MovingAverage(),
+    outage: new Outage(),
   };
-  const parts: Parts = { ...shared, commitTimes: new MovingAverage(), outage: new Outage() };
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
     refusals: () => store.refusals(),

@@ -62,7 +62,7 @@ export const MEMORY: readonly Mutant[] = [
   {
     name: 'memory store: a look at a free key passes over those who wait',
     file,
-    change: [['[undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }))', 'true']],
+    change: [['[undefined, holder].includes(leases.passOn(key, { own: holder }))', 'true']],
     tests,
     only: 'makes the offer to the first',
     why: 'Not first come, first served any more.',

@@ -1,6 +1,6 @@
 import { Phase } from './channels.js';
 import { now } from './clock.js';
-import { tryRead } from './errors.js';
+import { codeOf } from './errors.js';
 import type { LockMessage, LockOutcome, LockVia, TransactionMessage } from './messages.js';
 
 /** What Postgres has said to a transaction. */
@@ -176,8 +176,4 @@ export function isNotNow({ call, begun }: Pick<CallTrace, 'call' | 'begun'>, err
 /** The code may be that of an application's error, too. */
 function isNotDue({ operation }: LockMessage, error: unknown): boolean {
   return operation === '$oncePer' && codeOf(error) === NOT_DUE;
-}
-
-function codeOf(error: unknown): unknown {
-  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
 }

@@ -606,6 +606,11 @@ export function tryRead<T>(read: () => T): T | undefined {
   }
 }
 
+/** The `code` of a thrown value, if it has one that can be read. */
+export function codeOf(error: unknown): unknown {
+  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
+}
+
 /** A thrown value as text. Anything may be thrown, also an object that has no text. */
 export function shown(error: unknown): string {
   try {

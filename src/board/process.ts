@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { now } from '../base/clock.js';
-import { type StaleTokenError, toFencedLockError, tryRead } from '../base/errors.js';
+import { codeOf, type StaleTokenError, toFencedLockError } from '../base/errors.js';
 import type { FencedLockEvent } from '../base/events.js';
 import { refusalOf } from '../base/refusal.js';
 import { recordLockHistory } from '../call/recorder.js';
@@ -91,9 +91,4 @@ function refusal({ error }: Message, watcher: ProcessWatcher): void {
   // Prisma may have wrapped the error of this package.
   if (codeOf(error) === 'STALE_TOKEN')
     watcher.refused(refusalOf((toFencedLockError(error) ?? error) as StaleTokenError));
-}
-
-/** What a subscriber throws would end the process, and the error may be the caller's, whatever that is. */
-function codeOf(error: unknown): unknown {
-  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
 }

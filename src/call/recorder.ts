@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { dropOldest } from '../base/drop-oldest.js';
-import { InvalidOptionError, tryRead } from '../base/errors.js';
+import { codeOf, InvalidOptionError, tryRead } from '../base/errors.js';
 import type { LockMessage, LockOutcome, TransactionMessage } from '../base/messages.js';
 import { processWide } from '../base/process-wide.js';
 
@@ -81,7 +81,7 @@ class Recorder {
         outcome,
         process,
         operation,
-        error: error === undefined ? undefined : codeOf(error),
+        error: error === undefined ? undefined : codeOrName(error),
       });
     }
   }
@@ -105,8 +105,8 @@ function nameOf(roomId: number, key: string): string {
   return `${roomId} ${key}`;
 }
 
-function codeOf(error: unknown): string {
-  const code = tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
+function codeOrName(error: unknown): string {
+  const code = codeOf(error);
   if (typeof code === 'string') return code;
   return tryRead(() => error instanceof Error && error.name) || typeof error;
 }

@@ -26,15 +26,14 @@ import { type LockCall, type Parts, traced } from './parts.js';
 
 /**
  * Limits of a transaction that is opened ahead of its lease. `openTime`: how long it keeps its connection without the
- * lease. `rowTime`: how long its admission waits for the key's row. Both in milliseconds. `evenIfWanted`: whether it
- * is opened if other callers wait for a connection.
+ * lease. `rowTime`: how long its admission waits for the key's row. Both in milliseconds.
  *
  * Beside a look, the key's row is free if the lease is. Beside another holder's COMMIT, the row is free when the COMMIT
  * is done.
  */
 const PREOPEN = {
-  look: { openTime: 20, rowTime: 10, evenIfWanted: true },
-  commit: { openTime: 150, rowTime: 100, evenIfWanted: false },
+  look: { openTime: 20, rowTime: 10 },
+  commit: { openTime: 150, rowTime: 100 },
 } as const;
 const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Serializable']);
 /**
@@ -43,8 +42,8 @@ const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Se
  */
 const BEHIND_COMMIT = 500;
 
-/** How a transaction of a call is opened. Default of `evenIfWanted`: true. */
-interface HowOpened extends Partial<Pick<OpeningOptions, 'evenIfWanted' | 'besideCommit'>> {
+/** How a transaction of a call is opened. */
+interface HowOpened extends Pick<OpeningOptions, 'besideCommit'> {
   /** How long its admission waits for the key's row; milliseconds. */
   readonly waitTime: number;
   /** Whether it has no lease of its own, because Redis is down. Default: false. */
@@ -169,14 +168,14 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     if (former && SNAPSHOT.has(this.options.isolationLevel)) return;
     if (former && !mayBeginBesideCommit(this.#call.database)) return;
     const holders = this.#call.keys.map(() => randomUUID());
-    const { openTime, rowTime, evenIfWanted } = former ? PREOPEN.commit : PREOPEN.look;
+    const { openTime, rowTime } = former ? PREOPEN.commit : PREOPEN.look;
     this.#former = former;
     // Behind a hint, its work may have begun when it turns out that Redis is away and gives no lease.
     const { room } = this.#parts;
     const shared = former ? room.mayGoWithoutStore : this.#call.keys.some((key) => room.goesWithoutStore(key));
     this.#isOpenShared = shared;
     const besideCommit = former !== undefined;
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted, besideCommit });
+    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, besideCommit });
     try {
       this.#opening = new Opening(this.#call.database, options);
     } catch {
@@ -262,7 +261,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   #openingOptions(
     holders: readonly string[],
-    { waitTime, shared = false, evenIfWanted = true, besideCommit = false }: HowOpened,
+    { waitTime, shared = false, besideCommit = false }: HowOpened,
   ): OpeningOptions {
     const { keys } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = this.options;
@@ -270,6 +269,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
     const request = () => requestOf({ leases, timeout, room }, waitTime);
+    // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
+    const evenIfWanted = !besideCommit;
     return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, besideCommit, request };
   }
 }

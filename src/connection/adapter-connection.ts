@@ -82,8 +82,7 @@ export class AdapterConnection implements Connection {
 
   readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> => {
     this.#throwIfGivenBack();
-    const { columnNames, rows } = await this.#transaction.queryRaw(queryOf(text, values));
-    return rows.map((row) => Object.fromEntries(columnNames.map((name, index) => [name, row[index]])));
+    return rowsOf(await this.#transaction.queryRaw(queryOf(text, values)));
   };
 
   commit(): Committing {
@@ -221,6 +220,12 @@ function replyOf<T>(promise: Promise<T>): Reply<T> {
   return reply;
 }
 
-function queryOf(sql: string, args: readonly unknown[]): AdapterQuery {
+/** A statement as driver adapters take it. */
+export function queryOf(sql: string, args: readonly unknown[]): AdapterQuery {
   return { sql, args: [...args], argTypes: args.map(() => ({ scalarType: 'unknown', arity: 'scalar' })) };
+}
+
+/** The rows of an adapter's answer, as objects. */
+export function rowsOf({ columnNames, rows }: ResultSet): Row[] {
+  return rows.map((row) => Object.fromEntries(columnNames.map((name, index) => [name, row[index]])));
 }

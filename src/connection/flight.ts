@@ -114,22 +114,17 @@ const LOST: ReadonlySet<unknown> = new Set(['26000', '42P05']);
  * the first such error, the pool's statements are sent unnamed.
  */
 export class Prepared {
-  readonly #names = new WeakMap<object, Set<string>>();
+  readonly #namesOf = onceForEach((_client: object) => new Set<string>());
   #isOff = false;
 
   parsingOf(client: object, { name }: Statement): Parsing {
     if (name === undefined || this.#isOff) return 'unnamed';
-    return this.#names.get(client)?.has(name) ? 'known' : 'named';
+    return this.#namesOf(client).has(name) ? 'known' : 'named';
   }
 
   /** Called when a statement that was sent under its name has been answered. */
   markPrepared(client: object, name: string): void {
-    let names = this.#names.get(client);
-    if (names === undefined) {
-      names = new Set();
-      this.#names.set(client, names);
-    }
-    names.add(name);
+    this.#namesOf(client).add(name);
   }
 
   /**

@@ -1,6 +1,7 @@
 import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, type Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { InvalidOptionError, quoted } from '../base/errors.js';
+import { onceForEach } from '../base/once-for-each.js';
 import { checkModuleOptions, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
 import { getLockClientToken, getLockServiceToken } from './injection-tokens.js';
@@ -39,12 +40,11 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new Configurabl
   .build();
 
 /** What the clients of each application are injected by in all its modules. */
-const known = new WeakMap<ModulesContainer, Map<InjectionToken, LockClient>>();
+const clientsOf = onceForEach((_application: ModulesContainer) => new Map<InjectionToken, LockClient>());
 
 /** Whether the application has another client of this token. Nest would inject the one in place of the other. */
 function isTaken(application: ModulesContainer, token: InjectionToken, client: LockClient): boolean {
-  const clients = known.get(application) ?? new Map<InjectionToken, LockClient>();
-  known.set(application, clients);
+  const clients = clientsOf(application);
   const before = clients.get(token) ?? client;
   clients.set(token, client);
   return before !== client;

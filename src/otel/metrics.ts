@@ -1,6 +1,6 @@
 import type { Attributes, Meter } from '@opentelemetry/api';
 import { now } from '../base/clock.js';
-import { tryRead } from '../base/errors.js';
+import { codeOf } from '../base/errors.js';
 import { errorType, GROUP, type GroupOf, OUTCOME, VIA } from './attributes.js';
 import { onEvent, onTraced } from './subscriptions.js';
 
@@ -41,7 +41,7 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
   const of = (key: string): Attributes => ({ [GROUP]: group(key) });
   const ends = [
     onTraced('fenced-lock:lock', () => ({ keys, error, outcome }) => {
-      if (outcome === 'not-admitted' && isCode(error, 'LOCK_TIMEOUT')) timeouts.add(1, of(keys[0] as string));
+      if (outcome === 'not-admitted' && codeOf(error) === 'LOCK_TIMEOUT') timeouts.add(1, of(keys[0] as string));
     }),
     onTraced('fenced-lock:wait', ({ call }) => {
       const labels = of(call.keys[0] as string);
@@ -66,7 +66,7 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
       };
     }),
     onTraced('fenced-lock:transaction', () => ({ call, error }) => {
-      if (isCode(error, 'STALE_TOKEN')) stale.add(1, of(call.keys[0] as string));
+      if (codeOf(error) === 'STALE_TOKEN') stale.add(1, of(call.keys[0] as string));
     }),
     onEvent('fenced-lock:lease-lost', ({ key }) => lost.add(1, of(key))),
     onEvent('fenced-lock:backend-ended', ({ key }) => ended.add(1, of(key))),
@@ -78,8 +78,4 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
   return () => {
     for (const end of ends) end();
   };
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code) === code;
 }

@@ -1,4 +1,5 @@
 import { after, OVERDUE, stop, type Timer, within } from '../base/clock.js';
+import { type AdapterTransaction, queryOf, rowsOf } from '../connection/adapter-connection.js';
 import type { Query, Row } from '../database/database.js';
 import type { AdapterFactory } from './internals.js';
 
@@ -10,11 +11,7 @@ const ANSWER_TIME = 3_000;
  */
 const LINGER = 1_000;
 
-interface RescueAdapter {
-  queryRaw(query: { sql: string; args: unknown[]; argTypes: unknown[] }): Promise<{
-    columnNames: string[];
-    rows: unknown[][];
-  }>;
+interface RescueAdapter extends Pick<AdapterTransaction, 'queryRaw'> {
   dispose(): Promise<void>;
 }
 
@@ -74,9 +71,7 @@ export class Rescue {
   }
 
   async #send(adapter: Promise<RescueAdapter>, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    const argTypes = values.map(() => ({ scalarType: 'unknown', arity: 'scalar' }));
-    const result = await (await adapter).queryRaw({ sql: text, args: [...values], argTypes });
-    return result.rows.map((row) => Object.fromEntries(result.columnNames.map((name, index) => [name, row[index]])));
+    return rowsOf(await (await adapter).queryRaw(queryOf(text, values)));
   }
 }
 

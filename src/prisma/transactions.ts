@@ -1,6 +1,7 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { rememberTransaction } from '../base/lock-transactions.js';
+import { onceForEach } from '../base/once-for-each.js';
 import { isPlainTransactionOpen } from '../base/plain-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
@@ -29,14 +30,7 @@ import { HOOKED, WriteHooks } from './write-hooks.js';
  * the locks were made for.
  */
 export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Database<object> {
-  const databases = new WeakMap<PrismaInternals, Database<object>>();
-  return (client) => {
-    const known = databases.get(client);
-    if (known !== undefined) return known;
-    const database = prismaDatabase(client, rescue);
-    databases.set(client, database);
-    return database;
-  };
+  return onceForEach((client) => prismaDatabase(client, rescue));
 }
 
 function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {

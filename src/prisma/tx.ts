@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
 import { withCaller } from '../base/caller.js';
 import {
+  codeOf,
   cutShort,
   InsideTransactionError,
   lateOperation,
   skippedOperation,
   toFencedLockError,
-  tryRead,
 } from '../base/errors.js';
 import { Facade } from '../base/facade.js';
 import type { Hook, SkippedOperation, Unfinished } from '../database/database.js';
@@ -246,12 +246,11 @@ export class Operations implements Unfinished {
           this.skipped ??= skipped;
           throw skippedOperation(this.#key, skipped);
         }
-        // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
-        // Or our gate has refused a statement of it, whose error does not name the operation.
-        const code = tryRead(() => (error as { readonly code?: unknown } | null | undefined)?.code);
         // Made below Prisma, where the stack does not lead to the operation.
         withCaller(toFencedLockError(error));
-        throw this.isClosed && OF_ENDED.has(code) ? cutShort(this.#key, name, error) : error;
+        // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
+        // Or our gate has refused a statement of it, whose error does not name the operation.
+        throw this.isClosed && OF_ENDED.has(codeOf(error)) ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
   }

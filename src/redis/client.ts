@@ -8,12 +8,11 @@ interface Commands {
 }
 
 type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end' | 'error';
+type ClusterEvent = 'connecting' | 'connect' | 'ready' | 'end' | 'error' | 'refresh' | '+node';
 
 /** A client of one server or of a Sentinel group. Wake-ups use one duplicate of it. */
 export interface RedisClient extends Commands {
-  readonly options?: {
-    readonly keyPrefix?: string | undefined;
-    readonly enableOfflineQueue?: boolean | undefined;
+  readonly options?: NonNullable<Commands['options']> & {
     readonly sentinels?: readonly unknown[] | null | undefined;
     readonly failoverDetector?: boolean | undefined;
   };
@@ -45,14 +44,8 @@ export interface ClusterClient extends Commands {
   ping(): Promise<unknown>;
   /** Asks a node for the slot map. `refresh` is emitted after the answer. */
   refreshSlotsCache(answered?: (error?: unknown) => void): void;
-  on(
-    event: 'refresh' | '+node' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
-    listener: (error?: Error) => void,
-  ): unknown;
-  off(
-    event: 'refresh' | '+node' | 'connecting' | 'ready' | 'connect' | 'end' | 'error',
-    listener: (error?: Error) => void,
-  ): unknown;
+  on(event: ClusterEvent, listener: (error?: Error) => void): unknown;
+  off(event: ClusterEvent, listener: (error?: Error) => void): unknown;
 }
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };

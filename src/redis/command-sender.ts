@@ -151,23 +151,13 @@ export class CommandSender {
   }
 }
 
-type ConnectingEvent = 'connect' | 'ready' | 'end';
-
-interface Connecting {
-  readonly status: string;
-  readonly options?: { readonly enableOfflineQueue?: boolean | undefined };
-  connect(): Promise<void>;
-  on(event: ConnectingEvent, listener: () => void): unknown;
-  off(event: ConnectingEvent, listener: () => void): unknown;
-}
-
 /** Waits for a client's connection, with one listener for all waiting callers. */
 class RedisConnection {
-  readonly #redis: Connecting;
+  readonly #redis: RedisClient | ClusterClient;
   #awaited: Promise<void> | undefined;
   #settle = () => {};
 
-  constructor(redis: Connecting) {
+  constructor(redis: RedisClient | ClusterClient) {
     this.#redis = redis;
   }
 

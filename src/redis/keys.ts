@@ -22,6 +22,11 @@ export function namesOf(prefix: string, key: string): Names {
   return { lease: `${base}:lease`, queue: `${base}:queue`, wake: `${base}:wake` };
 }
 
+/** A text as a pattern of SCAN that matches it alone. */
+export function escaped(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&');
+}
+
 /** The key that a name belongs to; `undefined` if the name is not one of this package. */
 export function keyOf(prefix: string, name: string): string | undefined {
   if (!name.startsWith(`${prefix}{`)) return undefined;

@@ -1,12 +1,11 @@
+import { onceForEach } from '../base/once-for-each.js';
+
 type EventListener = (error?: Error) => void;
 
 interface Emitter<Event extends string> {
   on(event: Event, listener: EventListener): unknown;
   off(event: Event, listener: EventListener): unknown;
 }
-
-/** The listeners of each client, by event. */
-const hubs = new WeakMap<object, Map<string, EventListeners>>();
 
 class EventListeners {
   readonly listeners = new Set<EventListener>();
@@ -33,9 +32,11 @@ export function listen<Event extends string>(
   };
 }
 
+/** The listeners of each client, by event. */
+const hubsOf = onceForEach((_client: object) => new Map<string, EventListeners>());
+
 function hubOf(emitter: object, event: string): EventListeners {
-  const ofClient = hubs.get(emitter) ?? new Map<string, EventListeners>();
-  hubs.set(emitter, ofClient);
+  const ofClient = hubsOf(emitter);
   const hub = ofClient.get(event) ?? new EventListeners();
   ofClient.set(event, hub);
   return hub;

@@ -18,7 +18,7 @@ import {
 import type { ClusterClient, RedisClient } from './client.js';
 import { CommandSender } from './command-sender.js';
 import { isRedirection, isReply, presentable } from './errors.js';
-import { keyOf, type Names, namesOf } from './keys.js';
+import { escaped, keyOf, type Names, namesOf } from './keys.js';
 import { Subscriber } from './pubsub/subscriber.js';
 import type { PubSub } from './pubsub/subscriber-connection.js';
 import { linesOf, refusalsIn, refusalsName } from './refusals.js';
@@ -386,9 +386,4 @@ function named(process: unknown): { readonly process?: string } {
 function waitersOf(names: readonly unknown[]): { readonly waiters?: readonly (string | undefined)[] } {
   if (names.length === 0) return {};
   return { waiters: names.map((name) => (name === '' ? undefined : String(name))) };
-}
-
-/** Escapes a text for a SCAN pattern. */
-function escaped(text: string): string {
-  return text.replace(/[\\*?[\]]/g, '\\$&');
 }

@@ -218,7 +218,7 @@ export class World {
 
   #state(): string {
     const waiting = this.#processes.map(({ actor, turns }) => [
-      actor.room.waiting(this.#key),
+      actor.room.waitingByKey().get(this.#key),
       turns.size,
       actor.events,
     ]);

@@ -88,7 +88,7 @@ export function sites(stage: () => Stage): Site[] {
       actor: (options) => new MemoryActor(memory, options),
       async expectNothingLeft(contender, key) {
         await contender.room.close();
-        expect([contender.room.waiting(key), contender.room.isFree(key), timers.size]).toEqual([0, true, 0]);
+        expect([contender.room.waitingByKey().size, contender.room.isFree(key), timers.size]).toEqual([0, true, 0]);
         expect(await contender.store.inspect(key)).toMatchObject({ holder: undefined, waiting: 0 });
       },
     },
@@ -117,7 +117,7 @@ export function namesOfScripts(lines: readonly string[][]): string[] {
 
 /** Nobody waits, has a turn, or has something to give back; no place in the queue, no subscription, no timer. */
 export async function expectNothingLeft({ admin }: Stage, contender: Party, key: string): Promise<void> {
-  expect(contender.room.waiting(key)).toBe(0);
+  expect(contender.room.waitingByKey().has(key)).toBe(false);
   // Turns nobody away, and resolves only where nothing is left.
   await contender.room.close();
   expect(contender.room.isFree(key)).toBe(true);

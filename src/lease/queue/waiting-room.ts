@@ -125,11 +125,6 @@ export class WaitingRoom {
     return this.#dependencies.store.isKnownAway?.(key) === true;
   }
 
-  /** The number of callers of this process that wait for the key. */
-  waiting(key: string): number {
-    return this.#byKey.get(key)?.waiting ?? 0;
-  }
-
   /** Callers of this process that wait, key by key. */
   waitingByKey(): ReadonlyMap<string, number> {
     const callers = new Map<string, number>();

@@ -3,6 +3,9 @@ import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '.
 import type { WakeUp } from '../store.js';
 import { ExpiringMap } from './expiring-map.js';
 
+/** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
+const OFFER_TIME = 1_000;
+
 /** One client of the leases. An offer passes over a client that does not watch the key: it has gone. */
 export interface Receiver {
   /** Whether it watches this key. */
@@ -88,13 +91,13 @@ export class MemoryLeases {
    * Offers a free key to the first in the queue that still watches it: a short lease in its name, which it confirms by
    * taking it. Returns that holder, or `undefined` if there is none. If `own` is the first, it is returned without an offer.
    */
-  passOn(key: string, { offerTime, own, quietly = false }: { offerTime: number; own?: string; quietly?: boolean }) {
+  passOn(key: string, { own, quietly = false }: { own?: string; quietly?: boolean } = {}): string | undefined {
     for (let first = this.#queue(key)[0]; first !== undefined; first = this.#queue(key)[0]) {
       this.leave(key, first.holder);
       if (first.holder === own) return own;
       if (!first.receiver.hears(key)) continue;
-      this.put(key, first.holder, offerTime);
-      if (!quietly) this.tell(key, { turn: first.holder, expiresIn: offerTime });
+      this.put(key, first.holder, OFFER_TIME);
+      if (!quietly) this.tell(key, { turn: first.holder, expiresIn: OFFER_TIME });
       return first.holder;
     }
     return undefined;

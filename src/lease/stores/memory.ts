@@ -15,9 +15,6 @@ import {
 } from '../store.js';
 import { MemoryLeases, type Receiver } from './memory-leases.js';
 
-/** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
-const OFFER = { offerTime: 1_000 };
-
 /**
  * Leases and queues in the memory of one process, in place of Redis: for tests, and for an application of one process. All
  * clients that are given the same object share them, and no other process does. Postgres keeps every promise about
@@ -80,7 +77,7 @@ class MemoryClient implements LeaseStore, Receiver {
     }
     // A key that lost its holder told nobody, so whoever looks makes the offer.
     const isFree = leases.holderOf(key) === undefined;
-    const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { ...OFFER, own: holder }));
+    const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { own: holder }));
     if (isBehind || isOwn || leases.holderOf(key) === holder) {
       leases.put(key, holder, leaseTime, this.#name);
       return { taken: true, contended: leases.waiting(key) > 0 };
@@ -103,7 +100,7 @@ class MemoryClient implements LeaseStore, Receiver {
   async yield({ key, holder, leaseTime }: Claim): Promise<boolean> {
     const present = this.#leases.holderOf(key);
     if (present !== undefined && present !== holder) return false;
-    if (this.#leases.passOn(key, OFFER) !== undefined) return false;
+    if (this.#leases.passOn(key) !== undefined) return false;
     if (present === undefined) this.#leases.tell(key, 'look');
     else this.#leases.put(key, holder, leaseTime, this.#name);
     return present !== undefined;
@@ -205,7 +202,7 @@ class MemoryClient implements LeaseStore, Receiver {
   }
 
   #passOn(key: string, quietly = false): void {
-    if (this.#leases.passOn(key, { ...OFFER, quietly }) !== undefined) return;
+    if (this.#leases.passOn(key, { quietly }) !== undefined) return;
     this.#leases.free(key);
     if (!quietly) this.#leases.tell(key, 'look');
   }

@@ -1,3 +1,5 @@
+import { escaped } from '../../redis/keys.js';
+
 /** One name, or all that begin alike. */
 export type NamesInRedis = { readonly name: string } | { readonly prefix: string };
 
@@ -6,7 +8,7 @@ export async function deleteNames(url: string, which: NamesInRedis): Promise<num
   return await connected(url, async (redis, own) => {
     if ('name' in which) return await redis.del(own + which.name);
     let deleted = 0;
-    for await (const names of scan(redis, `${literally(own + which.prefix)}*`)) deleted += await redis.del(...names);
+    for await (const names of scan(redis, `${escaped(own + which.prefix)}*`)) deleted += await redis.del(...names);
     return deleted;
   });
 }
@@ -16,7 +18,7 @@ export async function prefixesOfLeases(url: string): Promise<string[]> {
   return await connected(url, async (redis, own) => {
     const found = new Set<string>();
     if (own === '') return [];
-    for await (const names of scan(redis, `${literally(own)}*{*}*:lease`)) {
+    for await (const names of scan(redis, `${escaped(own)}*{*}*:lease`)) {
       for (const name of names) found.add(name.slice(own.length, name.indexOf('{', own.length)));
     }
     return [...found];
@@ -52,8 +54,4 @@ async function* scan(redis: Scanning, pattern: string): AsyncGenerator<string[]>
     if (names.length > 0) yield names;
     cursor = next;
   } while (cursor !== '0');
-}
-
-function literally(text: string): string {
-  return text.replace(/[\\*?[\]]/g, '\\$&');
 }

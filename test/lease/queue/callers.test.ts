@@ -39,7 +39,7 @@ describeWithShop('the callers of one process', () => {
       abort.abort(new Error('too late'));
       const second = await called;
       await turnOfLoop();
-      expect(caller.room.waiting(key)).toBe(1);
+      expect(caller.room.waitingByKey().get(key)).toBe(1);
       second.end();
       await caller.release(await next);
       await expectNothingLeft(caller, key);
@@ -67,7 +67,7 @@ describeWithShop('the callers of one process', () => {
       first.end();
       await second;
       await turnOfLoop();
-      expect(caller.room.waiting(key)).toBe(1);
+      expect(caller.room.waitingByKey().get(key)).toBe(1);
     });
 
     test('one that fails at the head lets the next one go on', async () => {
@@ -122,7 +122,7 @@ describeWithShop('the callers of one process', () => {
       await actor.release(mine);
     });
     await actor.store.answers.reach(2);
-    expect(actor.room.waiting(key)).toBe(300);
+    expect(actor.room.waitingByKey().get(key)).toBe(300);
     // What polls gives no event: it needs some time in which to be seen.
     await new Promise((resolve) => setTimeout(resolve, 700));
     // A file that runs beside this one may list what is there, and looks at each key for that.

@@ -28,7 +28,7 @@ describeWithShop('a turn that passes the key on', () => {
     const { actor, key, first, second, sent } = await line();
     expect(first.pass(take)).toBe('taken');
     expect((await second).lease).toBe(first.lease);
-    expect(actor.room.waiting(key)).toBe(1);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
     expect(await sent()).toEqual([]);
   });
 
@@ -37,14 +37,14 @@ describeWithShop('a turn that passes the key on', () => {
     first.pass(take);
     expect(first.pass(take)).toBeUndefined();
     await turnOfLoop();
-    expect(actor.room.waiting(key)).toBe(1);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
   });
 
   test('keeps it where the next one is not to be had', async () => {
     const { actor, key, first } = await line();
     expect(first.pass(() => undefined)).toBeUndefined();
     await turnOfLoop();
-    expect(actor.room.waiting(key)).toBe(2);
+    expect(actor.room.waitingByKey().get(key)).toBe(2);
   });
 
   test.each(['the first', 'the next'] as const)(
@@ -80,7 +80,7 @@ describeWithShop('a turn that passes the key on', () => {
     first.pass(take);
     const next = await second;
     expect(next.pass(take)).toBeUndefined();
-    expect(actor.room.waiting(key)).toBe(1);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
     first.end();
     next.end();
     await other.release(await elsewhere);
@@ -92,7 +92,7 @@ describeWithShop('a turn that passes the key on', () => {
     expect(first.pass(take)).toBeUndefined();
     first.end();
     await turnOfLoop();
-    expect(actor.room.waiting(key)).toBe(2);
+    expect(actor.room.waitingByKey().get(key)).toBe(2);
   });
 
   test('passes nothing once it is over', async () => {
@@ -101,7 +101,7 @@ describeWithShop('a turn that passes the key on', () => {
     await second;
     expect(first.pass(take)).toBeUndefined();
     await turnOfLoop();
-    expect(actor.room.waiting(key)).toBe(1);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
   });
 
   test('where no other process waits the key stays without a question, however many turns there are', async () => {

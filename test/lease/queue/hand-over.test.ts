@@ -70,7 +70,7 @@ describeWithShop('the hand-over inside a process', () => {
         await entered.opened;
         // Who has just yielded has to get to its place first.
         const isQueued = async () =>
-          actors[other].room.waiting(key) === 0 || (await stage().admin.llen(queueName(key))) > 0;
+          actors[other].room.waitingByKey().get(key) === undefined || (await stage().admin.llen(queueName(key))) > 0;
         await eventually('the other process waits', isQueued);
         turn.end();
       });
@@ -132,7 +132,7 @@ describeWithShop('the hand-over inside a process', () => {
     first.lease.lose('gone');
     first.end();
     await actor.store.answers.reach(3);
-    expect(actor.room.waiting(key)).toBe(1);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
     expect(await holderOf(stage().admin, key)).toBe('somebody else');
     await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).wake, 'look').exec();
     const second = await next;

@@ -109,7 +109,7 @@ describeWithShop('a contender', () => {
       const key = someKey();
       const first = await actor.acquire(key);
       await expect(actor.acquire(key, { waitTime: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
-      expect(actor.room.waiting(key)).toBe(0);
+      expect(actor.room.waitingByKey().has(key)).toBe(false);
       await actor.release(first);
       await expectNothingLeft(stage(), actor, key);
       expect(actor.store.looks.count).toBe(1);

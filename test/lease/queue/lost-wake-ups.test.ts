@@ -84,7 +84,7 @@ describeWithShop('wake-ups that are lost, late or wrong cost time only', () => {
     }
     await contender.store.heard.reach(7);
     expect(await stage().admin.lrange(queueName(key), 0, -1)).toEqual(places);
-    expect(contender.room.waiting(key)).toBe(1);
+    expect(contender.room.waitingByKey().get(key)).toBe(1);
     await holder.release(first);
     await contender.release(await turn);
   });
@@ -123,7 +123,7 @@ describeWithShop('wake-ups that are lost, late or wrong cost time only', () => {
     const otherTurn = await elsewhere;
     proxy.resume();
     await contender.store.heard.reach(1);
-    expect(contender.room.waiting(key)).toBe(1);
+    expect(contender.room.waitingByKey().get(key)).toBe(1);
     await other.release(otherTurn);
     await contender.release(await turn);
     await proxy.close();

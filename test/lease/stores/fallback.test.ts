@@ -81,7 +81,7 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     await whileFrozen(async () => {
       const first = await actor.acquire(key);
       const next = actor.acquire(key);
-      expect(actor.room.waiting(key)).toBe(1);
+      expect(actor.room.waitingByKey().get(key)).toBe(1);
       first.end();
       (await next).end();
     });

@@ -207,10 +207,10 @@ describe('a memory store', () => {
       const watching = receiver();
       leases.receivers.add(watching);
       leases.enter('key', 'first', receiver(false), 60_000);
-      expect(leases.passOn('key', { offerTime: 60_000, own: 'first' })).toBe('first');
+      expect(leases.passOn('key', { own: 'first' })).toBe('first');
       expect(leases.holderOf('key')).toBeUndefined();
       leases.enter('key', 'second', watching, 60_000);
-      expect(leases.passOn('key', { offerTime: 60_000, quietly: true })).toBe('second');
+      expect(leases.passOn('key', { quietly: true })).toBe('second');
       expect(leases.holderOf('key')).toBe('second');
       expect(watching.tell).not.toHaveBeenCalled();
     });
