@@ -154,8 +154,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
 
   /** Called when a statement has failed because its connection did. */
   async #onConnectionLost(error: unknown, failure: unknown): Promise<void> {
-    const named = await fromOvertaking(error, this.#call);
     const closedBy = this.admitted ? this.#opening.connection?.closedBy : undefined;
+    const named = await fromOvertaking(error, this.#call, closedBy);
     this.#fail(fromClosedConnection(named, this.#call, closedBy, failure));
   }
 

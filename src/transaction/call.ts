@@ -108,7 +108,7 @@ export interface CallContext {
   readonly database: Database<unknown>;
   readonly leases: HeldLeases;
   readonly options: TransactionLimits;
-  /** When the wait time is over. The admission must be had before. */
+  /** When the wait time is over. The first admission must be had before. */
   readonly deadline: Deadline;
   readonly abort: LazyAbort;
   readonly registered?: Registered | undefined;

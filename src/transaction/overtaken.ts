@@ -1,6 +1,7 @@
 import { Backoff } from '../base/backoff.js';
 import { Deadline, sleep, within } from '../base/clock.js';
 import { LockLostError, TransactionAbortedError } from '../base/errors.js';
+import { IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
 import type { CallContext } from './call.js';
 
 /**
@@ -9,21 +10,31 @@ import type { CallContext } from './call.js';
  */
 const LOOK_TIME = 1_000;
 /**
- * The same for a connection that was reset. A backend that is ended says so before it closes the connection, so a reset is
- * mostly a failure of the network, and the key is kept from others while this looks; milliseconds.
+ * The same where it is unlikely, because the key is kept from others while this looks; milliseconds. A connection that was
+ * reset: a backend that is ended says so before it closes the connection, so this is mostly a failure of the network. And one
+ * that a time limit of Postgres has ended.
  */
-const LOOK_TIME_AFTER_RESET = 100;
+const SHORT_LOOK_TIME = 100;
+/** SQLSTATEs of the time limits that end a session inside its transaction. */
+const TIME_LIMITS: ReadonlySet<string | undefined> = new Set([IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT]);
 /** First pause between two looks; milliseconds. */
 const FIRST_PAUSE = 25;
 
 /**
  * Explains why Postgres closed a transaction's connection. The error is the same for a restart and for a holder whose
  * key was taken, but only the latter has lost its lease. Any other error is returned unchanged.
+ *
+ * @param closedBy the error with which the connection was closed, if it is known.
  */
-export async function fromOvertaking(error: unknown, { database, leases }: CallContext): Promise<unknown> {
+export async function fromOvertaking(
+  error: unknown,
+  { database, leases }: CallContext,
+  closedBy?: unknown,
+): Promise<unknown> {
   const failure = error instanceof TransactionAbortedError ? error.cause : error;
   if (!database.isDisconnect(failure)) return error;
-  const deadline = new Deadline(isReset(failure) ? LOOK_TIME_AFTER_RESET : LOOK_TIME);
+  const isUnlikely = isReset(failure) || TIME_LIMITS.has(database.sqlState(closedBy));
+  const deadline = new Deadline(isUnlikely ? SHORT_LOOK_TIME : LOOK_TIME);
   const backoff = new Backoff(FIRST_PAUSE, LOOK_TIME);
   while (!deadline.passed) {
     await within(leases.look(), deadline.remaining);

@@ -1,5 +1,5 @@
 import { Backoff } from '../base/backoff.js';
-import { sleep } from '../base/clock.js';
+import { Deadline, sleep } from '../base/clock.js';
 import {
   LockTimeoutError,
   LockUnavailableError,
@@ -48,6 +48,8 @@ export interface EarlierAttempts {
   readonly blocked: boolean;
   /** The row whose fence refused an earlier run, if known. */
   readonly staleRow: ReturnType<Fencing['rowOf']>;
+  /** Why the last run of the work was rolled back, and until when the admission of the next one may wait. */
+  readonly conflict?: { readonly error: unknown; readonly deadline: Deadline } | undefined;
 }
 
 export const NO_EARLIER: EarlierAttempts = { blocked: false, staleRow: undefined };
@@ -82,11 +84,17 @@ export class Repetition {
     this.hasBegun ||= admitted;
     if (admitted) {
       await this.#runAgain(error);
+      // The wait time anew: the next turn of this process may have begun, and have the key's row.
+      const conflict = { error, deadline: new Deadline(this.#call.options.waitTime) };
+      this.earlier = { ...this.earlier, conflict };
       return;
     }
     try {
       await this.#beginAgain(error, wasAhead);
     } catch (refusal) {
+      const { conflict } = this.earlier;
+      // The caller had the key. So it is told why its work was rolled back, and not that the key was not free.
+      if (refusal instanceof LockTimeoutError && conflict) throw conflict.error;
       await this.#runAgain(refusal);
     }
   }
@@ -109,7 +117,8 @@ export class Repetition {
     // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
     // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
     const { model, where } = error instanceof StaleTokenError ? error : {};
-    this.earlier = { ...NO_EARLIER, staleRow: model === undefined ? undefined : parts.fencing.rowOf(model, where) };
+    const staleRow = model === undefined ? undefined : parts.fencing.rowOf(model, where);
+    this.earlier = { ...this.earlier, blocked: false, staleRow };
     this.#disconnects = 0;
     this.#isCanceled = false;
     // Jitter, so that two callers that met in a conflict do not meet again.
@@ -121,7 +130,8 @@ export class Repetition {
    * holder's commit, or the connection was closed.
    */
   async #beginAgain(error: unknown, wasAhead: boolean): Promise<void> {
-    const { abort, database, deadline, leases, options, parts } = this.#call;
+    const { abort, database, leases, options, parts } = this.#call;
+    const { deadline } = this.earlier.conflict ?? this.#call;
     await this.#leaseConfirmed();
     if (abort.aborted) throw abort.reason;
     // Postgres may have closed an idle connection of the pool. Or the COMMIT that this transaction's BEGIN was sent

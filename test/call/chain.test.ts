@@ -32,7 +32,12 @@ describeWithShop('turns that follow each other on one connection', () => {
   }
 
   /** A turn that is at work until it is told to end, with callers behind it. */
-  async function atWork(prisma: ShopClient, key: string, work: (tx: LockTx<ShopClient>) => unknown, timeout = 30_000) {
+  async function atWork(
+    prisma: ShopClient,
+    key: string,
+    work: (tx: LockTx<ShopClient>) => unknown,
+    options: LockOptions = {},
+  ) {
     const [begun, ends] = [gate(), gate()];
     const held = prisma.$withLock(
       key,
@@ -41,7 +46,7 @@ describeWithShop('turns that follow each other on one connection', () => {
         await ends.opened;
         return await work(tx);
       },
-      { timeout },
+      { timeout: 30_000, ...options },
     );
     held.catch(() => {});
     await begun.opened;
@@ -183,6 +188,85 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(await next).toBe(10);
   });
 
+  test('a call that runs again behind a refused COMMIT has one turn before it, however many callers wait', async () => {
+    const { id, key } = await shop.product(100);
+    const { prisma } = shop.client();
+    const slow = await slowCommit(shop, '40001');
+    await slow.goOn();
+    const runs: string[] = [];
+    const first = await atWork(
+      prisma,
+      key,
+      async (tx) => {
+        const refuse = !runs.includes('other');
+        runs.push('first');
+        await tx.$executeRawUnsafe(slow.insert(refuse));
+      },
+      { retries: 100 },
+    );
+    const others = Array.from({ length: 8 }, () =>
+      prisma.$withLock(key, async (tx) => {
+        const isFirstOther = !runs.includes('other');
+        runs.push('other');
+        await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+        // Until the first one waits for the key's row.
+        if (isFirstOther) await shop.blocked('admit');
+      }),
+    );
+    first.end();
+    await Promise.all([first.held, ...others]);
+    expect(runs.slice(0, runs.lastIndexOf('first')).filter((who) => who === 'other')).toHaveLength(1);
+    expect((await shop.row(id))?.quantity).toBe(92);
+  });
+
+  test.each([
+    ['with a wait time', '$withLock', { waitTime: 50 }],
+    ['that does not wait', '$tryWithLock', {}],
+  ] as const)(
+    'a call %s whose COMMIT was refused, and that cannot run again, is told the refusal',
+    async (_, verb, options) => {
+      const { key } = await shop.product(10);
+      const { prisma } = shop.client();
+      const slow = await slowCommit(shop, '40001');
+      const first = prisma[verb](key, (tx) => tx.$executeRawUnsafe(slow.insert(true)), { ...options, retries: 100 });
+      first.catch(() => {});
+      await shop.blocked('COMMIT');
+      const [begun, over] = [gate(), gate()];
+      const next = prisma.$withLock(key, () => {
+        begun.open();
+        return over.opened;
+      });
+      await slow.goOn();
+      await begun.opened;
+      await expect(first).rejects.toMatchObject({ cause: { originalCode: '40001' } });
+      over.open();
+      await next;
+    },
+  );
+
+  test('a call that runs again has its wait time anew', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const slow = await slowCommit(shop, '40001');
+    const [begun, over] = [gate(), gate()];
+    let hasNextBegun = false;
+    const options = { waitTime: 1_000, retries: 100 };
+    const first = prisma.$withLock(key, (tx) => tx.$executeRawUnsafe(slow.insert(!hasNextBegun)), options);
+    first.catch(() => {});
+    await shop.blocked('COMMIT');
+    await pause(options.waitTime);
+    const next = prisma.$withLock(key, () => {
+      hasNextBegun = true;
+      begun.open();
+      return over.opened;
+    });
+    await slow.goOn();
+    await begun.opened;
+    await Promise.race([shop.blockedAgain('admit', 2), first]);
+    over.open();
+    await Promise.all([first, next]);
+  });
+
   test('a transaction that a swallowed error has aborted: the next one goes on, on the same connection', async () => {
     const { id, key } = await shop.product(10);
     const { prisma } = shop.client();
@@ -252,7 +336,7 @@ describeWithShop('turns that follow each other on one connection', () => {
       await tx.stock.update({ where: { id }, data: { quantity: 5 } });
       return 'sold';
     };
-    const first = await atWork(prisma, key, sell, 500);
+    const first = await atWork(prisma, key, sell, { timeout: 500 });
     const next = sale(prisma, key, id);
     const held = proxy.holdCommitReply();
     first.end();

@@ -4,8 +4,9 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { fencedLock, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
-import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 type Tx = LockTx<ShopClient>;
 
@@ -25,6 +26,37 @@ describeWithShop('a transaction whose connection is closed while its function ru
     const message = expect.stringMatching(/rolled back.*57P01/s);
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, message });
     expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('by a time limit of Postgres, is told sooner than one that an operator may have ended, who takes the lease then', async () => {
+    const { prisma } = shop.client();
+    const order: string[] = [];
+    const ended = await Promise.all(
+      ['57P01', '25P03'].map(async (code) => {
+        const { id, key } = await shop.product(10);
+        const [closed, goOn] = [gate(), gate()];
+        const held = prisma.$withLock(key, async (tx) => {
+          const [session] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
+          if (code === '25P03') await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
+          else await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [session?.pid]);
+          await eventually('the session is over', async () => {
+            const { rowCount } = await shop.admin.query('SELECT FROM pg_stat_activity WHERE pid = $1', [session?.pid]);
+            return rowCount === 0 || undefined;
+          });
+          closed.open();
+          await goOn.opened;
+          await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+        });
+        held.catch(() => order.push(code));
+        await closed.opened;
+        return { code, held, goOn };
+      }),
+    );
+    for (const { goOn } of ended) goOn.open();
+    for (const { code, held } of ended) {
+      await expect(held).rejects.toMatchObject({ reason: 'connection', message: expect.stringContaining(code) });
+    }
+    expect(order).toEqual(['25P03', '57P01']);
   });
 
   test('rejects with the own error of the function, if it threw one', async () => {

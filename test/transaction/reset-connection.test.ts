@@ -20,7 +20,7 @@ const closed = Object.assign(new Error('Connection terminated unexpectedly'), { 
 const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
 const explain = (error: unknown, { held }: ReturnType<typeof leases>) =>
-  fromOvertaking(error, { database: { isDisconnect: () => true }, leases: held } as never);
+  fromOvertaking(error, { database: { isDisconnect: () => true, sqlState: () => undefined }, leases: held } as never);
 
 test.each([
   ['closed', closed],

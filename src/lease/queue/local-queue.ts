@@ -275,7 +275,11 @@ export class LocalQueue implements WaiterQueue {
       via,
       pass: (take) => {
         const next = this.first(lease.shared);
-        if (hasPassed || hasEnded || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
+        // The turn before this one runs again, because its COMMIT was refused. An admission that is sent with this COMMIT would
+        // have the key's row before it, and so would each later one.
+        const isOvertaking = this.#turns > 1;
+        if (hasPassed || hasEnded || isOvertaking || next === undefined) return undefined;
+        if (!this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
         hasPassed = true;
