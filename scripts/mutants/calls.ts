@@ -2,6 +2,14 @@ import type { Mutant } from './mutant.js';
 
 export const CALLS: readonly Mutant[] = [
   {
+    name: 'timeout: not told that the pool has no second connection',
+    file: 'src/transaction/attempt.ts',
+    change: [['overdue(timeout, connection.isPoolWaitedFor)', 'overdue(timeout)']],
+    tests: ['test/call/who-has-it'],
+    only: 'second connection of a full pool',
+    why: 'A function that uses the client in place of `tx` would be told to raise its timeout.',
+  },
+  {
     name: 'once: who finds somebody at work waits as long as its own lease would be',
     file: 'src/call/once-per.ts',
     change: [['result.why.expiresIn ?? options.leaseTime', 'options.leaseTime']],

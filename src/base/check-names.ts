@@ -13,7 +13,7 @@ export function checkNames(what: string, options: unknown, known: readonly strin
     throw new InvalidOptionError(what, 'must be an object, and is a function, which this call does not take.');
   }
   if (options === null || typeof options !== 'object' || Array.isArray(options)) {
-    throw new InvalidOptionError(what, 'must be an object.');
+    throw new InvalidOptionError(what, `must be an object. There are ${known.join(', ')}.`);
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
@@ -24,6 +24,10 @@ export function checkNames(what: string, options: unknown, known: readonly strin
   throw new InvalidOptionError(unknown, `is not an option here.${hint} There are ${known.join(', ')}.`);
 }
 
+/** So many letters make a shorter name similar to one that begins with them; with fewer, all of them do. */
+const BEGINNING = 4;
+const LEAST_BEGINNING = 3;
+
 /** The name that was most likely mistyped as `given`; `undefined` if none is similar. */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const most = Math.floor(given.length / 3);
@@ -32,7 +36,10 @@ export function nearest(given: string, names: readonly string[]): string | undef
     const distance = editDistance(given.toLowerCase(), name.toLowerCase());
     if (distance <= most && distance < (best?.distance ?? Number.POSITIVE_INFINITY)) best = { name, distance };
   }
-  return best?.name;
+  if (best) return best.name;
+  const beginning = given.slice(0, BEGINNING).toLowerCase();
+  if (beginning.length < LEAST_BEGINNING) return undefined;
+  return names.find((name) => name.length >= given.length && name.toLowerCase().startsWith(beginning));
 }
 
 /** How many letters have to be added, taken away or replaced (Levenshtein). */

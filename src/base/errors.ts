@@ -255,6 +255,11 @@ const TO_WRITABLE =
   "connect the Prisma client's adapter to the writable primary, and look whether somebody, or a full disk, has made the " +
   'database read-only (`default_transaction_read_only`)';
 
+const UNSET_ADDRESS =
+  ' If that is not your address, `connectionString` was not set: is `DATABASE_URL` loaded, as by `dotenv`?';
+/** Where pg connects if it is given no address. */
+const DEFAULT_ADDRESS = /(?<![\w.:])(?:127\.0\.0\.1|localhost|::1):5432\b/;
+
 /**
  * A server did not answer within the wait time, or cannot be asked, so it is unknown whether the key is free. Or the database
  * is read-only.
@@ -279,7 +284,7 @@ export class LockUnavailableError extends FencedLockError {
           : isReadOnly
             ? `The database is read-only, so ${server} admits no holder of ${locks}${why}. ${done}: ${TO_WRITABLE}.`
             : `${server} gave no usable answer ${about}${inTime(details)}${why}. ${done}: check the server, and the connection ` +
-              `of the ${whose}.`,
+              `of the ${whose}.${server === 'Postgres' && DEFAULT_ADDRESS.test(why) ? UNSET_ADDRESS : ''}`,
       { key, cause },
     );
     this.server = server;
@@ -323,8 +328,11 @@ export type AbortReason =
   | 'ended';
 
 /** Why a transaction was rolled back whose work had a timeout of so many milliseconds. */
-export function overdue(timeout: number): string {
-  return `it had not ended within its timeout of ${timeout} ms. Make the work shorter, or raise \`timeout\`.`;
+export function overdue(timeout: number, isPoolWaitedFor = false): string {
+  const second = isPoolWaitedFor
+    ? ' Somebody waits for a connection of the pool: an operation on the client inside the function, in place of `tx`, needs a second one.'
+    : '';
+  return `it had not ended within its timeout of ${timeout} ms.${second} Make the work shorter, or raise \`timeout\`.`;
 }
 
 /** The transaction was rolled back although the function did not throw. */
@@ -410,7 +418,7 @@ export class ReentryError extends FencedLockError {
     super(
       'REENTRY',
       `The lock ${quoted(key)} was requested inside its own function, so the call would wait for itself. A \`$withLock\` of ` +
-        "the same client joins one that has all of its keys, unless `reentry: 'throw'` is set; no call joins a handle. Use the " +
+        "the same client (each `$extends` makes another one) joins one that has all of its keys, unless `reentry: 'throw'` is set; no call joins a handle. Use the " +
         '`tx` of the outer function, and pass it on, or take all keys in the outermost call.',
       { key },
     );
@@ -624,7 +632,8 @@ export function shown(error: unknown): string {
 export function reason(cause: unknown): string {
   const message: unknown = tryRead(() => cause instanceof Error && cause.message);
   if (typeof message !== 'string') return '';
-  const text = message.replace(/\.$/, '');
+  // Without the page of an error of this package: the outer error names its own.
+  const text = message.replace(/ \(see \S+\)$/, '').replace(/\.$/, '');
   return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }
 

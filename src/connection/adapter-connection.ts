@@ -45,6 +45,7 @@ export class AdapterConnection implements Connection {
   readonly lostBackends: ReadonlyMap<number, number> = new Map();
   readonly isOver = false;
   readonly canChain = false;
+  readonly isPoolWaitedFor = false;
   readonly closedBy = undefined;
   answers: readonly Reply<StatementResult>[] = [];
   readonly facade: AdapterTransaction;

@@ -101,6 +101,10 @@ export class PgConnection implements Connection {
     return this.#pooled !== undefined && !this.#pooled.isWaitedFor;
   }
 
+  get isPoolWaitedFor(): boolean {
+    return this.#pooled?.isWaitedFor === true;
+  }
+
   get isBehindCommit(): boolean {
     return this.#commitBefore?.isSettled === false;
   }

@@ -74,6 +74,8 @@ export interface Connection {
   readonly isOver: boolean;
   /** Whether the next transaction may begin in one flight with this COMMIT. */
   readonly canChain: boolean;
+  /** Whether somebody waits for a connection of its pool, as far as that is known. */
+  readonly isPoolWaitedFor: boolean;
   /** The error with which the server closed the connection while nothing was in flight; `undefined` if it told none. */
   readonly closedBy: unknown;
   /** One reply for each statement. After a failed statement, the others reject with `NotRun`. */

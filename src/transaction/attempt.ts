@@ -204,7 +204,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       connection.stage = 'working';
       const { timeout } = this.#call.options;
       this.#workDeadline = new Deadline(timeout);
-      this.#abortAfter(timeout, 'timeout', overdue(timeout));
+      this.#abortAfter(timeout, 'timeout', () => overdue(timeout, connection.isPoolWaitedFor));
       return admission;
     } catch (error) {
       const named = fromAdmission(error, database, leases, registered?.tokens);
@@ -220,7 +220,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const { abort, deadline, leases, options } = this.#call;
     if (!connection.isBehindCommit) {
       const why = 'Postgres did not answer its first statement.';
-      this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, 'connection', why);
+      this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, 'connection', () => why);
       return;
     }
     if (abort.aborted) return;
@@ -474,12 +474,12 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return { type: isUnknown ? 'unknown' : 'rolled-back', error: end.error };
   }
 
-  #abortAfter(ms: number, reason: AbortReason, why: string): void {
+  #abortAfter(ms: number, reason: AbortReason, why: () => string): void {
     const { leases, abort } = this.#call;
     // After an abort, the alarm is set to #giveUp and must not be replaced.
     if (abort.aborted) return;
     // A process that stood still finds both overdue, and this timer may be the first that it runs.
-    this.#alarm.set(ms, () => abort.abort(leases.loss ?? new TransactionAbortedError(leases.key, reason, why)));
+    this.#alarm.set(ms, () => abort.abort(leases.loss ?? new TransactionAbortedError(leases.key, reason, why())));
   }
 
   #named(error: unknown): unknown {

@@ -141,6 +141,16 @@ describeWithShop('who waited in vain is told who has the key', () => {
     });
   });
 
+  test('work that waits for a second connection of a full pool is told that it does', async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client({ pool: { max: 1 } });
+    const late = prisma.$withLock(key, () => prisma.stock.count(), { timeout: 300 });
+    const message = expect.stringMatching(
+      /timeout of 300 ms\. Somebody waits for a connection.*in place of `tx`, needs a second/,
+    );
+    await expect(late).rejects.toMatchObject({ reason: 'timeout', message });
+  });
+
   test('a handle that is resumed elsewhere has the name of that process', async () => {
     const { key } = await shop.product(10);
     const lock = await shop.client({ name: 'first' }).prisma.$lock(key);

@@ -170,6 +170,9 @@ describe('an option', () => {
     ['time_out', 'timeout'],
     ['signals', 'signal'],
     ['retires', 'retries'],
+    ['retry', 'retries'],
+    ['lease', 'leaseTime'],
+    ['wait', 'waitTime'],
   ])('%s of a call is told from %s', (name, meant) => {
     expect(refusal(() => call(wrong({ [name]: 1 }))).message).toContain(
       `not an option here. Did you mean ${meant}? There are`,
@@ -197,6 +200,7 @@ describe('an option', () => {
   test('is looked for in an object', () => {
     for (const value of [null, [], 'redis://user:s3cret@host', 5, true]) {
       expect(refusal(() => call(wrong(value))).option).toBe('options');
+      expect(refusal(() => call(wrong(value))).message).toContain('There are waitTime,');
       expect(refusal(() => resolveOptions(wrong(value))).option).toBe('options');
     }
     expect(refusal(() => resolveOptions(wrong(undefined))).option).toBe('options');
