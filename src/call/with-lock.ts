@@ -48,6 +48,8 @@ interface HowOpened extends Pick<OpeningOptions, 'besideCommit'> {
   readonly waitTime: number;
   /** Whether it has no lease of its own, because Redis is down. Default: false. */
   readonly shared?: boolean;
+  /** How long it keeps a connection without its lease; milliseconds. */
+  readonly openTime?: number | undefined;
 }
 
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
@@ -119,6 +121,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   readonly #work: Work<Tx, R>;
   /** The transaction that was opened ahead. */
   #opening: Opening<Tx> | undefined;
+  /** Whether it has no lease yet. */
+  #isAhead = false;
   /** Whether it was opened as one without a lease. */
   #isOpenShared = false;
   #chained: Chained | undefined;
@@ -175,13 +179,21 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const shared = former ? room.mayGoWithoutStore : this.#call.keys.some((key) => room.goesWithoutStore(key));
     this.#isOpenShared = shared;
     const besideCommit = former !== undefined;
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, besideCommit });
+    // Beside a look, the time begins with the connection: until then it holds nothing, and it has its place among those who wait
+    // for one.
+    const timed = besideCommit ? undefined : openTime;
+    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, besideCommit, openTime: timed });
     try {
       this.#opening = new Opening(this.#call.database, options);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
+    this.#isAhead = true;
+    if (besideCommit) this.#discardAfter(openTime);
+  }
+
+  #discardAfter(openTime: number): void {
     this.#timer = after(openTime, () => this.discard());
   }
 
@@ -197,6 +209,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   discard(): void {
+    this.#isAhead = false;
     stop(this.#timer);
     this.#opening?.discard();
     this.#opening = undefined;
@@ -221,6 +234,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
    * this call has no lease of its own.
    */
   #take(shared: boolean): Opening<Tx> | undefined {
+    this.#isAhead = false;
     stop(this.#timer);
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
     if (shared && !this.#isOpenShared) this.discard();
@@ -261,14 +275,17 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   #openingOptions(
     holders: readonly string[],
-    { waitTime, shared = false, besideCommit = false }: HowOpened,
+    { waitTime, shared = false, besideCommit = false, openTime }: HowOpened,
   ): OpeningOptions {
     const { keys } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = this.options;
     const { fencing, roomId: room } = this.#parts;
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
-    const request = () => requestOf({ leases, timeout, room }, waitTime);
+    const request = () => {
+      if (openTime !== undefined && this.#isAhead) this.#discardAfter(openTime);
+      return requestOf({ leases, timeout, room }, waitTime);
+    };
     // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
     const evenIfWanted = !besideCommit;
     return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, besideCommit, request };
