@@ -550,6 +550,19 @@ describeWithShop('an admission beside the look in Redis', () => {
     expect(order).toEqual([holder, later]);
   });
 
+  test('that has got no connection within `maxWait` is told so once the look is answered', async () => {
+    const { key } = await shop.product(10);
+    const { redis, looked } = heldLook();
+    const { prisma, pool } = watched(redis, 1);
+    const bystander = await pool.connect();
+    const held = prisma.$withLock(key, () => 'in', { maxWait: 100 });
+    await pause(300);
+    looked.open();
+    await expect(held).rejects.toMatchObject({ code: 'P2028' });
+    bystander.release();
+    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
+  });
+
   test('that gets its connection behind its lease goes on behind a full pool, for as long as the work takes', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, pool } = watched(shop.redis(), 1);
