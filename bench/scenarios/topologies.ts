@@ -47,7 +47,8 @@ async function measure(stage: Stage, run: Run, name: TopologyName): Promise<Reco
       2,
       async ([one, other]) => {
         const count = run.size(100, 10);
-        for (const remote of [one, other]) await remote?.ask('alone', 20);
+        for (const remote of [one, other]) await remote?.ask('alone', run.warmUp);
+        await one?.ask('bare', run.warmUp);
         const bare = (await one?.ask('bare', count)) ?? Number.NaN;
         for (const counter of counters) await counter.reset();
         const alone = (await one?.ask('alone', count)) ?? Number.NaN;
