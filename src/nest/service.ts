@@ -6,6 +6,8 @@ import type {
   LockHandle,
   LockOptions,
   LockTx,
+  OnceOptions,
+  OnceResult,
   ResumeOptions,
   TryLockOptions,
   TryResult,
@@ -19,6 +21,7 @@ type Work<Client, R> = (tx: LockTx<Client>, lock: Lock) => R | Promise<R>;
 interface Verbs<Client> {
   $withLock<R>(key: Keys, fn: Work<Client, R>, options?: LockOptions): Promise<R>;
   $tryWithLock<R>(key: Keys, fn: Work<Client, R>, options?: TryLockOptions): Promise<TryResult<R>>;
+  $oncePer<R>(key: string, interval: number, fn: Work<Client, R>, options?: OnceOptions): Promise<OnceResult<R>>;
   $lock(key: Keys, options?: LockOptions): Promise<LockHandle<LockTx<Client>>>;
   $resumeLock(state: HandleState, options?: ResumeOptions): Promise<LockHandle<LockTx<Client>>>;
 }
@@ -42,6 +45,11 @@ export class FencedLockService<Client extends object = LockClient> {
   /** As `prisma.$tryWithLock`. */
   tryWithLock<R>(key: Keys, fn: Work<Client, R>, options?: TryLockOptions): Promise<TryResult<R>> {
     return this.#verbs.$tryWithLock(key, fn, options);
+  }
+
+  /** As `prisma.$oncePer`. */
+  oncePer<R>(key: string, interval: number, fn: Work<Client, R>, options?: OnceOptions): Promise<OnceResult<R>> {
+    return this.#verbs.$oncePer(key, interval, fn, options);
   }
 
   /** As `prisma.$lock`. */

@@ -119,6 +119,12 @@ describeWithShop('a service of Nest', () => {
       expect(locks.currentTx() === tx).toBe(true);
       expect(lock.key).toBe(key);
     });
+    const day = 24 * 3_600_000;
+    expect(await locks.oncePer(`report ${key}`, day, (tx) => tx.stock.count({ where: { id } }))).toEqual({
+      ran: true,
+      value: 1,
+    });
+    expect(await locks.oncePer(`report ${key}`, day, () => 'again')).toMatchObject({ ran: false });
     const handle = await locks.lock(key, { waitTime: 5_000 });
     expect(await locks.tryWithLock(key, () => 'in')).toEqual({ acquired: false });
     expect((await locks.locks.inspect(key)).token).toBe(handle.token);
