@@ -48,8 +48,6 @@ interface HowOpened extends Pick<OpeningOptions, 'besideCommit'> {
   readonly waitTime: number;
   /** Whether it has no lease of its own, because Redis is down. Default: false. */
   readonly shared?: boolean;
-  /** How long it keeps a connection without its lease; milliseconds. */
-  readonly openTime?: number | undefined;
 }
 
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
@@ -121,8 +119,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   readonly #work: Work<Tx, R>;
   /** The transaction that was opened ahead. */
   #opening: Opening<Tx> | undefined;
-  /** Whether it has no lease yet. */
-  #isAhead = false;
   /** Whether it was opened as one without a lease. */
   #isOpenShared = false;
   #chained: Chained | undefined;
@@ -179,21 +175,13 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const shared = former ? room.mayGoWithoutStore : this.#call.keys.some((key) => room.goesWithoutStore(key));
     this.#isOpenShared = shared;
     const besideCommit = former !== undefined;
-    // Beside a look, the time begins with the connection: until then it holds nothing, and it has its place among those who wait
-    // for one.
-    const timed = besideCommit ? undefined : openTime;
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, besideCommit, openTime: timed });
+    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, besideCommit });
     try {
       this.#opening = new Opening(this.#call.database, options);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
-    this.#isAhead = true;
-    if (besideCommit) this.#discardAfter(openTime);
-  }
-
-  #discardAfter(openTime: number): void {
     this.#timer = after(openTime, () => this.discard());
   }
 
@@ -209,7 +197,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   discard(): void {
-    this.#isAhead = false;
     stop(this.#timer);
     this.#opening?.discard();
     this.#opening = undefined;
@@ -234,7 +221,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
    * this call has no lease of its own.
    */
   #take(shared: boolean): Opening<Tx> | undefined {
-    this.#isAhead = false;
     stop(this.#timer);
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
     if (shared && !this.#isOpenShared) this.discard();
@@ -275,17 +261,14 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   #openingOptions(
     holders: readonly string[],
-    { waitTime, shared = false, besideCommit = false, openTime }: HowOpened,
+    { waitTime, shared = false, besideCommit = false }: HowOpened,
   ): OpeningOptions {
     const { keys } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = this.options;
     const { fencing, roomId: room } = this.#parts;
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
-    const request = () => {
-      if (openTime !== undefined && this.#isAhead) this.#discardAfter(openTime);
-      return requestOf({ leases, timeout, room }, waitTime);
-    };
+    const request = () => requestOf({ leases, timeout, room }, waitTime);
     // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
     const evenIfWanted = !besideCommit;
     return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, besideCommit, request };

@@ -444,9 +444,9 @@ describeWithShop('an admission beside the look in Redis', () => {
   }
 
   /** The client's transactions that are open now. */
-  function watched(redis: ReturnType<Shop['redis']>, max = 10) {
+  function watched(redis: ReturnType<Shop['redis']>) {
     const application_name = `beside ${randomUUID()}`;
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, application_name, max });
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, application_name });
     shop.closeLater(() => pool.end());
     const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
     const prisma = plain.$extends(fencedLock({ redis })) as ShopClient;
@@ -526,55 +526,6 @@ describeWithShop('an admission beside the look in Redis', () => {
       await before;
       return begins === 1;
     });
-  });
-
-  test('that has no connection yet keeps its place in the pool, however long the look takes', async () => {
-    const { key } = await shop.product(10);
-    const { redis, looked } = heldLook();
-    const { prisma, pool } = watched(redis, 1);
-    const [holder, later] = ['holder', 'later bystander'];
-    const order: string[] = [];
-    const bystander = await pool.connect();
-    const held = prisma.$withLock(key, () => order.push(holder));
-    await eventually('it waits for a connection', async () => pool.waitingCount === 1);
-    // Longer than it may keep a connection without its lease.
-    await pause(100);
-    const next = pool.connect().then((client) => {
-      order.push(later);
-      client.release();
-    });
-    looked.open();
-    await pause(20);
-    bystander.release();
-    await Promise.all([held, next]);
-    expect(order).toEqual([holder, later]);
-  });
-
-  test('that has got no connection within `maxWait` is told so once the look is answered', async () => {
-    const { key } = await shop.product(10);
-    const { redis, looked } = heldLook();
-    const { prisma, pool } = watched(redis, 1);
-    const bystander = await pool.connect();
-    const held = prisma.$withLock(key, () => 'in', { maxWait: 100 });
-    await pause(300);
-    looked.open();
-    await expect(held).rejects.toMatchObject({ code: 'P2028' });
-    bystander.release();
-    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
-  });
-
-  test('that gets its connection behind its lease goes on behind a full pool, for as long as the work takes', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, pool } = watched(shop.redis(), 1);
-    const bystander = await pool.connect();
-    const held = prisma.$withLock(key, async (tx) => {
-      // Longer than a transaction that was given up may stay without an answer before its connection is closed.
-      await pause(3_000);
-      return await tx.stock.count({ where: { id } });
-    });
-    await eventually('it has its lease', async () => (await prisma.$locks.inspect(key)).holder !== undefined);
-    bystander.release();
-    expect(await held).toBe(1);
   });
 
   test('that finds somebody in the row is asked for again, with the lease in hand', async () => {
