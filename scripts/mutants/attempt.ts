@@ -212,15 +212,31 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'run again: later callers come before it',
     file: 'src/lease/queue/local-queue.ts',
-    change: [['const isOvertaking = this.#turns > 1;', 'const isOvertaking = false;']],
+    change: [['this.#runAgain > 0 ||', '']],
     tests: ['test/call/chain'],
     only: 'has one turn before it',
     why: 'A call with `retries` would starve in a process whose callers keep a key busy.',
   },
   {
+    name: 'run again: an outcome that is being looked up counts',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['this.#runAgain > 0 ||', 'this.#turns > 1 ||']],
+    tests: ['test/call/chain'],
+    only: 'whose outcome is being looked up',
+    why: 'All callers would wait for it, for up to 15 s.',
+  },
+  {
+    name: 'run again: for good',
+    file: 'src/lease/queue/local-queue.ts',
+    change: [['if (isAgain) this.#runAgain--;', '']],
+    tests: ['test/call/chain'],
+    only: 'has one turn before it',
+    why: 'Turns of the key would not be chained any more.',
+  },
+  {
     name: 'run again: told that the key was not free',
     file: 'src/transaction/repetition.ts',
-    change: [['if (refusal instanceof LockTimeoutError && conflict) throw conflict.error;', '']],
+    change: [['if (isOverdue && conflict) throw conflict.error;', '']],
     tests: ['test/call/chain'],
     only: 'is told the refusal',
     why: 'LOCK_TIMEOUT says that the work has not begun, and $tryWithLock would reject with it.',
@@ -236,7 +252,12 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'closed connection: a time limit keeps the key as long as an operator would',
     file: 'src/transaction/overtaken.ts',
-    change: [['isReset(failure) || TIME_LIMITS.has(database.sqlState(closedBy))', 'isReset(failure)']],
+    change: [
+      [
+        'isReset(failure) || [failure, closedBy].some((each) => TIME_LIMITS.has(database.sqlState(each)))',
+        'isReset(failure)',
+      ],
+    ],
     tests: ['test/transaction/closed-connection'],
     only: 'by a time limit',
     why: 'Nobody would have the key for a second behind each holder that was idle for too long.',

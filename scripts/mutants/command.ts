@@ -76,7 +76,7 @@ export const COMMAND: readonly Mutant[] = [
   {
     name: 'command: doctor sends no hint',
     file: 'src/cli/locks/rehearsal.ts',
-    change: [['  await store.hint?.(holder, randomUUID());\n', '']],
+    change: [['    await store.hint?.(claim, randomUUID());\n', '']],
     tests: ['test/cli/doctor-redis'],
     only: 'a right for wake-ups',
     why: 'A user from an older version would lose the faster hand-over without a word.',

@@ -330,7 +330,7 @@ export type AbortReason =
 /** Why a transaction was rolled back whose work had a timeout of so many milliseconds. */
 export function overdue(timeout: number, isPoolWaitedFor = false): string {
   const second = isPoolWaitedFor
-    ? ' Somebody waits for a connection of the pool: an operation on the client inside the function, in place of `tx`, needs a second one.'
+    ? ' Somebody waits for a connection of the pool. If it is the function itself, by an operation on the client in place of `tx`: use `tx`.'
     : '';
   return `it had not ended within its timeout of ${timeout} ms.${second} Make the work shorter, or raise \`timeout\`.`;
 }
@@ -633,7 +633,8 @@ export function reason(cause: unknown): string {
   const message: unknown = tryRead(() => cause instanceof Error && cause.message);
   if (typeof message !== 'string') return '';
   // Without the page of an error of this package: the outer error names its own.
-  const text = message.replace(/ \(see \S+\)$/, '').replace(/\.$/, '');
+  const page = message.endsWith(')') ? message.lastIndexOf(` (see ${DOCS}`) : -1;
+  const text = (page < 0 ? message : message.slice(0, page)).replace(/\.$/, '');
   return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }
 

@@ -138,6 +138,8 @@ export interface Turn {
    * transaction. Returns what is to be called if that transaction is rolled back; `undefined` if no hint was sent.
    */
   hint(attempt: string): (() => void) | undefined;
+  /** Called when its work may run again, because its COMMIT was refused. Until it ends, no turn behind it passes the key on. */
+  runsAgain(): void;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
   /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
@@ -243,6 +245,11 @@ export class LeaseSet {
    */
   hint(attempt: string): (() => void) | undefined {
     return this.#turns.length === 1 ? this.#turns[0]?.hint(attempt) : undefined;
+  }
+
+  /** Called when the work may run again, because its COMMIT was refused. */
+  runsAgain(): void {
+    for (const turn of this.#turns) turn.runsAgain();
   }
 
   /** Called when the holder ids are shown: another process may take the leases over. */

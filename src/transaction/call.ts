@@ -83,6 +83,8 @@ interface Handover {
    * if the attempt is rolled back.
    */
   hint(attempt: string): (() => void) | undefined;
+  /** Called when the work may run again. Its next transaction has to get the key's row before those of further callers. */
+  runsAgain(): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
   release(): void;
 }

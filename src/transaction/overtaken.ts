@@ -33,7 +33,7 @@ export async function fromOvertaking(
 ): Promise<unknown> {
   const failure = error instanceof TransactionAbortedError ? error.cause : error;
   if (!database.isDisconnect(failure)) return error;
-  const isUnlikely = isReset(failure) || TIME_LIMITS.has(database.sqlState(closedBy));
+  const isUnlikely = isReset(failure) || [failure, closedBy].some((each) => TIME_LIMITS.has(database.sqlState(each)));
   const deadline = new Deadline(isUnlikely ? SHORT_LOOK_TIME : LOOK_TIME);
   const backoff = new Backoff(FIRST_PAUSE, LOOK_TIME);
   while (!deadline.passed) {

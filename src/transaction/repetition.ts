@@ -93,8 +93,9 @@ export class Repetition {
       await this.#beginAgain(error, wasAhead);
     } catch (refusal) {
       const { conflict } = this.earlier;
+      const isOverdue = refusal instanceof LockTimeoutError && !this.#call.abort.aborted;
       // The caller had the key. So it is told why its work was rolled back, and not that the key was not free.
-      if (refusal instanceof LockTimeoutError && conflict) throw conflict.error;
+      if (isOverdue && conflict) throw conflict.error;
       await this.#runAgain(refusal);
     }
   }

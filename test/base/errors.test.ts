@@ -60,6 +60,8 @@ describe('every error', () => {
     const { message } = new errors.HookFailedError('stock:1', 'sold', [new errors.ReentryError('stock:2')]);
     expect(message.match(/\(see /g)).toHaveLength(1);
     expect(message).toContain('The lock "stock:2" was requested inside its own function');
+    const foreign = new errors.LockUnavailableError('stock:1', new Error('NOPERM (see https://redis.io/acl)'));
+    expect(foreign.message).toContain('NOPERM (see https://redis.io/acl)');
   });
 
   test.each([

@@ -244,6 +244,33 @@ describeWithShop('turns that follow each other on one connection', () => {
     },
   );
 
+  test('behind a COMMIT whose outcome is being looked up, all go on', async () => {
+    const { id, key } = await shop.product(10);
+    const { hostname: host, port } = new URL(inject('postgres').app);
+    const proxy = await startFaultProxy({ host, port: Number(port) });
+    shop.closeLater(() => proxy.close());
+    const pool = new pg.Pool({ connectionString: proxy.url(inject('postgres').app) });
+    pool.on('error', () => {});
+    shop.closeLater(() => pool.end());
+    // The rescue connection has no server, so the outcome is looked up for as long as that may take.
+    const rescue = new PrismaPg({ connectionString: 'postgresql://nobody@127.0.0.1:1/none' });
+    const client = new PrismaClient({ adapter: new PrismaPg(pool) });
+    const prisma = client.$extends(fencedLock({ redis: shop.redis(), rescue })) as ShopClient;
+    const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    let over = false;
+    const told = () => {
+      over = true;
+    };
+    first.held.then(told, told);
+    const others = Array.from({ length: 4 }, () => sale(prisma, key, id));
+    const cut = proxy.cutAfterCommit();
+    first.end();
+    await cut;
+    await Promise.all(others);
+    expect(over).toBe(false);
+    expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
   test('a call that runs again has its wait time anew', async () => {
     const { key } = await shop.product(10);
     const { prisma } = shop.client();

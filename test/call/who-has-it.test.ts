@@ -146,7 +146,7 @@ describeWithShop('who waited in vain is told who has the key', () => {
     const { prisma } = shop.client({ pool: { max: 1 } });
     const late = prisma.$withLock(key, () => prisma.stock.count(), { timeout: 300 });
     const message = expect.stringMatching(
-      /timeout of 300 ms\. Somebody waits for a connection.*in place of `tx`, needs a second/,
+      /timeout of 300 ms\. Somebody waits for a connection.*in place of `tx`: use `tx`/,
     );
     await expect(late).rejects.toMatchObject({ reason: 'timeout', message });
   });

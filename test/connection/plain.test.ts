@@ -255,7 +255,7 @@ describe.each([
         await write(tx, name, 2);
         return { token, pid: await pidOf(tx) };
       },
-      { nextTurn, handover: { hint: () => undefined, release: () => {} } },
+      { nextTurn, handover: { hint: () => undefined, runsAgain: () => {}, release: () => {} } },
     );
     const before = await fencedTransaction(first);
     const after = await fencedTransaction(
@@ -283,7 +283,7 @@ describe.each([
         pids.push(await pidOf(tx));
         await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
       },
-      { nextTurn, handover: { hint: () => undefined, release: () => {} } },
+      { nextTurn, handover: { hint: () => undefined, runsAgain: () => {}, release: () => {} } },
     );
     await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
     const next = async (tx: PlainTx) => {
@@ -304,7 +304,7 @@ describe.each([
     const { nextTurn, opening } = chained(name);
     const refused = callOf(name, (tx) => tx.query({ text: 'INSERT INTO people.late VALUES (1)' }), {
       nextTurn,
-      handover: { hint: () => undefined, release: () => {} },
+      handover: { hint: () => undefined, runsAgain: () => {}, release: () => {} },
     });
     await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
     await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { opening: await opening }));
@@ -318,7 +318,7 @@ describe.each([
       hints.push(attempt);
       return undefined;
     };
-    const handover = { hint, release: () => {} };
+    const handover = { hint, runsAgain: () => {}, release: () => {} };
     const run = (sql: string) => (tx: PlainTx) => tx.query({ text: sql }).catch(() => {});
     const key = `stock:${randomUUID()}`;
     await expect(fencedTransaction(callOf(key, run('SELECT 1 / 0'), { handover }))).rejects.toThrow(
@@ -344,7 +344,7 @@ describe.each([
     const takeBack = () => {
       takenBack = true;
     };
-    const handover = { hint: () => takeBack, release: () => {} };
+    const handover = { hint: () => takeBack, runsAgain: () => {}, release: () => {} };
     const work = async (tx: PlainTx) => {
       for (const text of atCommit === undefined ? [] : deferred(atCommit)) await tx.query({ text });
       return 'committed';

@@ -59,6 +59,24 @@ describeWithShop('a transaction whose connection is closed while its function ru
     expect(order).toEqual(['25P03', '57P01']);
   });
 
+  test('by a time limit while the function computes, is told as soon', async () => {
+    const { prisma } = shop.client();
+    const order: string[] = [];
+    const { key } = await shop.product(10);
+    const other = await shop.product(10);
+    const closed = prisma.$withLock(other.key, (tx) => endedBefore(tx, other.id));
+    closed.catch(() => order.push('57P01'));
+    const held = prisma.$withLock(key, async (tx) => {
+      await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
+      const until = performance.now() + 100;
+      while (performance.now() < until);
+    });
+    held.catch(() => order.push('25P03'));
+    await expect(held).rejects.toMatchObject({ reason: 'connection', message: expect.stringContaining('25P03') });
+    await expect(closed).rejects.toMatchObject({ reason: 'connection' });
+    expect(order).toEqual(['25P03', '57P01']);
+  });
+
   test('rejects with the own error of the function, if it threw one', async () => {
     const { id, key } = await shop.product(10);
     const held = shop.client().prisma.$withLock(key, async (tx) => {

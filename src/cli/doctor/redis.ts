@@ -1,5 +1,5 @@
 import { DOCS } from '../../base/errors.js';
-import { hearsOfRelease, takeAndGiveBack } from '../locks/rehearsal.js';
+import { hearsOfRelease, sendHint, takeAndGiveBack } from '../locks/rehearsal.js';
 import { messageOf } from '../problem.js';
 import type { RedisServer } from '../servers/redis-server.js';
 import { type Check, fault, ok, warning } from './check.js';
@@ -128,17 +128,26 @@ const wakeUps: Check<RedisSubject> = {
   name: 'wake-ups',
   async look({ store, key }) {
     try {
-      if (await hearsOfRelease(store, key)) return ok('The wake-up of a release arrived.');
-      return warning(
-        'A release was published, but its wake-up did not arrive.',
-        "Connect to the server itself, or let the application use wake: 'poll'.",
-      );
+      if (!(await hearsOfRelease(store, key))) {
+        return warning(
+          'A release was published, but its wake-up did not arrive.',
+          "Connect to the server itself, or let the application use wake: 'poll'.",
+        );
+      }
     } catch (error) {
       return warning(
         `Wake-ups were refused: ${messageOf(error)}.`,
         `See ${DOCS}rights.md, or let the application use wake: 'poll'.`,
       );
     }
+    return await sendHint(store, key).then(
+      () => ok('The wake-up of a release arrived.'),
+      (error: unknown) =>
+        warning(
+          `The hint of a COMMIT was refused: ${messageOf(error)}. The next process begins its work later without it.`,
+          `Grant this user what ${DOCS}rights.md names.`,
+        ),
+    );
   },
 };
 

@@ -39,14 +39,27 @@ export async function hearsOfRelease(store: LeaseStore, key: string): Promise<bo
     heard = resolve;
   });
   const watch = await store.watch(holder.key, () => heard());
-  await store.acquire(holder);
-  await store.acquire(contender, { enter: LEASE_TIME });
-  await store.hint?.(holder, randomUUID());
-  await store.release(holder);
-  const silent = (await within(wakeUp, HEARD_WITHIN)) === OVERDUE;
-  await store.release(contender);
-  watch.close();
-  return !silent;
+  try {
+    await store.acquire(holder);
+    await store.acquire(contender, { enter: LEASE_TIME });
+    await store.release(holder);
+    const silent = (await within(wakeUp, HEARD_WITHIN)) === OVERDUE;
+    await store.release(contender);
+    return !silent;
+  } finally {
+    watch.close();
+  }
+}
+
+/** Sends the hint of a COMMIT, for nobody. Rejects with the server's refusal. */
+export async function sendHint(store: LeaseStore, key: string): Promise<void> {
+  const claim = claimOf(key);
+  await store.acquire(claim);
+  try {
+    await store.hint?.(claim, randomUUID());
+  } finally {
+    await store.release(claim);
+  }
 }
 
 function claimOf(key: string): Claim {

@@ -106,6 +106,8 @@ export class LocalQueue implements WaiterQueue {
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
   #turns = 0;
+  /** How many of them have passed the key on and may run again, because their COMMIT was refused. */
+  #runAgain = 0;
   /** When the last turn began. */
   #beganAt = 0;
   /** How often the lease has passed from caller to caller since another process last had a chance to get the key. */
@@ -267,7 +269,7 @@ export class LocalQueue implements WaiterQueue {
     this.#turns++;
     this.#isOfHandle = !waiter.request.mayShare;
     this.#updateLeaseWatch();
-    let [hasPassed, hasEnded] = [false, false];
+    let [hasPassed, hasEnded, isAgain] = [false, false, false];
     const beganAt = now();
     this.#beganAt = beganAt;
     waiter.startTurn({
@@ -275,10 +277,9 @@ export class LocalQueue implements WaiterQueue {
       via,
       pass: (take) => {
         const next = this.first(lease.shared);
-        // The turn before this one runs again, because its COMMIT was refused. An admission that is sent with this COMMIT would
-        // have the key's row before it, and so would each later one.
-        const isOvertaking = this.#turns > 1;
-        if (hasPassed || hasEnded || isOvertaking || next === undefined) return undefined;
+        // An admission that is sent with this COMMIT would have the key's row before a turn that runs again, and so would each
+        // later one.
+        if (hasPassed || hasEnded || this.#runAgain > 0 || next === undefined) return undefined;
         if (!this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
@@ -288,11 +289,18 @@ export class LocalQueue implements WaiterQueue {
         return taken;
       },
       hint: (attempt) => (hasPassed || hasEnded ? undefined : this.#hint(lease, beganAt, attempt)),
+      runsAgain: () => {
+        // Nobody has begun behind a turn that has not passed the key on.
+        if (!hasPassed || hasEnded || isAgain) return;
+        isAgain = true;
+        this.#runAgain++;
+      },
       alone: () => this.#turns === 1,
       look: () => this.#dependencies.renewal.look(lease),
       end: () => {
         if (hasEnded) return;
         hasEnded = true;
+        if (isAgain) this.#runAgain--;
         this.#turns--;
         // Only when the outcome of every turn is known, even if a later turn ends first.
         if (this.#turns === 0) this.#passOn(lease);

@@ -174,7 +174,16 @@ export class WaitingRoom {
       ended();
     });
     const look = () => renewal.look(lease);
-    return { lease, via: 'resumed', pass: () => undefined, hint: () => undefined, alone: () => true, look, end };
+    return {
+      lease,
+      via: 'resumed',
+      pass: () => undefined,
+      hint: () => undefined,
+      runsAgain: () => {},
+      alone: () => true,
+      look,
+      end,
+    };
   }
 
   /**
