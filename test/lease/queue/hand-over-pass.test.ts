@@ -75,6 +75,27 @@ describeWithShop('a turn that passes the key on', () => {
     expect(next.alone()).toBe(true);
   });
 
+  test('whose work runs again keeps the turn behind it from passing the key on, until it ends', async () => {
+    const { first, second, third } = await line();
+    first.pass(take);
+    const next = await second;
+    first.runsAgain();
+    first.runsAgain();
+    expect(next.pass(take)).toBeUndefined();
+    first.end();
+    expect(next.pass(take)).toBe('taken');
+    next.end();
+    (await third).end();
+  });
+
+  test('whose work runs again, and that nobody has begun behind, passes the key on', async () => {
+    const { first, second } = await line();
+    first.runsAgain();
+    expect(first.pass(take)).toBe('taken');
+    first.end();
+    (await second).end();
+  });
+
   test('counts as a hand-over', async () => {
     const { actor, key, first, second, other, elsewhere } = await line({}, 1);
     first.pass(take);
