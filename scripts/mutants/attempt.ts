@@ -258,6 +258,16 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'LOCK_TIMEOUT says that the work has not begun, and $tryWithLock would reject with it.',
   },
   {
+    name: 'run again: the reason of the signal is replaced',
+    file: 'src/transaction/repetition.ts',
+    change: [
+      ['refusal instanceof LockTimeoutError && !this.#call.abort.aborted', 'refusal instanceof LockTimeoutError'],
+    ],
+    tests: ['test/call/chain'],
+    only: 'reason',
+    why: "An aborted call rejects with its signal's reason.",
+  },
+  {
     name: 'run again: within the first wait time',
     file: 'src/transaction/repetition.ts',
     change: [['const { deadline } = this.earlier.conflict ?? this.#call;', 'const { deadline } = this.#call;']],

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock, type LockOptions, type LockTx } from '../../src/index.js';
+import { fencedLock, type LockOptions, LockTimeoutError, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
@@ -269,6 +269,31 @@ describeWithShop('turns that follow each other on one connection', () => {
     await Promise.all(others);
     expect(over).toBe(false);
     expect((await shop.row(id))?.quantity).toBe(5);
+  });
+
+  test("a call that runs again, and is aborted, rejects with its signal's reason", async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const slow = await slowCommit(shop, '40001');
+    const caller = new AbortController();
+    const [begun, over] = [gate(), gate()];
+    const options = { retries: 100, signal: caller.signal };
+    const first = prisma.$withLock(key, (tx) => tx.$executeRawUnsafe(slow.insert(true)), options);
+    first.catch(() => {});
+    await shop.blocked('COMMIT');
+    const next = prisma.$withLock(key, () => {
+      begun.open();
+      return over.opened;
+    });
+    await slow.goOn();
+    await begun.opened;
+    await shop.blocked('admit');
+    // As that of a call that waits for another lock, which has ended this one's signal.
+    const reason = new LockTimeoutError('another', '1 ms');
+    caller.abort(reason);
+    await expect(first).rejects.toBe(reason);
+    over.open();
+    await next;
   });
 
   test('a call that runs again has its wait time anew', async () => {

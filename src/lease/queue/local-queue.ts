@@ -277,8 +277,8 @@ export class LocalQueue implements WaiterQueue {
       via,
       pass: (take) => {
         const next = this.first(lease.shared);
-        // An admission that is sent with this COMMIT would have the key's row before a turn that runs again, and so would each
-        // later one.
+        // A turn that runs again waits for the key's row. An admission that is sent with this COMMIT would get the row first, and so
+        // would each later one.
         if (hasPassed || hasEnded || this.#runAgain > 0 || next === undefined) return undefined;
         if (!this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
