@@ -289,6 +289,14 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'Nobody would have the key for a second behind each holder that was idle for too long.',
   },
   {
+    name: 'closed connection: a time limit that answers COMMIT does not count',
+    file: 'src/transaction/overtaken.ts',
+    change: [['[failure, closedBy]', '[closedBy]']],
+    tests: ['test/transaction/closed-connection'],
+    only: 'while the function computes',
+    why: 'Nobody would have the key for a second behind each holder that computed for too long.',
+  },
+  {
     name: 'work begun again although admitted',
     file: 'src/transaction/repetition.ts',
     change: [['    if (admitted) {', '    if (false) {']],

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
@@ -64,11 +65,15 @@ describeWithShop('a transaction whose connection is closed while its function ru
     const order: string[] = [];
     const { key } = await shop.product(10);
     const other = await shop.product(10);
-    const closed = prisma.$withLock(other.key, (tx) => endedBefore(tx, other.id));
+    const failed = gate();
+    const closed = prisma.$withLock(other.key, (tx) => endedBefore(tx, other.id).finally(failed.open));
     closed.catch(() => order.push('57P01'));
     const held = prisma.$withLock(key, async (tx) => {
+      await failed.opened;
+      // So that it would be the later one if both were told after the same time.
+      await pause(200);
       await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
-      const until = performance.now() + 100;
+      const until = performance.now() + 50;
       while (performance.now() < until);
     });
     held.catch(() => order.push('25P03'));
