@@ -7,7 +7,8 @@ import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
-import type { Guarded, History } from '../project/migration-history.js';
+import type { GuardedTables } from '../project/guarded-tables.js';
+import type { History } from '../project/migration-history.js';
 import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { choose, omitLine } from '../schema/choose.js';
 import { fencedTables, fenceIn, fenceOf, withFence } from '../schema/fence-field.js';
@@ -90,11 +91,11 @@ interface PlannedFence {
   readonly isNew: boolean;
 }
 
-function fenceFor(model: SchemaModel, guards: Map<string, Guarded>, { field, guard }: AddFenceOptions): PlannedFence {
+function fenceFor(model: SchemaModel, guards: GuardedTables, { field, guard }: AddFenceOptions): PlannedFence {
   const table = { name: model.table, schema: model.schema };
   const existing = fenceOf(model, field);
   const column = existing?.map ?? field;
-  const inForce = guards.get(tableName(table));
+  const inForce = guards.get(table);
   const policy = guard ?? inForce?.policy ?? 'allow';
   const same = inForce === undefined ? policy === 'none' : inForce.policy === policy && inForce.column === column;
   const isNew = existing === undefined;

@@ -205,7 +205,7 @@ function expectedFences(
   return readModels(schema).map((model) => {
     const table = { name: model.table, schema: model.schema };
     const named = { model: model.name, table: tableName({ ...table, schema: table.schema ?? defaultSchema }) };
-    const guard = guards.get(tableName(table));
+    const guard = guards.get(table);
     const fence = fenceNameOf(model, given, guard);
     const field = model.kind === 'model' && model.fields.find(({ name }) => name === fence);
     if (!field) return { ...named, columns: model.fields.map(({ name, map }) => map ?? name) };

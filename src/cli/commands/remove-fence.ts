@@ -1,6 +1,5 @@
 import type { Context } from '../context.js';
 import { removeFences } from '../migrations/fence-sql.js';
-import { tableName } from '../migrations/identifiers.js';
 import { choose } from '../schema/choose.js';
 import { fencedTables, fenceNameOf, fenceOf, withoutFence } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
@@ -32,10 +31,10 @@ export async function removeFence(
   const fenced = models
     .map((model) => {
       const table = { name: model.table, schema: model.schema };
-      const name = fenceNameOf(model, options.field, guards.get(tableName(table)));
+      const name = fenceNameOf(model, options.field, guards.get(table));
       return { model, table, field: fenceOf(model, name) };
     })
-    .filter(({ field, table }) => field !== undefined || guards.has(tableName(table)));
+    .filter(({ field, table }) => field !== undefined || guards.has(table));
   if (fenced.length === 0) {
     nothingToDo(context, 'remove-fence', `${names.join(', ')}: there is neither a fence nor a guard.`);
     return;

@@ -1,7 +1,6 @@
 import type { Context } from '../context.js';
 import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
 import { restrictTo } from '../migrations/grants.js';
-import { tableName } from '../migrations/identifiers.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { locate, type ProjectOptions } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
@@ -49,7 +48,7 @@ async function write(context: Context, options: SqlOptions): Promise<void> {
   const guards = history.guards();
   const fenced = readModels(project.schema).flatMap((model) => {
     const table = { name: model.table, schema: model.schema };
-    const inForce = guards.get(tableName(table));
+    const inForce = guards.get(table);
     const field = model.kind === 'model' ? fenceOf(model, fenceNameOf(model, options.field, inForce)) : undefined;
     if (field === undefined) return [];
     const guard = options.guard ?? (inForce?.policy as Policy | undefined) ?? 'allow';

@@ -1,5 +1,5 @@
 import type { Problem } from '../problem.js';
-import type { Guarded } from '../project/migration-history.js';
+import type { Guarded } from '../project/guarded-tables.js';
 import type { PostgresServer } from '../servers/postgres.js';
 
 /** A fence according to schema.prisma. */

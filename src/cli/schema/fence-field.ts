@@ -1,5 +1,5 @@
 import { DEFAULTS } from '../../options/options.js';
-import { type Table, tableName } from '../migrations/identifiers.js';
+import type { Table } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { SchemaField, SchemaModel } from './models.js';
 
@@ -46,13 +46,13 @@ export function fenceNameOf(
 /** The tables of the models that have a fence or, by the migrations, a guard. */
 export function fencedTables(
   models: readonly SchemaModel[],
-  guards: ReadonlyMap<string, unknown>,
+  guards: { has(table: Table): boolean },
   field: string = DEFAULTS.fenceField,
 ): Table[] {
   return models
     .filter(({ kind }) => kind === 'model')
     .map(({ table, schema, fields }) => ({ table: { name: table, schema }, fields }))
-    .filter(({ table, fields }) => guards.has(tableName(table)) || fields.some(({ name }) => name === field))
+    .filter(({ table, fields }) => guards.has(table) || fields.some(({ name }) => name === field))
     .map(({ table }) => table);
 }
 
