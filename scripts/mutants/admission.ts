@@ -384,6 +384,43 @@ export const ADMISSION: readonly Mutant[] = [
     why: 'The setting alone is anybody’s.',
   },
   {
+    name: 'guard: a role without rights moves a row to another partition, and its fence is lost',
+    file,
+    change: [['ELSIF row_fence IS NOT NULL OR new_fence IS NULL OR NOT (', 'ELSIF true OR (']],
+    tests: ['test/fencing/guard/gaps'],
+    only: 'moves with its row',
+    why: 'An older holder would overwrite the row.',
+  },
+  {
+    name: 'guard: any row of a role without rights keeps the fence that it sets',
+    file,
+    change: [['NOT (\n            SELECT c.relispartition FROM', 'NOT (\n            SELECT true FROM']],
+    tests: ['test/fencing/guard/gaps'],
+    only: 'a role without our rights',
+    why: 'A fence above all tokens would refuse every lock.',
+  },
+  {
+    name: 'guard: large values of a row are stored anew',
+    file,
+    change: [['INTO new_fence USING new_row;', 'INTO new_fence USING NEW;']],
+    tests: ['test/fencing/guard/gaps'],
+    only: 'large values',
+    why: 'Each write of a row would write all of it to the log of Postgres and to its table.',
+  },
+  {
+    name: 'guard: json that is no jsonb hides that a write is stale',
+    file,
+    change: [
+      [
+        'EXCEPTION WHEN data_exception THEN\n                whole_row := NULL;',
+        'EXCEPTION WHEN division_by_zero THEN\n                whole_row := NULL;',
+      ],
+    ],
+    tests: ['test/fencing/guard/gaps'],
+    only: 'none of jsonb',
+    why: 'The caller would be told an error of its JSON, and the run would not be repeated.',
+  },
+  {
     name: 'guard of none',
     file,
     change: [['IF row_fence OPERATOR(pg_catalog.>) our_token THEN', 'IF false THEN']],

@@ -104,7 +104,7 @@ describeWithShop('the row that the guard names in a refusal', () => {
   test('comes with a hint in the error of Prisma, where there is no lock', async () => {
     const write = world.client().$executeRaw`INSERT INTO people.strict VALUES (1)`;
     await expect(write).rejects.toMatchObject({
-      meta: { driverAdapterError: { cause: { hint: expect.stringContaining('Write inside $withLock.') } } },
+      meta: { driverAdapterError: { cause: { hint: expect.stringContaining('Write by the tx of $withLock.') } } },
     });
   });
 

@@ -67,7 +67,7 @@ END LOOP;
 
 -- A newer version has been applied, and its objects stay.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
-    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 5;
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 6;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted. CACHE 1:
 -- a session that caches numbers would issue them after higher ones.
@@ -568,7 +568,7 @@ BEGIN
             ELSE 'this transaction was not admitted with the token ' || our_token::text END
         USING ERRCODE = 'FL002',
             DETAIL = fenced_lock.detail(of_table, NULL, NULL),
-            HINT = 'Write inside $withLock. An administrator calls fenced_lock.override(''why'') first, in the same '
+            HINT = 'Write by the tx of $withLock. An administrator calls fenced_lock.override(''why'') first, in the same '
                 'transaction.';
 END
 $$;
@@ -620,6 +620,8 @@ DECLARE
     row_fence bigint;
     new_fence bigint;
     is_there  boolean;
+    whole_row jsonb;
+    new_row   record;
 BEGIN
     -- The usual case, with as few expressions as possible. For a number, what follows does the same.
     IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
@@ -652,8 +654,13 @@ BEGIN
             EXECUTE pg_catalog.format('SELECT ($1).%I', TG_ARGV[0]) INTO row_fence USING OLD;
         END IF;
         IF row_fence OPERATOR(pg_catalog.>) our_token THEN
-            PERFORM fenced_lock.refuse_stale(
-                TG_RELID::pg_catalog.regclass, row_fence, our_token, pg_catalog.to_jsonb(OLD));
+            -- A value of type json may be none of jsonb, such as "\u0000". The error then does not name the row.
+            BEGIN
+                whole_row := pg_catalog.to_jsonb(OLD);
+            EXCEPTION WHEN data_exception THEN
+                whole_row := NULL;
+            END;
+            PERFORM fenced_lock.refuse_stale(TG_RELID::pg_catalog.regclass, row_fence, our_token, whole_row);
         END IF;
         IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
             RETURN OLD;
@@ -666,15 +673,20 @@ BEGIN
             new_fence := NEW.fence;
         ELSE
             is_there := pg_catalog.has_column_privilege(TG_RELID, TG_ARGV[0], 'SELECT');
-            EXECUTE pg_catalog.format('SELECT ($1).%I', TG_ARGV[0]) INTO new_fence USING NEW;
+            -- A copy, because Postgres fetches the large values of a row that is a parameter, and would store them anew.
+            new_row := NEW;
+            EXECUTE pg_catalog.format('SELECT ($1).%I', TG_ARGV[0]) INTO new_fence USING new_row;
         END IF;
         IF new_fence OPERATOR(pg_catalog.=) coalesce(row_fence, 0) THEN
             RETURN NEW;
         END IF;
-        -- A role without rights on the schema cannot call the function, so its fence is ignored.
+        -- A role without rights on the schema cannot call the function, so its fence is ignored. Only a new row of a
+        -- partition keeps it: it may be the second half of a move, where an older holder would overwrite a fence of 0.
         IF pg_catalog.has_schema_privilege('fenced_lock', 'USAGE') THEN
             new_fence := fenced_lock.fence_without_token(row_fence, new_fence);
-        ELSE
+        ELSIF row_fence IS NOT NULL OR new_fence IS NULL OR NOT (
+            SELECT c.relispartition FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) TG_RELID
+        ) THEN
             new_fence := coalesce(row_fence, 0);
         END IF;
     ELSE
@@ -778,7 +790,7 @@ END LOOP;
 DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
 DROP FUNCTION IF EXISTS fenced_lock.limit_time(text, numeric, integer);
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 5';
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 6';
 END install;
 
 PERFORM set_config('search_path', own_path, true);

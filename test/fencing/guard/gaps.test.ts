@@ -79,7 +79,53 @@ describe.each([
     expect(await fenceOf(1)).toBe('5');
     await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
   });
+
+  test('moves with its row to another partition, also where a role without our rights moves it', async () => {
+    const parted = `gap.parted_${name}`;
+    await owner.query(`CREATE TABLE ${parted} (id int, place int, "${column}" bigint NOT NULL DEFAULT 0) PARTITION BY LIST (place);
+      CREATE TABLE ${parted}_1 PARTITION OF ${parted} FOR VALUES IN (1);
+      CREATE TABLE ${parted}_2 PARTITION OF ${parted} FOR VALUES IN (2);
+      ${guard(parted, 'allow', column)} GRANT ALL ON ${parted} TO PUBLIC;
+      REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC; GRANT USAGE ON SCHEMA fenced_lock TO sec_app`);
+    await put(`parted_${name}`, WILD);
+    const bystander = await stage.session('sec_readonly');
+    expect(await outcome(bystander, `UPDATE ${parted} SET place = 2`)).toBe('ok');
+    const stale = [admit(), `UPDATE ${parted} SET id = 2`] as const;
+    expect(await outcome(app, ...stale)).toBe('FL001');
+    await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
+  });
+
+  test('is found without a second copy of the large values of the row', async () => {
+    await table(`large_${name}`, '', 'allow', column);
+    await owner.query(
+      `ALTER TABLE gap.large_${name} ADD large text; ALTER TABLE gap.large_${name} ALTER large SET STORAGE EXTERNAL`,
+    );
+    expect(await outcome(app, `INSERT INTO gap.large_${name} (id, large) VALUES (1, repeat('x', 100000))`)).toBe('ok');
+    const chunks = async () => {
+      const { rows } = await stage.admin.query<{ toast: string }>(
+        `SELECT reltoastrelid::regclass::text AS toast FROM pg_class WHERE oid = 'gap.large_${name}'::regclass`,
+      );
+      return (await stage.admin.query(`SELECT DISTINCT chunk_id FROM ${rows[0]?.toast}`)).rows;
+    };
+    const before = await chunks();
+    expect(before).toHaveLength(1);
+    expect(await outcome(app, `UPDATE gap.large_${name} SET place = 2`)).toBe('ok');
+    expect(await chunks()).toEqual(before);
+  });
 });
+
+test.each(['{"a": "\\u0000"}', '{"a": "\\ud800"}'])(
+  'a stale write of a row is refused as one where a value of type json is none of jsonb: %s',
+  async (value) => {
+    const name = value.includes('d800') ? 'surrogate' : 'zero';
+    await table(name, '');
+    await owner.query(`ALTER TABLE gap.${name} ADD data json`);
+    await put(name, WILD);
+    expect(await outcome(app, `UPDATE gap.${name} SET place = 1`)).toBe('ok');
+    expect(await outcome(owner, `UPDATE gap.${name} SET data = '${value}'`)).toBe('ok');
+    expect(await outcome(app, admit(), `UPDATE gap.${name} SET place = 2`)).toBe('FL001');
+  },
+);
 
 test('COPY of rows from a dump, before the sequence has its place, keeps no lock out', async () => {
   await table('copied', '');
