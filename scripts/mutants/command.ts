@@ -201,10 +201,34 @@ export const COMMAND: readonly Mutant[] = [
   {
     name: 'doctor: a migration that lists a fenced table counts as one that fences it',
     file: 'src/cli/project/migration-history.ts',
-    change: [
-      ['onlyAddsFences(sql) && adds(sql)', 'onlyAddsFences(sql) && (adds(sql) || wordOf(table.name).test(sql))'],
-    ],
+    change: [['concernsGuardOf(table, sql))', '(concernsGuardOf(table, sql) || wordOf(table.name).test(sql)))']],
     tests: ['test/cli/family-of-models'],
     why: 'Its user would delete a migration that was right.',
+  },
+  {
+    name: 'command: a guard is not known where its table got another name',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [
+      ["this.#guards.set('renamed' in step ? step.renamed : step.table, guard)", 'this.#guards.set(step.table, guard)'],
+    ],
+    tests: ['test/cli/guarded-tables'],
+    only: 'still there',
+    why: 'add-fence would make `require` an `allow`, and doctor would miss no guard.',
+  },
+  {
+    name: 'command: a guard is known where its table was dropped',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [['    this.#guards.delete(step.table);\n', '']],
+    tests: ['test/cli/guarded-tables'],
+    only: 'is gone',
+    why: 'add-fence would do nothing, and the new table would have no guard.',
+  },
+  {
+    name: 'command: a guard is not known where its model names the default schema',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [['schema: schema ?? DEFAULT_SCHEMA', 'schema']],
+    tests: ['test/cli/guarded-tables'],
+    only: 'names the default schema',
+    why: 'add-fence would make `require` an `allow`, and doctor would miss no guard.',
   },
 ];
