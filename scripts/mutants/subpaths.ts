@@ -211,6 +211,23 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'Its reader would look for a mistake at the wrong place.',
   },
   {
+    name: 'nest: the class of the client is one more name of it',
+    file: 'src/nest/options.ts',
+    change: [
+      [
+        'const made = token ?? client;',
+        'const made = client;\n  if (token !== undefined) definition.providers?.push({ provide: token, useExisting: client });',
+      ],
+      [
+        'exports: [client, service, ...aliases]',
+        'exports: [client, service, ...aliases, ...(token === undefined ? [] : [token])]',
+      ],
+    ],
+    tests: ['test/nest/injection'],
+    only: 'in the place of its class',
+    why: 'A test with a fake in its place would write to the database of the application.',
+  },
+  {
     name: 'nest: waiters are not turned away before the server is closed',
     file: 'src/nest/module.ts',
     change: [['await this.#options.client.$locks.close();\n', '']],

@@ -74,9 +74,12 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
   }
   const client = getLockClientToken(name);
   const service = getLockServiceToken(name);
+  // Under the token of the application, if it has one: a test that overrides that provider, as with a fake, overrides what the
+  // service and the decorator use.
+  const made = token ?? client;
   const providers: Provider[] = [
     {
-      provide: client,
+      provide: made,
       inject: [MODULE_OPTIONS_TOKEN, ModulesContainer],
       useFactory: (options: FencedLockModuleOptions | undefined, application: ModulesContainer) => {
         const locking = checkModuleOptions(options);
@@ -88,8 +91,11 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
     },
     { provide: service, inject: [client], useFactory: (locking: LockClient) => new FencedLockService(locking) },
   ];
-  const aliases: InjectionToken[] = token === undefined ? [] : [token];
-  providers.push(...aliases.map((alias) => ({ provide: alias, useExisting: client })));
+  const aliases: InjectionToken[] = [];
+  if (made !== client) {
+    providers.push({ provide: client, useExisting: made });
+    aliases.push(made);
+  }
   // By their classes there can be those of one client alone.
   if (name === undefined) {
     providers.push({ provide: FencedLockService, useExisting: service });

@@ -65,6 +65,19 @@ describeWithShop('a service of Nest', () => {
     expect(await made.byName(key)).toBeGreaterThan(0);
   });
 
+  test('has the client that a test puts in the place of its class, also in the locks and the locked methods', async () => {
+    const { key } = await shop.product(10);
+    const nest = await Test.createTestingModule({ imports: [appModule({ lock: { client: prisma }, reports })] })
+      .overrideProvider(PrismaService)
+      .useValue(reports)
+      .compile();
+    expect(await nest.get(Reports).byDefault(key, reports)).toBeGreaterThan(0);
+    expect(nest.get(getLockClientToken()) === (reports as unknown)).toBe(true);
+    const locks = nest.get(FencedLockService);
+    await expect(locks.withLock(key, () => currentTx(prisma))).rejects.toMatchObject({ code: 'OUTSIDE_LOCK' });
+    expect(await locks.withLock(key, () => currentTx(reports) !== undefined)).toBe(true);
+  });
+
   test('that Nest has not made is told so where it has no client, and otherwise that its client is not extended', async () => {
     const { plain } = shop.client();
     const { byDefault, byName } = Reports.prototype;
