@@ -218,6 +218,35 @@ export const ATTEMPT: readonly Mutant[] = [
     why: 'A call with `retries` would starve in a process whose callers keep a key busy.',
   },
   {
+    name: 'run again: a call that is aborted during its rollback is told its conflict',
+    file: 'src/transaction/repetition.ts',
+    change: [
+      [
+        '    await this.#leaseConfirmed();\n    if (leases.loss) throw error;',
+        '    if (abort.aborted || leases.loss) throw error;',
+      ],
+    ],
+    tests: ['test/call/chain'],
+    only: 'while its conflict is rolled back',
+    why: 'Its caller could not tell that it has cancelled it.',
+  },
+  {
+    name: 'try: the reason of a signal is taken for a key that is not free',
+    file: 'src/call/with-lock.ts',
+    change: [['!begun && error !== call.options.signal?.reason', '!begun']],
+    tests: ['test/call/try-when-free'],
+    only: 'timeout of another lock',
+    why: 'Its caller would be told that somebody has the key.',
+  },
+  {
+    name: 'try: its admission does not wait for its own rollback',
+    file: 'src/transaction/attempt.ts',
+    change: [['const ROW_LOCK_TIMEOUT = 500;', 'const ROW_LOCK_TIMEOUT = 250;']],
+    tests: ['test/call/try-when-free'],
+    only: 'Postgres far away',
+    why: 'Far from Postgres, no call that does not wait would ever have its key.',
+  },
+  {
     name: 'run again: an outcome that is being looked up counts',
     file: 'src/lease/queue/local-queue.ts',
     change: [['this.#runAgain > 0 ||', 'this.#turns > 1 ||']],

@@ -98,8 +98,9 @@ export async function workNow<Tx, R>(
     );
     return { acquired: true, value };
   } catch (error) {
-    // Once the work has begun, the timeout is the work's own, perhaps of another lock.
-    if (!begun && error instanceof LockTimeoutError) return { acquired: false, why: error };
+    // Once the work has begun, the timeout is the work's own, perhaps of another lock. So may be the reason of the caller's signal.
+    const isOwn = !begun && error !== call.options.signal?.reason;
+    if (isOwn && error instanceof LockTimeoutError) return { acquired: false, why: error };
     throw error;
   }
 }

@@ -37,14 +37,10 @@ import type { EarlierAttempts } from './repetition.js';
 
 /**
  * How long an admission waits for the lock on the key's row before the blocking transactions are looked for;
- * milliseconds.
+ * milliseconds. As long for a call whose wait time is over, such as `$tryWithLock`: it has the lease, and its own
+ * transaction that was opened ahead and given up may still hold the key's row, for a round trip to Postgres.
  */
 const ROW_LOCK_TIMEOUT = 500;
-/**
- * The same for a call whose wait time is over, such as `$tryWithLock`; milliseconds. It has the lease, and its own
- * transaction that was opened ahead and given up may still hold the key's row until its ROLLBACK arrives.
- */
-const LEAST_ROW_WAIT = 250;
 /** How often to look whether the COMMIT has been answered that the admission was sent with; milliseconds. */
 const COMMIT_CHECK = 500;
 /**
@@ -220,7 +216,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const { abort, deadline, leases, options } = this.#call;
     if (!connection.isBehindCommit) {
       const why = 'Postgres did not answer its first statement.';
-      this.#abortAfter(this.#waitTime() + 2 * ANSWER_TIME, 'connection', () => why);
+      this.#abortAfter(ROW_LOCK_TIMEOUT + 2 * ANSWER_TIME, 'connection', () => why);
       return;
     }
     if (abort.aborted) return;
@@ -443,13 +439,9 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #openingOptions(before: readonly Statement[]): OpeningOptions {
     const { options, parts, leases, database, registered } = this.#call;
     const { maxWait, isolationLevel, timeout } = options;
-    const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, this.#waitTime());
+    const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, ROW_LOCK_TIMEOUT);
     const hooked = parts.fencing.needsHook(database.rescue);
     return { key: leases.key, maxWait, isolationLevel, hooked, evenIfWanted: true, before, request };
-  }
-
-  #waitTime(): number {
-    return Math.min(ROW_LOCK_TIMEOUT, Math.max(LEAST_ROW_WAIT, this.#call.deadline.remaining));
   }
 
   #fail(error: unknown): void {

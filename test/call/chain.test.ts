@@ -296,6 +296,22 @@ describeWithShop('turns that follow each other on one connection', () => {
     await next;
   });
 
+  test("a call that is to run again, and is aborted while its conflict is rolled back, rejects with its signal's reason", async () => {
+    const { key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const caller = new AbortController();
+    const reason = new Error('the caller has gone');
+    const conflict = async (tx: LockTx<ShopClient>) => {
+      try {
+        await tx.$executeRaw`DO $$ BEGIN RAISE 'conflict' USING ERRCODE = 'serialization_failure'; END $$`;
+      } finally {
+        // Before the answer to ROLLBACK is read.
+        setImmediate(() => caller.abort(reason));
+      }
+    };
+    await expect(prisma.$withLock(key, conflict, { retries: 5, signal: caller.signal })).rejects.toBe(reason);
+  });
+
   test('a call that runs again has its wait time anew', async () => {
     const { key } = await shop.product(10);
     const { prisma } = shop.client();

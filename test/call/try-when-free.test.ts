@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
+import { fencedLock, LockTimeoutError } from '../../src/index.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
+import { PrismaClient } from '../generated/prisma/client.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -25,6 +28,34 @@ describeWithShop('a call that does not wait', () => {
     };
     // On a busy machine that transaction may last longer than such a call waits for its end.
     for (let tries = 1; !(await always()); tries++) expect(tries).toBeLessThan(5);
+  });
+
+  test('has a free key where Redis is farther than its first transaction lives, and Postgres far away', async () => {
+    const postgres = new URL(inject('postgres').app);
+    const store = new URL(inject('redis').url as string);
+    const [toPostgres, toRedis] = await Promise.all(
+      [postgres, store].map(({ hostname: host, port }) => startFaultProxy({ host, port: Number(port) })),
+    );
+    shop.closeLater(() => Promise.all([toPostgres?.close(), toRedis?.close()]));
+    const redis = new Redis(toRedis?.url(store.href) as string);
+    shop.closeLater(() => redis.disconnect());
+    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString: toPostgres?.url(postgres.href) }) });
+    shop.closeLater(() => client.$disconnect());
+    const prisma = client.$extends(fencedLock({ redis, rescue: new PrismaPg({ connectionString: postgres.href }) }));
+    // Its connections are there, so that each transaction takes as long as the others.
+    await Promise.all(
+      Array.from({ length: 4 }, () => prisma.$withLock(`warm:${randomUUID()}`, (tx) => tx.stock.count())),
+    );
+    toPostgres?.latency(200);
+    toRedis?.latency(15);
+    expect(await prisma.$tryWithLock(`far:${randomUUID()}`, () => 'in')).toEqual({ acquired: true, value: 'in' });
+  });
+
+  test("rejects with its signal's reason, also where that is the timeout of another lock", async () => {
+    const { prisma } = shop.client();
+    const reason = new LockTimeoutError('another', '1 ms');
+    const tried = prisma.$tryWithLock(`free:${randomUUID()}`, () => 'in', { signal: AbortSignal.abort(reason) });
+    await expect(tried).rejects.toBe(reason);
   });
 
   test('has the key of a call that another client of the process has just ended', async () => {
