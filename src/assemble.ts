@@ -21,7 +21,7 @@ import { QuorumStore } from './lease/stores/quorum.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
 import { rejectSkipped } from './prisma/batches.js';
-import { checkClient, fieldsOf, isRequired, modelsOf } from './prisma/client.js';
+import { checkClient, declarationsOf, fieldsOf, modelsOf } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
@@ -164,13 +164,27 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
     throw new InvalidOptionError('fenceField', `is ${fenceField}, which no model has as a field of type BigInt.`);
   }
   const fenced = models ?? [...fields.keys()].filter(has);
-  const optional = fenced.find((model) => !isRequired(client, model, fenceField));
-  if (optional !== undefined) {
+  const declared = declarationsOf(client);
+  for (const model of fenced) checkFence(model, fenceField, declared(model, fenceField), models !== undefined);
+  return new Fencing(fenceField, new Set(fenced), modelsOf(client));
+}
+
+/** @param isNamed whether the application says that it is one. Otherwise it is found by its name and its type. */
+function checkFence(model: string, field: string, declared: string | undefined, isNamed: boolean): void {
+  // The schema of this client is not known.
+  if (declared === undefined) return;
+  const right = `\`${field} BigInt @default(0)\``;
+  if (/^\w+(?:\?|\[\])/.test(declared)) {
     throw new InvalidOptionError(
-      `${optional}.${fenceField}`,
-      'may be NULL, or is a list: writes would pass over rows without a fence. Set the NULLs to 0, and make it ' +
-        `\`${fenceField} BigInt @default(0)\`.`,
+      `${model}.${field}`,
+      `may be NULL, or is a list: writes would pass over rows without a fence. Set the NULLs to 0, and make it ${right}.`,
     );
   }
-  return new Fencing(fenceField, new Set(fenced), modelsOf(client));
+  if (!isNamed && !declared.includes('@default')) {
+    throw new InvalidOptionError(
+      `${model}.${field}`,
+      'has no default, so it may be a field of the application, whose values a lock would overwrite. If it is the fence, ' +
+        `make it ${right}. If it is not, name the fenced models in \`models\`, or another \`fenceField\`.`,
+    );
+  }
 }

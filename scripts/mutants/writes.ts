@@ -570,4 +570,25 @@ export const WRITES: readonly Mutant[] = [
     only: 'digits',
     why: 'Keys are text, too.',
   },
+  {
+    name: 'fence: a brace in a comment or a string ends its model',
+    file: 'src/prisma/client.ts',
+    change: [
+      [
+        '(_engineConfig.inlineSchema ?? \'\').replaceAll(/\\/\\/[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|"(?:\\\\.|[^"\\\\\\n])*"/g, \'""\')',
+        "_engineConfig.inlineSchema ?? ''",
+      ],
+    ],
+    tests: ['test/options/client'],
+    only: 'brace that ends no model',
+    why: 'A fence that may be NULL would pass, and writes would pass over rows without one.',
+  },
+  {
+    name: 'fence: any BigInt of its name',
+    file: 'src/assemble.ts',
+    change: [["!isNamed && !declared.includes('@default')", 'false']],
+    tests: ['test/options/client'],
+    only: 'called like a fence',
+    why: 'A lock would overwrite the values of the application.',
+  },
 ];

@@ -74,11 +74,16 @@ export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly 
   return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
 }
 
-/** Whether each row has exactly one value of this field: it is neither optional nor a list. The run-time data model does not tell. */
-export function isRequired({ _engineConfig }: PrismaInternals, model: string, field: string): boolean {
-  const [, fields = ''] =
-    new RegExp(`^\\s*model\\s+${model}\\s*\\{([^}]*)`, 'm').exec(_engineConfig.inlineSchema ?? '') ?? [];
-  return !new RegExp(`^\\s*${field}\\s+\\w+(?:\\?|\\[\\])`, 'm').test(fields);
+/** What the schema says of a field: its type and its attributes. The run-time data model does not tell all of it. */
+export function declarationsOf({
+  _engineConfig,
+}: PrismaInternals): (model: string, field: string) => string | undefined {
+  // A comment or a string may have the brace that ends a model.
+  const code = (_engineConfig.inlineSchema ?? '').replaceAll(/\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g, '""');
+  return (model, field) => {
+    const [, fields = ''] = new RegExp(`\\bmodel\\s+${model}\\s*\\{([^}]*)`).exec(code) ?? [];
+    return new RegExp(`^\\s*${field}\\s+(.*)`, 'm').exec(fields)?.[1];
+  };
 }
 
 /** Each model with its table and relations. */

@@ -96,6 +96,35 @@ describe('where the extension is applied', () => {
     },
   );
 
+  const withSchema = (change: (schema: string) => string) => {
+    const changed = new PrismaClient({ adapter: ADAPTER });
+    const { _engineConfig } = changed as unknown as { _engineConfig: { inlineSchema: string } };
+    _engineConfig.inlineSchema = change(_engineConfig.inlineSchema);
+    return (options: Partial<FencedLockOptions> = {}) => changed.$extends(fencedLock({ redis, ...options }));
+  };
+  const asFence =
+    (field: string, before = '') =>
+    (schema: string) =>
+      schema.replace(/(model Stock \{[^}]*?)(\n\s*fence\s+)BigInt[^\n]*/, `$1${before}$2${field}`);
+
+  test.each([
+    '\n  meta Json @default("{}")',
+    '\n  // a }',
+    '\n  /// {@link Stock}',
+    '\n  meta String @default("a \\" // }")',
+  ])('a fence that may be NULL is refused behind a brace that ends no model: %s', (before) => {
+    expect(refusal(withSchema(asFence('BigInt? @default(0)', before))).message).toContain('may be NULL');
+    expect(withSchema(asFence('BigInt @default(0)', before))).not.toThrow();
+  });
+
+  test('a field of the application that is called like a fence is refused, unless the fenced models are named', () => {
+    const apply = withSchema(asFence('BigInt @unique'));
+    const { option, message } = refusal(apply);
+    expect(option).toBe('Stock.fence');
+    expect(message).toContain('may be a field of the application');
+    expect(() => apply({ models: [] })).not.toThrow();
+  });
+
   test('a method without its client is refused as that', async () => {
     const { $withLock } = apply({});
     const detached = $withLock as unknown as (key: string, fn: () => void) => Promise<void>;
