@@ -505,6 +505,22 @@ export const SUBPATHS: readonly Mutant[] = [
     why: 'A test of a client with another `keyPrefix` would pass without its fault.',
   },
   {
+    name: 'test servers: roles are made on the server of somebody else',
+    file: 'src/testing/servers/migrate.ts',
+    change: [['if (!makesRoles || role === undefined', 'if (role === undefined']],
+    tests: ['test/support.test/migrate'],
+    only: 'roles that they name',
+    why: 'A role of a production server would be made by a test.',
+  },
+  {
+    name: 'test servers: no roles',
+    file: 'src/testing/servers/test-servers.ts',
+    change: [["makesRoles: postgres.value.kind !== 'DATABASE_URL'", 'makesRoles: false']],
+    tests: ['test/testing/servers/test-servers'],
+    only: 'have the roles',
+    why: 'Who restricts locks to a role could not use them.',
+  },
+  {
     name: 'test servers: a project without a folder of migrations',
     file: 'src/testing/servers/test-servers.ts',
     change: [

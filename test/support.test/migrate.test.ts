@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,6 +38,18 @@ test('applied twice is a no-op', async () => {
   await applyMigrations(url, { dir });
   expect(await applyMigrations(url, { dir })).toEqual([]);
   expect(await count(url, 'stock')).toBe(2);
+});
+
+test('roles that they name are made where that is asked for, and else the error says what to do', async () => {
+  const roles = [`app ${randomUUID()}`, `own"er ${randomUUID()}`].map((role) => `"${role.replaceAll('"', '""')}"`);
+  write(
+    '3_rights',
+    `BEGIN; GRANT SELECT ON stock TO ${roles.join(', ')}; ALTER TABLE stock OWNER TO ${roles[1]}; COMMIT`,
+  );
+  await expect(applyMigrations(url, { dir })).rejects.toThrow(
+    /3_rights failed: role "app .*" does not exist\. Create it/,
+  );
+  expect(await applyMigrations(url, { dir, makesRoles: true })).toEqual(['3_rights']);
 });
 
 test('two that apply them at once apply each of them once', async () => {

@@ -25,11 +25,21 @@ interface Migration {
   readonly checksum: string;
 }
 
+interface How {
+  readonly dir: string;
+  /** Whether roles that the migrations name, and the server does not have, are made: nobody can do it before the server is started. */
+  readonly makesRoles?: boolean;
+}
+
+/** By SQLSTATE and name. The name is in quotes. */
+const UNDEFINED_OBJECT = '42704';
+const MISSING_ROLE = /^role "(.+)" does not exist$/;
+
 /**
  * `prisma migrate deploy` without Prisma's schema engine, which cannot be downloaded everywhere. Returns the names of
  * the migrations that were applied now.
  */
-export async function applyMigrations(url: string, { dir }: { readonly dir: string }): Promise<string[]> {
+export async function applyMigrations(url: string, { dir, makesRoles = false }: How): Promise<string[]> {
   const client = await connectTo(url);
   try {
     // Of the session: it ends with the connection, whatever happens.
@@ -40,7 +50,7 @@ export async function applyMigrations(url: string, { dir }: { readonly dir: stri
     for (const migration of readMigrations(dir)) {
       const checksum = known.get(migration.name);
       if (checksum === undefined) {
-        await apply(client, migration);
+        await apply(client, migration, makesRoles);
         applied.push(migration.name);
       } else if (checksum !== migration.checksum) {
         throw new Error(`The migration ${migration.name} was changed after it had been applied.`);
@@ -73,20 +83,45 @@ async function history(client: PgClient): Promise<Map<string, string>> {
   return new Map(known.map((row) => [row.migration_name, row.checksum]));
 }
 
-async function apply(client: PgClient, { name, sql, checksum }: Migration): Promise<void> {
+async function apply(client: PgClient, { name, sql, checksum }: Migration, makesRoles: boolean): Promise<void> {
   const startedAt = new Date();
   try {
     // As Prisma does it: Postgres runs several statements of one message in one transaction, and a single one such as
     // CREATE INDEX CONCURRENTLY in none.
-    await client.query(sql);
+    await run(client, sql, makesRoles);
     await client.query(
       `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, logs, started_at, finished_at, applied_steps_count)
        VALUES ($1, $2, $3, NULL, $4, clock_timestamp(), 1)`,
       [randomUUID(), checksum, name, startedAt],
     );
   } catch (cause) {
-    throw new Error(`The migration ${name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const remedy =
+      missingRole(cause) === undefined
+        ? ''
+        : '. Create it on the server of DATABASE_URL: roles are made only on a server that the tests have started';
+    throw new Error(`The migration ${name} failed: ${why}${remedy}`, { cause });
   }
+}
+
+async function run(client: PgClient, sql: string, makesRoles: boolean): Promise<void> {
+  const made = new Set<string>();
+  for (;;) {
+    try {
+      await client.query(sql);
+      return;
+    } catch (error) {
+      const role = missingRole(error);
+      if (!makesRoles || role === undefined || made.has(role)) throw error;
+      made.add(role);
+      // The script may have begun a transaction of its own.
+      await client.query('ROLLBACK');
+      await client.query(`CREATE ROLE "${role.replaceAll('"', '""')}"`);
+    }
+  }
+}
+
+function missingRole(error: unknown): string | undefined {
+  const { code, message = '' } = error as { readonly code?: unknown; readonly message?: string };
+  return code === UNDEFINED_OBJECT ? MISSING_ROLE.exec(message)?.[1] : undefined;
 }

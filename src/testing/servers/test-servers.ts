@@ -126,7 +126,7 @@ async function start(options: TestServersOptions): Promise<{ shared: Shared; sto
   try {
     const url = await postgres.value.createDatabase();
     const template = new URL(url).pathname.slice(1);
-    if (dir !== undefined) await applyMigrations(url, { dir });
+    if (dir !== undefined) await applyMigrations(url, { dir, makesRoles: postgres.value.kind !== 'DATABASE_URL' });
     const isInstalledHere = await installIfMissing(url);
     await makeTemplate(url);
     const servers = `PostgreSQL ${postgres.value.version} (${postgres.value.kind}), Redis ${redis.value.version} (${redis.value.kind})`;

@@ -302,6 +302,20 @@ describeWithShop('servers for the tests of an application', () => {
     }
   });
 
+  test('have the roles that the migrations give rights to, as those of `fenced-lock init --role`', async () => {
+    const role = `app_${randomUUID()}`;
+    const here = project({ 'prisma/schema.prisma': 'datasource db {\n  provider = "postgresql"\n}\n' });
+    expect(await here.run('init', '--role', role)).toMatchObject({ code: 0 });
+    const stop = await setUpTestServers({ migrations: here.path('prisma/migrations') });
+    try {
+      const { databaseUrl } = await testServers();
+      const may = `SELECT has_schema_privilege('${role}', 'fenced_lock', 'USAGE') AS may`;
+      expect(await query(databaseUrl, may)).toEqual([{ may: true }]);
+    } finally {
+      await stop();
+    }
+  });
+
   test('say where no migration makes the objects of the locks, which were added for the tests', async () => {
     const stop = await setUpTestServers({ migrations: false });
     try {
