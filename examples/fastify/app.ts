@@ -36,7 +36,10 @@ export function createApp({ prisma, redis }: Clients, { name = 'shop' } = {}): F
     const { quantity } = request.body;
     // Who has gone away does not keep a place in the queue.
     const gone = new AbortController();
-    reply.raw.on('close', () => gone.abort(new Error('the client has gone away')));
+    const abort = () => gone.abort(new Error('the client has gone away'));
+    reply.raw.on('close', abort);
+    // Gone before this line, as while an async hook ran.
+    if (reply.raw.closed) abort();
     return await prisma.$withLock(
       `stock:${id}`,
       async (tx) => {

@@ -29,6 +29,8 @@ const MAY_BE_SENT_AGAIN: ReadonlySet<FencedLockErrorCode> = new Set([
 
 /** The one place where errors become answers. */
 export function answerError(error: Error & { statusCode?: number }, request: FastifyRequest, reply: FastifyReply) {
+  // The client has gone away: there is nobody to answer.
+  if (reply.raw.closed) return reply.hijack();
   const code = toFencedLockError(error)?.code;
   if (code !== undefined && MAY_BE_SENT_AGAIN.has(code)) {
     request.log.warn({ code }, 'nothing was done');

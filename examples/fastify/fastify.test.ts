@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test, vi } from 'vitest';
 import {
   ClosedError,
   CommitUnknownError,
@@ -7,7 +10,7 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.js';
-import { describeWithShop, Shop } from '../../test/support/shop.js';
+import { describeWithShop, gate, Shop } from '../../test/support/shop.js';
 import { createApp } from './app.js';
 import { createClient } from './client.js';
 import { answerError } from './errors.js';
@@ -34,6 +37,33 @@ describeWithShop('the Fastify application', () => {
     expect((await server.inject(`/stock/${id}`)).json()).toMatchObject({ quantity: 1 });
     expect((await server.inject('/stock/0')).statusCode).toBe(404);
     expect((await shop.row(id))?.quantity).toBe(1);
+  });
+
+  test('a client that goes away before the handler begins buys nothing, and its error is not logged', async () => {
+    const server = app();
+    const { id } = await shop.product(3);
+    const arrived = gate();
+    const ended = gate<unknown>();
+    const logged = vi.fn();
+    server.addHook('preHandler', async ({ log }, reply) => {
+      log.error = logged;
+      arrived.open();
+      await once(reply.raw, 'close');
+    });
+    server.addHook('onSend', async () => ended.open('answered'));
+    server.addHook('onError', async (_, _reply, error) => ended.open(error));
+    await server.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = server.server.address() as AddressInfo;
+    const headers = { 'content-type': 'application/json' };
+    const client = request({ host: '127.0.0.1', port, path: `/stock/${id}/sell`, method: 'POST', headers });
+    client.on('error', () => {});
+    client.end('{"quantity":2}');
+    await arrived.opened;
+    client.destroy();
+    expect(await ended.opened).toMatchObject({ message: 'the client has gone away' });
+    await server.close();
+    expect(logged).not.toHaveBeenCalled();
+    expect((await shop.row(id))?.quantity).toBe(3);
   });
 });
 
