@@ -206,6 +206,14 @@ export const COMMAND: readonly Mutant[] = [
     why: 'Its user would delete a migration that was right.',
   },
   {
+    name: 'doctor: a detached partition is not looked for',
+    file: 'src/cli/doctor/fences.ts',
+    change: [[', ...(await detachedPartitions(ask, fenced))', '']],
+    tests: ['test/cli/family'],
+    only: 'detached',
+    why: 'TRUNCATE of an archived table would be refused, and nobody would be told why.',
+  },
+  {
     name: 'command: a guard is not known where its table got another name',
     file: 'src/cli/project/guarded-tables.ts',
     change: [

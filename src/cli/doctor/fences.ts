@@ -1,7 +1,7 @@
 import { Problem } from '../problem.js';
 import { deploy } from '../project/remedies.js';
 import { type Check, type Finding, fault, ok } from './check.js';
-import { familyOf, guardFinding, leftGuards } from './guards.js';
+import { detachedPartitions, familyOf, guardFinding, leftGuards } from './guards.js';
 import type { ExpectedFence, PostgresSubject } from './subject.js';
 import { createTables, findUncreated } from './uncreated.js';
 
@@ -92,7 +92,8 @@ async function forEach(
 const left: Check<PostgresSubject> = {
   name: 'guards left',
   look: async ({ ask, fences, unfenced }) => {
-    const found = await leftGuards(ask, tablesOf(fences), unfenced);
+    const fenced = tablesOf(fences);
+    const found = [...(await leftGuards(ask, fenced, unfenced)), ...(await detachedPartitions(ask, fenced))];
     return found.length > 0 ? found : [ok('No guard is on a table whose fence is gone.')];
   },
 };

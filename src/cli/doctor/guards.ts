@@ -132,6 +132,26 @@ export async function leftGuards(
   });
 }
 
+/** Tables with the guard of TRUNCATE alone, which DETACH PARTITION leaves: it takes the row trigger, which is the parent's, away. */
+export async function detachedPartitions(ask: PostgresSubject['ask'], fenced: readonly string[]): Promise<Finding[]> {
+  const rows = await ask<{ readonly table: string }>(
+    `SELECT t.tgrelid::regclass::text AS table
+     FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
+     WHERE t.tgname = $2 AND n.nspname = 'fenced_lock' AND p.proname = 'guard_truncate'
+       AND NOT EXISTS (SELECT FROM pg_trigger AS r WHERE r.tgrelid = t.tgrelid AND r.tgname = $3)
+       AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = t.tgrelid)
+       AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS f(name) WHERE to_regclass(f.name) = t.tgrelid)
+     ORDER BY 1`,
+    [fenced, GUARD_TRUNCATE, GUARD],
+  );
+  return rows.map(({ table }) =>
+    warning(
+      `${table} has the guard of TRUNCATE alone, as a partition that was detached: its rows have none.`,
+      `DROP TRIGGER ${GUARD_TRUNCATE} ON ${table}`,
+    ),
+  );
+}
+
 function defectOf({ table, kind, triggers }: Relation, expected: Guard, migrates: boolean): Finding | undefined {
   const where = kind === 'table' ? table : `the ${kind} ${table}`;
   const makeRow = oneLine(rowTrigger(table, expected));
