@@ -402,4 +402,17 @@ export const LEASE: readonly Mutant[] = [
     tests: ['test/redis/topology/cluster-renewal.slow'],
     why: 'A master that is silent would cost the leases of all others.',
   },
+  {
+    name: 'close: a look is sent for who was turned away while it subscribed',
+    file: 'src/lease/queue/acquire-loop.ts',
+    change: [
+      [
+        'hold up the end of the client.\n        if (this.#queue.first() === undefined) break;',
+        'hold up the end of the client.',
+      ],
+    ],
+    tests: ['test/call/shutdown'],
+    only: 'sends no look',
+    why: 'Where Redis is silent, the end of the client would take longer than its limits.',
+  },
 ];

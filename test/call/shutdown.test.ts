@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
+import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -53,6 +54,26 @@ describeWithShop('the end of a client', () => {
     expect(await inRedis(key)).toEqual([]);
     expect(await inRedis(elsewhere.key)).toEqual([`fenced-lock:{${elsewhere.key}}:lease`]);
     await lock.release();
+  });
+
+  test('sends no look for who is turned away while it subscribes first, as with strict fairness', async () => {
+    const url = new URL(inject('redis').url as string);
+    const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
+    shop.closeLater(() => proxy.close());
+    const redis = new Redis(proxy.url(url.href));
+    shop.closeLater(() => redis.disconnect());
+    const { prisma } = shop.client({ redis, fairness: 'strict', commandTimeout: 200 });
+    await prisma.$withLock('warm', () => {});
+    const looks: unknown[] = [];
+    aroundScripts(redis, ({ name, send }) => {
+      looks.push(name);
+      return send();
+    });
+    proxy.silence();
+    const waiting = prisma.$withLock('silent', () => 'in').catch((error: { code?: string }) => error.code);
+    await prisma.$locks.close();
+    expect(await waiting).toBe('CLOSED');
+    expect(looks).toEqual([]);
   });
 
   test.each(Object.entries(WAYS))(

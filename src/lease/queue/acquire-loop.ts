@@ -179,8 +179,9 @@ export class AcquireLoop implements WaitingProcess {
       leaseTime = first.request.options.leaseTime;
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
-        this.#inFlightSince = now();
-        await this.#ensureWakeUps().listen();
+        await this.answered(this.#ensureWakeUps().listen(), now());
+        // It may have taken long, and a look for nobody would hold up the end of the client.
+        if (this.#queue.first() === undefined) break;
       }
       const claim = { key: this.#key, holder: this.holder, leaseTime };
       const isOffered = this.#wakeUps?.beginLook() ?? false;
