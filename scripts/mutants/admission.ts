@@ -386,7 +386,7 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'guard: a role without rights moves a row to another partition, and its fence is lost',
     file,
-    change: [['ELSIF row_fence IS NOT NULL OR new_fence IS NULL OR NOT (', 'ELSIF true OR (']],
+    change: [["moved OPERATOR(pg_catalog.<>) ''", 'false']],
     tests: ['test/fencing/guard/gaps'],
     only: 'moves with its row',
     why: 'An older holder would overwrite the row.',
@@ -394,9 +394,9 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'guard: any row of a role without rights keeps the fence that it sets',
     file,
-    change: [['NOT (\n            SELECT c.relispartition FROM', 'NOT (\n            SELECT true FROM']],
+    change: [['new_fence := least(new_fence, moved::bigint);', 'NULL;']],
     tests: ['test/fencing/guard/gaps'],
-    only: 'a role without our rights',
+    only: 'moves with its row',
     why: 'A fence above all tokens would refuse every lock.',
   },
   {
@@ -412,7 +412,7 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [
       [
-        'EXCEPTION WHEN data_exception THEN\n                whole_row := NULL;',
+        'EXCEPTION WHEN OTHERS THEN\n                whole_row := NULL;',
         'EXCEPTION WHEN division_by_zero THEN\n                whole_row := NULL;',
       ],
     ],

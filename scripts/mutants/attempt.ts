@@ -241,7 +241,7 @@ export const ATTEMPT: readonly Mutant[] = [
   {
     name: 'try: its admission does not wait for its own rollback',
     file: 'src/transaction/attempt.ts',
-    change: [['const ROW_LOCK_TIMEOUT = 500;', 'const ROW_LOCK_TIMEOUT = 250;']],
+    change: [['if (this.#call.rollsBack?.()) return ROW_LOCK_TIMEOUT;', '']],
     tests: ['test/call/try-when-free'],
     only: 'Postgres far away',
     why: 'Far from Postgres, no call that does not wait would ever have its key.',

@@ -1006,9 +1006,10 @@ export const CALLS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '    stop(this.#timer);\n    this.#opening?.discard();\n    this.#opening = undefined;',
-        '    this.#opening = undefined;',
+        '  discard(): void {\n    stop(this.#timer);\n    if (this.#opening) {',
+        '  discard(): void {\n    if (false) {',
       ],
+      ['void this.#opening.discard().then(() => {', 'void Promise.resolve().then(() => {'],
     ],
     tests: ['test/promises/g4-waiting'],
     why: 'It would hold a connection, and the key’s row.',

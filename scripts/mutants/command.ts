@@ -216,19 +216,17 @@ export const COMMAND: readonly Mutant[] = [
   {
     name: 'command: a guard is not known where its table got another name',
     file: 'src/cli/project/guarded-tables.ts',
-    change: [
-      ["this.#guards.set('renamed' in step ? step.renamed : step.table, guard)", 'this.#guards.set(step.table, guard)'],
-    ],
+    change: [['if (step.renamed !== undefined) this.#guards.set(step.renamed, guard);', '']],
     tests: ['test/cli/guarded-tables'],
     only: 'still there',
     why: 'add-fence would make `require` an `allow`, and doctor would miss no guard.',
   },
   {
-    name: 'command: a guard is known where its table was dropped',
+    name: 'command: a guard is there where its table was dropped',
     file: 'src/cli/project/guarded-tables.ts',
-    change: [['    this.#guards.delete(step.table);\n', '']],
+    change: [['this.#guards.set(step.table, { ...guard, isLost: true });', '']],
     tests: ['test/cli/guarded-tables'],
-    only: 'is gone',
+    only: 'is lost',
     why: 'add-fence would do nothing, and the new table would have no guard.',
   },
   {
@@ -238,5 +236,13 @@ export const COMMAND: readonly Mutant[] = [
     tests: ['test/cli/guarded-tables'],
     only: 'names the default schema',
     why: 'add-fence would make `require` an `allow`, and doctor would miss no guard.',
+  },
+  {
+    name: 'command: what a comment or a function names counts as done',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [[`part.startsWith('"') ? part : ' '.repeat(part.length)`, 'part']],
+    tests: ['test/cli/guarded-tables'],
+    only: 'still there',
+    why: 'add-fence and sql would take a guard for lost.',
   },
 ];

@@ -126,6 +126,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   #timer: Timer | undefined;
   /** The holder in another process beside whose COMMIT the transaction was opened. */
   #former: Former | undefined;
+  #rollsBack = false;
 
   constructor(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>) {
     this.#parts = parts;
@@ -199,7 +200,12 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   discard(): void {
     stop(this.#timer);
-    this.#opening?.discard();
+    if (this.#opening) {
+      this.#rollsBack = true;
+      void this.#opening.discard().then(() => {
+        this.#rollsBack = false;
+      });
+    }
     this.#opening = undefined;
     this.#former = undefined;
   }
@@ -251,6 +257,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
         nextTurn: () =>
           leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
         notCommitted: (outcome) => hooks.settle(outcome),
+        rollsBack: () => this.#rollsBack,
         trace,
       });
     } finally {

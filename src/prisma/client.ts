@@ -79,7 +79,10 @@ export function declarationsOf({
   _engineConfig,
 }: PrismaInternals): (model: string, field: string) => string | undefined {
   // A comment or a string may have the brace that ends a model.
-  const code = (_engineConfig.inlineSchema ?? '').replaceAll(/\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g, '""');
+  const code = (_engineConfig.inlineSchema ?? '').replaceAll(
+    /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g,
+    (part) => (part.startsWith('"') ? '""' : ' '),
+  );
   return (model, field) => {
     const [, fields = ''] = new RegExp(`\\bmodel\\s+${model}\\s*\\{([^}]*)`).exec(code) ?? [];
     return new RegExp(`^\\s*${field}\\s+(.*)`, 'm').exec(fields)?.[1];

@@ -135,11 +135,11 @@ export class Opening<Tx> {
     this.#chained?.connection.abandon();
   }
 
-  /** Called instead of `run`: rolls back and returns the connection to the pool. */
-  discard(): void {
+  /** Called instead of `run`: rolls back and returns the connection to the pool. Resolves when that is done. */
+  async discard(): Promise<void> {
     this.abandon();
-    const ended = () => this.onTransactionEnded();
-    this.transaction.discard().then(ended, ended);
+    await this.transaction.discard().catch(() => {});
+    this.onTransactionEnded();
   }
 
   /**

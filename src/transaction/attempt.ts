@@ -37,10 +37,11 @@ import type { EarlierAttempts } from './repetition.js';
 
 /**
  * How long an admission waits for the lock on the key's row before the blocking transactions are looked for;
- * milliseconds. As long for a call whose wait time is over, such as `$tryWithLock`: it has the lease, and its own
- * transaction that was opened ahead and given up may still hold the key's row, for a round trip to Postgres.
+ * milliseconds.
  */
 const ROW_LOCK_TIMEOUT = 500;
+/** The same for a call whose wait time is over, such as `$tryWithLock`; milliseconds. It has the lease. */
+const LEAST_ROW_WAIT = 250;
 /** How often to look whether the COMMIT has been answered that the admission was sent with; milliseconds. */
 const COMMIT_CHECK = 500;
 /**
@@ -439,9 +440,15 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #openingOptions(before: readonly Statement[]): OpeningOptions {
     const { options, parts, leases, database, registered } = this.#call;
     const { maxWait, isolationLevel, timeout } = options;
-    const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, ROW_LOCK_TIMEOUT);
+    const request = () => requestOf({ leases, timeout, registered, room: roomOf(this.#call) }, this.#waitTime());
     const hooked = parts.fencing.needsHook(database.rescue);
     return { key: leases.key, maxWait, isolationLevel, hooked, evenIfWanted: true, before, request };
+  }
+
+  #waitTime(): number {
+    // Its own transaction may hold the key's row for a round trip to Postgres, however far away that is.
+    if (this.#call.rollsBack?.()) return ROW_LOCK_TIMEOUT;
+    return Math.min(ROW_LOCK_TIMEOUT, Math.max(LEAST_ROW_WAIT, this.#call.deadline.remaining));
   }
 
   #fail(error: unknown): void {

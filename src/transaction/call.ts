@@ -134,6 +134,8 @@ export interface Call<Tx, R> extends CallContext {
   readonly nextTurn?: (() => NextTurn | undefined) | undefined;
   /** Called once for each run of the work that has not committed, as soon as that is known. */
   readonly notCommitted?: ((outcome: Outcome) => void) | undefined;
+  /** Whether a transaction that was opened ahead and given up is being rolled back: it may still have the key's row. */
+  readonly rollsBack?: (() => boolean) | undefined;
   /** Whether to go on while the client is being closed. */
   readonly whileClosing?: boolean;
   /** Where somebody listens. */

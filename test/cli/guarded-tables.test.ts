@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { applyMigrations } from '../support/servers/index.js';
+import { createDatabase } from './database.js';
+import { findings } from './patient.js';
 import { project } from './project.js';
 
 const schema = (attributes = '') => `datasource db {
@@ -40,6 +43,10 @@ describe('the guard of a table, by the migrations', () => {
       '  @@schema("shop")\n  @@map("goods")\n',
     ],
     ['a column of it has another name', 'ALTER TABLE "Stock" RENAME COLUMN name TO title;', ''],
+    ['only the table itself has another name', 'ALTER TABLE ONLY "Stock" RENAME TO "goods";', '  @@map("goods")\n'],
+    ['a comment names what would drop it', '-- To go back: DROP TABLE "Stock";\n/* DROP TABLE "Stock" */', ''],
+    ['a text names it', `COMMENT ON COLUMN "Stock".id IS 'drop table "Stock" resets it'`, ''],
+    ['a function would do it', 'CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $f$ DROP TABLE "Stock" $f$;', ''],
   ])('is still there where %s', async (_, sql, attributes) => {
     const { here, later } = await guarded();
     later(sql);
@@ -50,18 +57,31 @@ describe('the guard of a table, by the migrations', () => {
   });
 
   test.each([
-    ['the table was made anew', `DROP TABLE "Stock";\n${CREATE}`, ''],
-    ['it was dropped among others', 'DROP TABLE IF EXISTS "Other", "public"."Stock" CASCADE;', ''],
-    ['another table got its name', 'ALTER TABLE "Stock" RENAME TO "old";\nCREATE TABLE "Stock" (id int);', ''],
-    ['its model is of another schema', '-- nothing', '  @@schema("shop")\n'],
-  ])('is gone where %s', async (_, sql, attributes) => {
+    ['the table was made anew', `DROP TABLE "Stock";\n${CREATE}`],
+    ['it was dropped among others', `DROP TABLE IF EXISTS "Other", "public"."Stock" CASCADE;\n${CREATE}`],
+    ['another table got its name', `ALTER TABLE "Stock" RENAME TO "old";\n${CREATE}`],
+  ])('is lost where %s: doctor misses it, and add-fence makes it again with its policy', async (_, sql) => {
     const { here, later } = await guarded();
     later(sql);
-    here.write('prisma/schema.prisma', schema(attributes));
+    await using database = await createDatabase();
+    const deploy = () => applyMigrations(database.url, { dir: here.path('prisma/migrations') });
+    await deploy();
+    const guards = async () =>
+      findings(await here.run('doctor', '--json', '--database-url', database.url)).filter(
+        ({ check }) => check === 'guards',
+      );
+    expect(await guards()).toMatchObject([
+      { status: 'fault', message: expect.stringContaining('the guard is missing') },
+    ]);
     const again = await here.run('add-fence', 'Stock');
-    expect(again).toMatchObject({
-      code: 0,
-      out: expect.stringContaining('Stock has no guard yet, and gets one (allow)'),
-    });
+    expect(again.out).toContain('Stock has no guard yet, and gets one (require)');
+    await deploy();
+    expect(await guards()).toMatchObject([{ status: 'ok', message: expect.stringContaining('guarded (require)') }]);
+  });
+
+  test('is none where the model is of another schema', async () => {
+    const { here } = await guarded();
+    here.write('prisma/schema.prisma', schema('  @@schema("shop")\n'));
+    expect((await here.run('add-fence', 'Stock')).out).toContain('Stock has no guard yet, and gets one (allow)');
   });
 });

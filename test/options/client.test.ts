@@ -125,6 +125,13 @@ describe('where the extension is applied', () => {
     expect(() => apply({ models: [] })).not.toThrow();
   });
 
+  test('a fence that may be NULL is refused behind a comment on its line', () => {
+    const apply = withSchema((schema) =>
+      schema.replace(/(model Stock \{[^}]*?\n)\s*fence\s+BigInt[^\n]*/, '$1/* the fence */ fence BigInt? @default(0)'),
+    );
+    expect(refusal(apply).message).toContain('may be NULL');
+  });
+
   test('a method without its client is refused as that', async () => {
     const { $withLock } = apply({});
     const detached = $withLock as unknown as (key: string, fn: () => void) => Promise<void>;

@@ -622,6 +622,7 @@ DECLARE
     is_there  boolean;
     whole_row jsonb;
     new_row   record;
+    moved     pg_catalog.text;
 BEGIN
     -- The usual case, with as few expressions as possible. For a number, what follows does the same.
     IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND TG_ARGV[0] OPERATOR(pg_catalog.=) 'fence' THEN
@@ -657,12 +658,17 @@ BEGIN
             -- A value of type json may be none of jsonb, such as "\u0000". The error then does not name the row.
             BEGIN
                 whole_row := pg_catalog.to_jsonb(OLD);
-            EXCEPTION WHEN data_exception THEN
+            EXCEPTION WHEN OTHERS THEN
                 whole_row := NULL;
             END;
             PERFORM fenced_lock.refuse_stale(TG_RELID::pg_catalog.regclass, row_fence, our_token, whole_row);
         END IF;
         IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+            -- Perhaps the first half of a move to another partition, by a role that cannot ask for the last token: see below.
+            IF our_token IS NULL AND row_fence OPERATOR(pg_catalog.>) 0
+                AND NOT pg_catalog.has_schema_privilege('fenced_lock', 'USAGE') THEN
+                PERFORM pg_catalog.set_config('fenced_lock.moved', row_fence::pg_catalog.text, true);
+            END IF;
             RETURN OLD;
         END IF;
     END IF;
@@ -680,14 +686,18 @@ BEGIN
         IF new_fence OPERATOR(pg_catalog.=) coalesce(row_fence, 0) THEN
             RETURN NEW;
         END IF;
-        -- A role without rights on the schema cannot call the function, so its fence is ignored. Only a new row of a
-        -- partition keeps it: it may be the second half of a move, where an older holder would overwrite a fence of 0.
+        -- A role without rights on the schema cannot call the function, so its fence is ignored. A new row keeps one that
+        -- the role has just deleted: it may have moved to another partition, where an older holder would overwrite it.
         IF pg_catalog.has_schema_privilege('fenced_lock', 'USAGE') THEN
             new_fence := fenced_lock.fence_without_token(row_fence, new_fence);
-        ELSIF row_fence IS NOT NULL OR new_fence IS NULL OR NOT (
-            SELECT c.relispartition FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) TG_RELID
-        ) THEN
-            new_fence := coalesce(row_fence, 0);
+        ELSE
+            moved := pg_catalog.current_setting('fenced_lock.moved', true);
+            IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' AND new_fence OPERATOR(pg_catalog.>) 0
+                AND moved OPERATOR(pg_catalog.<>) '' THEN
+                new_fence := least(new_fence, moved::bigint);
+            ELSE
+                new_fence := coalesce(row_fence, 0);
+            END IF;
         END IF;
     ELSE
         new_fence := our_token;

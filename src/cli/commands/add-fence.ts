@@ -69,7 +69,8 @@ export async function addFence(context: Context, names: readonly string[], optio
         ? restartAround(unguarded.map(({ model }) => model.name).join(', '))
         : ['Next: npx prisma migrate deploy && npx prisma generate.']),
       ...anew.map(
-        ({ model }) => `${model.name} has no guard yet, and gets one (allow). To leave it without: --guard none.`,
+        ({ model, fence }) =>
+          `${model.name} has no guard yet, and gets one (${fence.guard}). To leave it without: --guard none.`,
       ),
       ...(options.field === DEFAULTS.fenceField
         ? []
@@ -97,10 +98,16 @@ function fenceFor(model: SchemaModel, guards: GuardedTables, { field, guard }: A
   const column = existing?.map ?? field;
   const inForce = guards.get(table);
   const policy = guard ?? inForce?.policy ?? 'allow';
-  const same = inForce === undefined ? policy === 'none' : inForce.policy === policy && inForce.column === column;
+  const same =
+    inForce === undefined
+      ? policy === 'none'
+      : inForce.policy === policy && inForce.column === column && !inForce.isLost;
   const isNew = existing === undefined;
   // A guard whose column is missing would fail every write, and a field that stands in the schema may have no column yet.
-  return { isNew, fence: { table, column, add: isNew || !inForce, guard: same ? undefined : (policy as Policy) } };
+  return {
+    isNew,
+    fence: { table, column, add: isNew || !inForce || inForce.isLost, guard: same ? undefined : (policy as Policy) },
+  };
 }
 
 /** A table that the schema has and the database does not: its migration would come after this one, which fails without it. */

@@ -222,7 +222,8 @@ export class AcquireLoop implements WaitingProcess {
       const isInDoubt = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
       isKnownToStore ||= isInDoubt || this.listens;
       // It would be told that somebody has the key, and all that have asked at once would be told so.
-      if (isTie && !first.isWaiting && deadline.passed && ties++ < MOST_TIES) {
+      if (isTie && first.request.options.waitTime === 0 && ties < MOST_TIES) {
+        ties++;
         await this.#ensureWakeUps().sleep(nextLook);
         continue;
       }

@@ -112,7 +112,13 @@ async function run(client: PgClient, sql: string, makesRoles: boolean): Promise<
       return;
     } catch (error) {
       const role = missingRole(error);
-      if (!makesRoles || role === undefined || made.has(role)) throw error;
+      if (!makesRoles || role === undefined || made.has(role)) {
+        if (made.size === 0) throw error;
+        const why = error instanceof Error ? error.message : String(error);
+        throw new Error(`${why}. It was run again behind the creation of the missing role ${[...made].join(', ')}`, {
+          cause: error,
+        });
+      }
       made.add(role);
       // The script may have begun a transaction of its own.
       await client.query('ROLLBACK');

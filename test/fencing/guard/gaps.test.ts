@@ -90,8 +90,14 @@ describe.each([
     await put(`parted_${name}`, WILD);
     const bystander = await stage.session('sec_readonly');
     expect(await outcome(bystander, `UPDATE ${parted} SET place = 2`)).toBe('ok');
-    const stale = [admit(), `UPDATE ${parted} SET id = 2`] as const;
-    expect(await outcome(app, ...stale)).toBe('FL001');
+    expect(await outcome(app, admit(), `UPDATE ${parted} SET id = 2`)).toBe('FL001');
+    // What the role says of new rows is still ignored, beside those that it moves.
+    await owner.query(`INSERT INTO ${parted} VALUES (3, 1, 5)`);
+    const planted = `INSERT INTO ${parted} VALUES (4, 1, ${WILD})`;
+    expect(await outcome(bystander, planted)).toBe('ok');
+    expect(await outcome(bystander, `UPDATE ${parted} SET place = 2 WHERE id = 3`, planted)).toBe('ok');
+    const { rows } = await stage.admin.query(`SELECT "${column}"::int AS fence FROM ${parted} WHERE id > 2 ORDER BY 1`);
+    expect(rows).toEqual([{ fence: 0 }, { fence: 5 }, { fence: 5 }]);
     await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
   });
 
