@@ -400,6 +400,14 @@ export const ADMISSION: readonly Mutant[] = [
     why: 'A fence above all tokens would refuse every lock.',
   },
   {
+    name: 'guard: a type is found by the search_path of who writes',
+    file,
+    change: [['whole_row pg_catalog.jsonb;', 'whole_row jsonb;']],
+    tests: ['test/database/guard'],
+    only: 'runs nothing as anybody else',
+    why: 'Code of an attacker would run as the owner of the table.',
+  },
+  {
     name: 'guard: large values of a row are stored anew',
     file,
     change: [['INTO new_fence USING new_row;', 'INTO new_fence USING NEW;']],

@@ -620,8 +620,8 @@ DECLARE
     row_fence bigint;
     new_fence bigint;
     is_there  boolean;
-    whole_row jsonb;
-    new_row   record;
+    whole_row pg_catalog.jsonb;
+    new_row   pg_catalog.record;
     moved     pg_catalog.text;
 BEGIN
     -- The usual case, with as few expressions as possible. For a number, what follows does the same.
