@@ -96,17 +96,15 @@ function fenceFor(model: SchemaModel, guards: GuardedTables, { field, guard }: A
   const table = { name: model.table, schema: model.schema };
   const existing = fenceOf(model, field);
   const column = existing?.map ?? field;
-  const inForce = guards.get(table);
-  const policy = guard ?? inForce?.policy ?? 'allow';
+  const known = guards.get(table);
+  const policy = guard ?? known?.policy ?? 'allow';
   const same =
-    inForce === undefined
-      ? policy === 'none'
-      : inForce.policy === policy && inForce.column === column && !inForce.isLost;
+    known === undefined ? policy === 'none' : known.policy === policy && known.column === column && !known.isLost;
   const isNew = existing === undefined;
   // A guard whose column is missing would fail every write, and a field that stands in the schema may have no column yet.
   return {
     isNew,
-    fence: { table, column, add: isNew || !inForce || inForce.isLost, guard: same ? undefined : (policy as Policy) },
+    fence: { table, column, add: isNew || !known || known.isLost, guard: same ? undefined : (policy as Policy) },
   };
 }
 
