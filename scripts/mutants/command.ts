@@ -216,7 +216,7 @@ export const COMMAND: readonly Mutant[] = [
   {
     name: 'command: a guard is not known where its table got another name',
     file: 'src/cli/project/guarded-tables.ts',
-    change: [['if (step.renamed !== undefined) this.#guards.set(step.renamed, guard);', '']],
+    change: [['this.#guards.set(step.to, guard);', '{}']],
     tests: ['test/cli/guarded-tables'],
     only: 'still there',
     why: 'add-fence would make `require` an `allow`, and doctor would miss no guard.',
@@ -228,6 +228,22 @@ export const COMMAND: readonly Mutant[] = [
     tests: ['test/cli/guarded-tables'],
     only: 'is lost',
     why: 'add-fence would do nothing, and the new table would have no guard.',
+  },
+  {
+    name: 'command: a table that Prisma made anew for a model with another name needs no guard',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [['    this.#inherit(dropped, created);\n', '']],
+    tests: ['test/cli/guarded-tables'],
+    only: 'model got another name',
+    why: 'The table would lose its guard, and doctor would find it as in the migrations.',
+  },
+  {
+    name: 'command: each new table beside a dropped one needs its guard',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [[' && hasColumn(columns, guard.column)', '']],
+    tests: ['test/cli/guarded-tables'],
+    only: 'another table is made',
+    why: 'doctor would miss a guard on a table that never had a fence.',
   },
   {
     name: 'command: a guard is not known where its model names the default schema',

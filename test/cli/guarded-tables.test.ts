@@ -79,6 +79,41 @@ describe('the guard of a table, by the migrations', () => {
     expect(await guards()).toMatchObject([{ status: 'ok', message: expect.stringContaining('guarded (require)') }]);
   });
 
+  const renamed = (fence: string) => `DROP TABLE "Stock";\n
+-- CreateTable
+CREATE TABLE "Article" (
+    "id" INTEGER NOT NULL,
+${fence}
+    CONSTRAINT "Article_pkey" PRIMARY KEY ("id")
+);`;
+  const article = schema().replace('model Stock', 'model Article');
+
+  test('is lost where the model got another name, which Prisma writes as a new table', async () => {
+    const { here, later } = await guarded();
+    here.write('prisma/schema.prisma', article);
+    later(renamed('    "fence" BIGINT NOT NULL DEFAULT 0,\n'));
+    await using database = await createDatabase();
+    const deploy = () => applyMigrations(database.url, { dir: here.path('prisma/migrations') });
+    await deploy();
+    const guards = async () =>
+      findings(await here.run('doctor', '--json', '--database-url', database.url)).filter(
+        ({ check }) => check === 'guards',
+      );
+    expect(await guards()).toMatchObject([
+      { status: 'fault', message: expect.stringContaining('Article: the guard is missing') },
+    ]);
+    expect((await here.run('add-fence', 'Article')).out).toContain('Article has no guard yet, and gets one (require)');
+    await deploy();
+    expect(await guards()).toMatchObject([{ status: 'ok', message: expect.stringContaining('guarded (require)') }]);
+  });
+
+  test('is none where another table is made beside the one that is dropped', async () => {
+    const { here, later } = await guarded();
+    here.write('prisma/schema.prisma', article);
+    later(renamed(''));
+    expect((await here.run('add-fence', 'Article')).out).toContain('Article has no guard yet, and gets one (allow)');
+  });
+
   test('is none where the model is of another schema', async () => {
     const { here } = await guarded();
     here.write('prisma/schema.prisma', schema('  @@schema("shop")\n'));

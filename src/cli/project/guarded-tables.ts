@@ -1,4 +1,4 @@
-import { type Table, tableName } from '../migrations/identifiers.js';
+import { identifier, type Table, tableName } from '../migrations/identifiers.js';
 
 /** The guard that a table has after all migrations, or should have. */
 export interface Guarded {
@@ -8,10 +8,13 @@ export interface Guarded {
   readonly isLost: boolean;
 }
 
-/** What a statement does to the guard of a table: it gives it one, or takes it away, or drops the table, or gives it another name. */
-type Step =
-  | { readonly table: string; readonly guard: Guarded | undefined }
-  | { readonly table: string; readonly isGone: true; readonly renamed?: string };
+/** What a statement does to a guard or to a table: `columns` are those of a new table, as its statement has them. */
+type Step = { readonly table: string } & (
+  | { readonly does: 'guard'; readonly guard: Guarded | undefined }
+  | { readonly does: 'drop' }
+  | { readonly does: 'rename'; readonly to: string }
+  | { readonly does: 'create'; readonly columns: string }
+);
 
 /** Tables without a schema are in this one, unless the URL of the database names another. */
 const DEFAULT_SCHEMA = 'public';
@@ -28,6 +31,7 @@ const TRIGGER = new RegExp(
 );
 const TABLES = new RegExp(
   [
+    String.raw`CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?<created>${TABLE})\s*\((?<columns>[^;]*)`,
     String.raw`DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?<dropped>${TABLE}(?:\s*,\s*${TABLE})*)`,
     String.raw`ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?(?<altered>${TABLE})\s+(?:\*\s*)?(?:RENAME\s+TO\s+(?<name>${NAME})|SET\s+SCHEMA\s+(?<schema>${NAME}))`,
   ].join('|'),
@@ -41,7 +45,7 @@ export class GuardedTables {
   /** Those after these scripts. */
   static after(scripts: readonly string[]): GuardedTables {
     const tables = new GuardedTables();
-    for (const step of scripts.flatMap(stepsOf)) tables.#apply(step);
+    for (const script of scripts) tables.#apply(stepsOf(script));
     return tables;
   }
 
@@ -53,23 +57,49 @@ export class GuardedTables {
     return this.get(table) !== undefined;
   }
 
-  #apply(step: Step): void {
-    if (!('isGone' in step)) {
-      if (step.guard === undefined) this.#guards.delete(step.table);
-      else this.#guards.set(step.table, step.guard);
-      return;
+  /** The steps of one script. */
+  #apply(steps: readonly Step[]): void {
+    const dropped: Guarded[] = [];
+    const created = new Map<string, string>();
+    for (const step of steps) {
+      const guard = this.#guards.get(step.table);
+      if (step.does === 'guard') {
+        if (step.guard === undefined) this.#guards.delete(step.table);
+        else this.#guards.set(step.table, step.guard);
+      } else if (step.does === 'create') {
+        created.set(step.table, step.columns);
+      } else if (guard !== undefined) {
+        this.#guards.set(step.table, { ...guard, isLost: true });
+        if (step.does === 'rename') this.#guards.set(step.to, guard);
+        else dropped.push(guard);
+      }
     }
-    const guard = this.#guards.get(step.table);
-    if (guard === undefined) return;
-    this.#guards.set(step.table, { ...guard, isLost: true });
-    if (step.renamed !== undefined) this.#guards.set(step.renamed, guard);
+    this.#inherit(dropped, created);
   }
+
+  /** Prisma writes a model's new name as DROP TABLE and CREATE TABLE: a new table with the fence should have the guard, too. */
+  #inherit(dropped: readonly Guarded[], created: ReadonlyMap<string, string>): void {
+    const [guard] = dropped;
+    if (guard === undefined || dropped.some((other) => !isSame(other, guard))) return;
+    const heirs = [...created].filter(
+      ([table, columns]) => !this.#guards.has(table) && hasColumn(columns, guard.column),
+    );
+    if (heirs.length > dropped.length) return;
+    for (const [table] of heirs) this.#guards.set(table, { ...guard, isLost: true });
+  }
+}
+
+const isSame = (one: Guarded, other: Guarded) => one.column === other.column && one.policy === other.policy;
+
+/** Whether these columns of a new table have one of this name, as Prisma writes it. */
+function hasColumn(columns: string, name: string): boolean {
+  return columns.includes(`${identifier(name)} BIGINT`);
 }
 
 /** Whether the script gives this table a guard, or takes it away. */
 export function concernsGuardOf(table: Table, sql: string): boolean {
   const key = keyOf(table);
-  return stepsOf(sql).some((step) => step.table === key && !('isGone' in step));
+  return stepsOf(sql).some((step) => step.table === key && step.does === 'guard');
 }
 
 /** In the order of the script. */
@@ -85,18 +115,23 @@ function stepsOf(sql: string): Step[] {
 type Groups = Readonly<Record<string, string | undefined>>;
 
 function ofTrigger({ guarded, column = '', policy = '', unguarded = '' }: Groups): Step {
-  if (guarded === undefined) return { table: keyOf(read(unguarded)), guard: undefined };
-  return { table: keyOf(read(guarded)), guard: { column: column.replaceAll("''", "'"), policy, isLost: false } };
+  if (guarded === undefined) return { table: keyOf(read(unguarded)), does: 'guard', guard: undefined };
+  return {
+    table: keyOf(read(guarded)),
+    does: 'guard',
+    guard: { column: column.replaceAll("''", "'"), policy, isLost: false },
+  };
 }
 
-function ofTables({ dropped, altered = '', name, schema = '' }: Groups): Step[] {
+function ofTables({ created, columns = '', dropped, altered = '', name, schema = '' }: Groups): Step[] {
+  if (created !== undefined) return [{ table: keyOf(read(created)), does: 'create', columns }];
   if (dropped !== undefined) {
     const tables = dropped.match(new RegExp(TABLE, 'g')) ?? [];
-    return tables.map((table) => ({ table: keyOf(read(table)), isGone: true }));
+    return tables.map((table) => ({ table: keyOf(read(table)), does: 'drop' }));
   }
   const before = read(altered);
   const after = name === undefined ? { ...before, schema: plain(schema) } : { ...before, name: plain(name) };
-  return [{ table: keyOf(before), isGone: true, renamed: keyOf(after) }];
+  return [{ table: keyOf(before), does: 'rename', to: keyOf(after) }];
 }
 
 /** Blanks in place of comments, texts and bodies of functions, which may name statements that are not executed here. */
