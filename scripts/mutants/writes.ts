@@ -586,4 +586,51 @@ export const WRITES: readonly Mutant[] = [
     only: 'called like a fence',
     why: 'A lock would overwrite the values of the application.',
   },
+  {
+    name: 'prisma: a write outside of locks is passed on later than it is called',
+    file: 'src/prisma/outside.ts',
+    change: [
+      [
+        'function notice(write: HookParams): Promise<unknown> {',
+        'async function notice(write: HookParams): Promise<unknown> {',
+      ],
+    ],
+    tests: ['test/fencing/writes/as-without-lock'],
+    only: 'executes what is called together',
+    why: 'A read that is called behind a write in one Promise.all would not see it.',
+  },
+  {
+    name: 'prisma: a hook passes on the copy of the arguments that it gets',
+    file: 'src/prisma/arguments.ts',
+    change: [
+      ["return model !== undefined && params !== undefined && 'args' in params ? params.args : args;", 'return args;'],
+    ],
+    tests: ['test/fencing/writes/as-without-lock'],
+    only: 'stores an object with toJSON',
+    why: 'JSON columns would get the private fields of an object in place of what its toJSON gives.',
+  },
+  {
+    name: 'prisma: what toJSON gives is taken apart',
+    file: 'src/prisma/arguments.ts',
+    change: [["return typeof json === 'object' ? asJson(json) : json;", 'return asPrismaReads(json);']],
+    tests: ['test/fencing/writes/as-without-lock'],
+    only: 'one that gives a Decimal',
+    why: 'A Decimal in it would be stored as a number.',
+  },
+  {
+    name: 'prisma: a Decimal without digits is taken apart',
+    file: 'src/prisma/arguments.ts',
+    change: [[' || d === null', '']],
+    tests: ['test/prisma/arguments'],
+    only: 'NaN',
+    why: 'Prisma would refuse NaN.',
+  },
+  {
+    name: 'writes: null in place of the arguments is none',
+    file: 'src/fencing/writes.ts',
+    change: [['if (operation.args === null) return operation.send(null);', '']],
+    tests: ['test/fencing/writes/as-without-lock'],
+    only: 'refuses',
+    why: 'deleteMany(null) would delete all rows.',
+  },
 ];

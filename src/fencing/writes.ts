@@ -64,7 +64,7 @@ export function isConditional({ model, name }: Operation, fence: Fence): boolean
  * `sendFenced` does.
  */
 export function asOneStatement(operation: Operation, fence: Fence): Args | undefined {
-  return ONE_STATEMENT[operation.name]?.(conditional(operation, fence));
+  return operation.args === null ? undefined : ONE_STATEMENT[operation.name]?.(conditional(operation, fence));
 }
 
 /**
@@ -74,6 +74,8 @@ export function asOneStatement(operation: Operation, fence: Fence): Args | undef
  */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
   const { name } = operation;
+  // Prisma refuses it. As no arguments at all, `deleteMany` would delete all rows.
+  if (operation.args === null) return operation.send(null);
   const write = conditional(operation, fence);
   refuseUnsafe(write);
   if (!isConditional(operation, fence)) return operation.send(operation.args);

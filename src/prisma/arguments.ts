@@ -1,3 +1,13 @@
+import type { HookParams } from './internals.js';
+
+/**
+ * The arguments of an operation, as a hook has to pass them on. The hook itself gets a copy of those of a model's operation, in
+ * which objects have lost their class, and so their `toJSON`.
+ */
+export function givenArguments({ model, args, __internalParams: params }: HookParams): unknown {
+  return model !== undefined && params !== undefined && 'args' in params ? params.args : args;
+}
+
 /**
  * A copy of an operation's arguments as Prisma will send them, so that what this package has checked is what is sent: fields
  * that are inherited count, those called `__proto__` or set to `Prisma.skip` do not, and what `toJSON` returns takes the
@@ -9,7 +19,13 @@ export function asPrismaReads(value: unknown): unknown {
   const { toJSON } = value as { readonly toJSON?: unknown };
   if (typeof toJSON !== 'function') return copyOf(value);
   const json: unknown = Reflect.apply(toJSON, value, []);
-  return typeof json === 'object' && json !== null && !Array.isArray(json) ? copyOf(json) : asPrismaReads(json);
+  return typeof json === 'object' ? asJson(json) : json;
+}
+
+/** Prisma leaves what `toJSON` returns as it is, and sends it as JSON: a Date in it becomes a text. */
+function asJson(value: unknown): unknown {
+  const text = JSON.stringify(value) as string | undefined;
+  return text === undefined ? undefined : JSON.parse(text);
 }
 
 function copyOf(value: object): unknown {
@@ -30,7 +46,8 @@ function copyOf(value: object): unknown {
 /** A value of a column that is an object, or `Prisma.skip` in an array, which Prisma refuses. */
 function isScalar(value: object): boolean {
   const { toFixed, d, _getName, _toGraphQLInputType } = value as Record<string, unknown>;
-  const isDecimal = typeof toFixed === 'function' && Array.isArray(d);
+  // The digits of NaN and of Infinity are null.
+  const isDecimal = typeof toFixed === 'function' && (Array.isArray(d) || d === null);
   const isNull = typeof _getName === 'function';
   const isField = typeof _toGraphQLInputType === 'function';
   return isDecimal || isNull || isField || isSkip(value) || ArrayBuffer.isView(value) || isDate(value);

@@ -56,6 +56,7 @@ export interface HookParams {
 
 /** What Prisma executes. The second parameter of `query` replaces it, behind the extensions that have seen it already. */
 interface OperationParams {
+  readonly args?: unknown;
   /**
    * `itx` of `$transaction(async …)`, with its id; `batch` of `$transaction([…])`; `undefined` for an operation by itself.
    */

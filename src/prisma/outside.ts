@@ -3,6 +3,7 @@ import { InsideTransactionError, quoted } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
 import { isOfLock } from '../base/lock-transactions.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
+import { givenArguments } from './arguments.js';
 import { hasOneSession } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
 import { isRawWrite } from './raw-writes.js';
@@ -62,13 +63,18 @@ export function outsideWrite(key: string, operation: string, model: string | und
   );
 }
 
-async function notice({ model, operation, args, query, __internalParams }: HookParams): Promise<unknown> {
+/** Passes a write on in the very call: if this awaited anything, a read that is called behind the write would be sent first. */
+function notice(write: HookParams): Promise<unknown> {
+  const { model, operation, query, __internalParams: params } = write;
+  const given = givenArguments(write);
   const key = heldKey();
   // A version of Prisma that does not tell the transaction must not make a healthy write fail.
-  if (key === undefined || __internalParams === undefined) return await query(args);
-  const { kind, id } = __internalParams.transaction ?? {};
-  if (isOfLock(kind, id)) return await query(args);
-  const refusal = outsideWrite(key, operation, model);
+  if (key === undefined || params === undefined) return query(given);
+  const { kind, id } = params.transaction ?? {};
+  return isOfLock(kind, id) ? query(given) : refuse(outsideWrite(key, operation, model));
+}
+
+async function refuse(refusal: InsideTransactionError): Promise<never> {
   // The stack leads to the caller only once it awaits this.
   await undefined;
   throw withCaller(refusal);

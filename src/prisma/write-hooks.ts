@@ -1,6 +1,6 @@
 import type { Hook } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
-import { asPrismaReads } from './arguments.js';
+import { asPrismaReads, givenArguments } from './arguments.js';
 import type { HookParams, PrismaInternals } from './internals.js';
 import { nameOnClient } from './schema.js';
 import { RAW } from './tx.js';
@@ -49,7 +49,9 @@ export class WriteHooks {
     };
   }
 
-  #onWrite({ model, operation: name, args, query, __internalParams: params }: HookParams): Promise<unknown> {
+  #onWrite(write: HookParams): Promise<unknown> {
+    const { model, operation: name, query, __internalParams: params } = write;
+    const args = givenArguments(write);
     const hook = this.#hooks.get(params?.transaction?.id);
     if (hook === undefined) return query(args);
     if (model === undefined) {

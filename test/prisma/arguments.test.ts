@@ -9,6 +9,7 @@ const SCALARS: Record<string, object> = {
   'a date': new Date(0),
   'a date of another realm': runInNewContext('new Date(0)') as Date,
   'a decimal': new Prisma.Decimal('1.50'),
+  'the decimal NaN': new Prisma.Decimal('NaN'),
   bytes: Buffer.from('bytes'),
   'a typed array': new Uint8Array([1, 2]),
   'a null of a JSON column': Prisma.DbNull,
