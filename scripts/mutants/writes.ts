@@ -177,14 +177,6 @@ export const WRITES: readonly Mutant[] = [
     why: 'Prisma refuses it. It would fail only when the other branch is taken.',
   },
   {
-    name: 'a field toJSON of a value taken for the method',
-    file: 'src/prisma/arguments.ts',
-    change: [["!(name === 'toJSON' && typeof field === 'function')", "name !== 'toJSON'"]],
-    tests: ['test/fencing/writes/as-prisma'],
-    only: 'columns that are objects',
-    why: 'The value would be stored without it.',
-  },
-  {
     name: 'conditions of a claimed row by what was there before',
     file: writes,
     change: [['unique[name] = row[name];', 'unique[name] = value;']],
@@ -381,14 +373,6 @@ export const WRITES: readonly Mutant[] = [
     change: [["if (typeof toJSON !== 'function')", "if (typeof toJSON !== 'boolean')"]],
     tests: ['test/fencing/writes/as-prisma'],
     only: 'with its own toJSON',
-    why: 'Prisma would call it behind the check.',
-  },
-  {
-    name: 'toJSON of arguments called twice',
-    file: 'src/prisma/arguments.ts',
-    change: [[" && !(name === 'toJSON' && typeof field === 'function')", '']],
-    tests: ['test/fencing/writes/as-prisma'],
-    only: 'toJSON that stays',
     why: 'Prisma would call it behind the check.',
   },
   {

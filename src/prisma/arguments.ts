@@ -22,10 +22,13 @@ export function asPrismaReads(value: unknown): unknown {
   return typeof json === 'object' ? asJson(json) : json;
 }
 
-/** Prisma leaves what `toJSON` returns as it is, and sends it as JSON: a Date in it becomes a text. */
+/**
+ * Prisma leaves what `toJSON` returns as it is, and sends it as JSON: a Date in it becomes a text, and a further `toJSON` is called.
+ * In place of a condition or of data, Prisma would ignore the further one. What is checked is what is sent there, too.
+ */
 function asJson(value: unknown): unknown {
   const text = JSON.stringify(value) as string | undefined;
-  return text === undefined ? undefined : JSON.parse(text);
+  return text === undefined ? undefined : asPrismaReads(JSON.parse(text));
 }
 
 function copyOf(value: object): unknown {
@@ -36,9 +39,8 @@ function copyOf(value: object): unknown {
   // Inherited fields, too.
   for (const name in value) {
     const field: unknown = Reflect.get(value, name);
-    // An assignment of `__proto__` would give the copy a prototype. A method `toJSON` was called already.
-    const isField = name !== '__proto__' && !(name === 'toJSON' && typeof field === 'function') && !isSkip(field);
-    if (isField) copy[name] = asPrismaReads(field);
+    // An assignment of `__proto__` would give the copy a prototype.
+    if (name !== '__proto__' && !isSkip(field)) copy[name] = asPrismaReads(field);
   }
   return copy;
 }

@@ -177,7 +177,9 @@ describeOfEachKind('the arguments of a write without a guard are those that were
     'of a class': (fields) => Object.assign(new (class Dto {})(), fields),
     'that inherits': (fields) => Object.create(fields),
     'with its own toJSON': (fields) => ({ toJSON: () => fields }),
-    'with a toJSON that stays': (fields) => ({ toJSON: () => ({ ...fields, toJSON: () => ({ id: -1 }) }) }),
+    'with a toJSON that gives raw parameters': (fields) => ({
+      toJSON: () => ({ __prismaRawParameters__: true, values: fields }),
+    }),
     'marked as Prisma marks raw parameters': (fields) => ({ __prismaRawParameters__: true, values: fields }),
   };
   const others = Object.entries(OTHER);
