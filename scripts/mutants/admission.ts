@@ -17,7 +17,7 @@ const HANDLE_END = `AND a.holder IN (our_holder, successors[place])
 
 /** Where the admission of one key writes its row. */
 const ONE_KEY = `        UPDATE fenced_lock.admission AS a SET
-            token = nextval('fenced_lock.token'),
+            token = greatest(nextval('fenced_lock.token'), a.token + 1),
             holder = our_holder,
             turns = a.turns + 1,
             attempts = array_prepend(attempt, a.attempts[1:15]),`;
@@ -158,7 +158,7 @@ export const ADMISSION: readonly Mutant[] = [
         "            LOOP\n                our_token := nextval('fenced_lock.token');\n                -- UPDATE first.",
       ],
       [
-        "                    token = nextval('fenced_lock.token'),\n                    holder",
+        "                    token = greatest(nextval('fenced_lock.token'), a.token + 1),\n                    holder",
         '                    token = our_token,\n                    holder',
       ],
     ],
@@ -341,8 +341,8 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [
       [
-        "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,\n                    attempts = array_prepend(attempt, a.attempts[1:15]),",
-        "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,",
+        "token = greatest(nextval('fenced_lock.token'), a.token + 1),\n                    holder = our_holder,\n                    turns = a.turns + 1,\n                    attempts = array_prepend(attempt, a.attempts[1:15]),",
+        "token = greatest(nextval('fenced_lock.token'), a.token + 1),\n                    holder = our_holder,\n                    turns = a.turns + 1,",
       ],
     ],
     tests: ['test/database/admission-of-one-key'],
@@ -543,8 +543,63 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'a read-only database, told by the bare error',
     file: 'src/transaction/repetition.ts',
-    change: [['if (code === READ_ONLY)', "if (code === '')"]],
+    change: [['READ_ONLY.has(code)', 'false']],
     tests: ['test/call/read-only-database'],
     why: 'Who catches the errors of locks would not know it, nor the key.',
+  },
+  {
+    name: 'one key: a token below the last one of the key',
+    file,
+    change: [
+      [
+        "            token = greatest(nextval('fenced_lock.token'), a.token + 1),\n            holder",
+        "            token = nextval('fenced_lock.token'),\n            holder",
+      ],
+    ],
+    tests: ['test/transaction/admission'],
+    only: 'sequence is behind',
+    why: 'Behind a logical replication, work would get a lower token than the work before it.',
+  },
+  {
+    name: 'several keys: a token below the last one of the key',
+    file,
+    change: [
+      [
+        "                    token = greatest(nextval('fenced_lock.token'), a.token + 1),\n",
+        "                    token = nextval('fenced_lock.token'),\n",
+      ],
+    ],
+    tests: ['test/transaction/admission'],
+    only: 'sequence is behind',
+    why: 'As with one key.',
+  },
+  {
+    name: 'a standby taken for a server with another error',
+    file: 'src/database/sql-states.ts',
+    change: [["new Set(['25006', '0A000'])", "new Set(['25006'])"]],
+    tests: ['test/call/standby'],
+    only: 'withLock at once',
+    why: 'The error would be none of this package, and say nothing of the primary.',
+  },
+  {
+    name: 'an epoch that a standby tells',
+    file,
+    change: [
+      [
+        '    epoch := (SELECT e.id FROM fenced_lock.epoch AS e);\n    SELECT a.born',
+        '    IF NOT pg_is_in_recovery() THEN epoch := (SELECT e.id FROM fenced_lock.epoch AS e); END IF;\n    SELECT a.born',
+      ],
+    ],
+    tests: ['test/call/standby'],
+    only: 'tells nothing',
+    why: 'A COMMIT that it has not replayed yet would be told as rolled back.',
+  },
+  {
+    name: 'an error at COMMIT taken for a broken connection',
+    file: 'src/transaction/lost-commit.ts',
+    change: [['database.isStatementError(error) ? commitFailed(leases.key, error) : ', '']],
+    tests: ['test/transaction/slow-commit'],
+    only: 'somebody cancels it',
+    why: 'The caller would look for a fault of the network.',
   },
 ];

@@ -202,7 +202,8 @@ export class StaleTokenError extends FencedLockError {
           ofHandle
             ? '. To run it again does not help, because a handle keeps its token: release the handle and take it again. ' +
               'To avoid this, take a handle of several keys, those of all writers of the row.'
-            : ': run it again (the option `retries` does), and lock all writers of a row by the same key.'
+            : ': run it again (the option `retries` does), and lock all writers of a row by the same key. If it is refused each ' +
+              'time, `npx fenced-lock doctor` says why.'
         }`,
       superseded: `${unwritten}: the lock ${quoted(key)} has a newer holder than the one with the token ${token}. ${again}`,
       forgotten:
@@ -313,7 +314,7 @@ const HOW_TO_AWAIT = 'locks.md#await-every-operation';
 
 /**
  * `timeout`: the work, its COMMIT, or a call that joined it, had not ended in time. `connection`: the connection to Postgres failed, or
- * Postgres closed it. `failed-statement`: a statement had failed, and the function went on. `inner-call`: one of two calls
+ * Postgres closed it. `failed-statement`: a statement had failed, and the function went on, or COMMIT itself. `inner-call`: one of two calls
  * that share the transaction had failed. `not-awaited`: the function did not wait for something that it began.
  * `skipped-operation`: Prisma had not sent an operation, because another one of the same batch had failed. `ended`: SQL of
  * the function had ended the transaction.

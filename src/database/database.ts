@@ -208,6 +208,8 @@ export interface Database<Tx> {
   sqlState(error: unknown): string | undefined;
   /** The DETAIL of a Postgres error, if it has one. */
   sqlDetail(error: unknown): string | undefined;
+  /** Whether the server answered a statement with this error, and goes on serving the connection. */
+  isStatementError(error: unknown): boolean;
   /** Whether the error says that no row matched. */
   isNoMatch(error: unknown): boolean;
   /** Whether the error says that the connection was closed. The server may be up. */

@@ -72,6 +72,11 @@ export function sqlDetail(error: unknown): string | undefined {
   return typeof detail === 'string' ? detail : undefined;
 }
 
+/** Whether the server answered a statement with this error, and goes on serving the connection. */
+export function isStatementError(error: unknown): boolean {
+  return fieldsOf(error).severity === 'ERROR' && !sqlState(error)?.startsWith(CONNECTION_EXCEPTION);
+}
+
 /** Whether the error says that no row matched. */
 export function isNoMatch(error: unknown): boolean {
   return fieldsOf(error).code === 'P2025';

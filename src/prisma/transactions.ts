@@ -18,7 +18,7 @@ import {
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isExtended } from './client.js';
-import { isDisconnect, isEnded, isNoMatch, isUnavailable, sqlDetail, sqlState } from './errors.js';
+import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { PrismaInternals, TransactionClient } from './internals.js';
 import { detectOutsideWrites } from './outside.js';
 import { nameOnClient } from './schema.js';
@@ -50,6 +50,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     rescue,
     sqlState,
     sqlDetail,
+    isStatementError,
     isNoMatch,
     isDisconnect,
     isUnavailable,

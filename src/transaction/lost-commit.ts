@@ -52,6 +52,16 @@ function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
   );
 }
 
+/** The error of a transaction whose COMMIT ran a trigger or a constraint that failed, or was cancelled. */
+function commitFailed(key: string, error: unknown): TransactionAbortedError {
+  return new TransactionAbortedError(
+    key,
+    'failed-statement',
+    'Postgres answered its COMMIT with an error, and rolled it back. Deferred constraints and triggers run in COMMIT. See the cause.',
+    error,
+  );
+}
+
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
 export function isCommitRefused(code: string | undefined): boolean {
   return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !ENDED_FOR_TIME.has(code);
@@ -81,7 +91,7 @@ export async function endOfLostCommit(
   }
   // COMMIT had arrived, so the connection was not what failed. No `statement_timeout` covers COMMIT.
   if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
-  const aborted = connectionClosed(call, error);
+  const aborted = database.isStatementError(error) ? commitFailed(leases.key, error) : connectionClosed(call, error);
   // If the next turn has begun, the lease tells about that turn, not about this call.
   return { error: hasNextTurn ? aborted : await fromOvertaking(aborted, call) };
 }

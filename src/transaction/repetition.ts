@@ -34,7 +34,8 @@ const CANCELED_PAUSE = 50;
 const MAY_BEGIN_AGAIN: ReadonlySet<string> = new Set([LOCK_NOT_AVAILABLE, QUERY_CANCELED, SERIALIZATION_FAILURE]);
 const BLOCKED =
   ": another transaction has its row in Postgres: a former holder's, or one that this client may not end, " +
-  'of another waiting room (another keyPrefix, or work without Redis) or of another role';
+  'of another waiting room (another keyPrefix, or work without Redis) or of another role, or a COMMIT that waits for its ' +
+  'synchronous standby';
 const CANCELED =
   ': Postgres cancelled its admission. If a `statement_timeout` of the role is shorter than the wait for the ' +
   "key's row, raise it to a second";
@@ -157,7 +158,9 @@ export class Repetition {
     }
     if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, { server: 'Postgres' });
     if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error, code);
-    if (code === READ_ONLY) throw new LockUnavailableError(leases.key, error, { server: 'Postgres', isReadOnly: true });
+    if (code !== undefined && READ_ONLY.has(code)) {
+      throw new LockUnavailableError(leases.key, error, { server: 'Postgres', isReadOnly: true });
+    }
     if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;
     // An admission that was sent ahead waits only some milliseconds, perhaps for this call's own ROLLBACK, so its timeout
     // does not show a blocking transaction.

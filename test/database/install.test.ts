@@ -9,7 +9,7 @@ const MIGRATION = readFileSync(
   new URL('../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url),
   'utf8',
 );
-const NEWER = MIGRATION.replace(/objects 6'/, "objects 7'").replace(/> 6;/, '> 7;');
+const NEWER = MIGRATION.replace(/objects 7'/, "objects 8'").replace(/> 7;/, '> 8;');
 
 /** How the owner applies the script. */
 const apply = (owner: pg.Client, script = MIGRATION) => outcome(owner, script);

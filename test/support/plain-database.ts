@@ -17,6 +17,7 @@ export function plainDatabase(pool: pg.Pool, rescue: pg.Pool): Database<PlainTx>
     rescue: async (text, values) => (await rescue.query<Record<string, unknown>>(text, [...values])).rows,
     sqlState: (error) => (detailOf(error).severity === undefined ? undefined : detailOf(error).code),
     sqlDetail: (error) => detailOf(error).detail,
+    isStatementError: (error) => (error as { severity?: unknown } | undefined)?.severity === 'ERROR',
     isNoMatch: () => false,
     isUnavailable: (error) => (detailOf(error) as { code?: string }).code === 'ECONNREFUSED',
     isDisconnect: (error) => /Connection terminated|is not queryable/.test(detailOf(error).message ?? ''),

@@ -59,7 +59,11 @@ describeWithShop('a COMMIT that is slower than the timeout', () => {
       },
       { timeout: 60_000 },
     );
-    const refused = expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
+    const refused = expect(held).rejects.toMatchObject({
+      code: 'TRANSACTION_ABORTED',
+      reason: 'failed-statement',
+      cause: { code: '57014' },
+    });
     await shop.admin.query('SELECT pg_cancel_backend($1)', [await shop.blocked('COMMIT')]);
     await refused;
     expect((await shop.row(id))?.quantity).toBe(10);

@@ -60,6 +60,9 @@ const version: Check<PostgresSubject> = {
 const epoch: Check<PostgresSubject> = {
   name: 'epoch',
   async look({ ask, database, fix }) {
+    const [server] = await ask<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
+    // It refuses to read the table. The check `writable` finds the standby.
+    if (server?.standby) return ok('Only the primary has one.');
     const [table] = await ask<{ persistence: string }>(
       `SELECT relpersistence::text AS persistence FROM pg_class WHERE oid = to_regclass('fenced_lock.epoch')`,
     );
