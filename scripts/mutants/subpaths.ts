@@ -615,4 +615,20 @@ export const SUBPATHS: readonly Mutant[] = [
     only: 'refuses to run in a transaction',
     why: 'CREATE INDEX CONCURRENTLY works with Prisma Migrate.',
   },
+  {
+    name: 'nest: a class with methods stands for the client',
+    file: 'src/nest/options.ts',
+    change: [['  checkToken(token);\n', '']],
+    tests: ['test/nest/injection'],
+    only: 'is listed instead',
+    why: 'Its `onModuleInit` would never be called, and nobody would be told.',
+  },
+  {
+    name: 'testing: the tables are made in another schema than that of the URL',
+    file: 'src/testing/servers/migrate.ts',
+    change: [["    await useSchema(client, new URL(url).searchParams.get('schema'));\n", '']],
+    tests: ['test/support.test/migrate'],
+    only: 'schema',
+    why: 'The client of the project would not find them.',
+  },
 ];

@@ -22,7 +22,7 @@ export type LockOperators = ReturnType<ReturnType<typeof fencedLock>>['$locks'];
  * export class PrismaService extends ClientClass(createPrisma) {}
  * ```
  *
- * Nothing is ever made of it. The client itself is injected, from `FencedLockModule.forRoot({ token: PrismaService, … })` or
+ * Leave it empty: nothing is ever made of it. The client itself is injected, from `FencedLockModule.forRoot({ token: PrismaService, … })` or
  * from a provider with `useFactory`.
  */
 export function ClientClass<Client extends object>(
@@ -31,16 +31,29 @@ export function ClientClass<Client extends object>(
   if (typeof make !== 'function') {
     throw new InvalidOptionError('ClientClass', 'must be given the function that makes the client.');
   }
-  abstract class NotTheClient {
-    constructor() {
-      throw new InvalidOptionError(
-        new.target.name,
-        'stands for a client and cannot be made itself. Do not list it in `providers`: give it as `token` to FencedLockModule, ' +
-          'or provide it with `useFactory`.',
-      );
-    }
-  }
   return NotTheClient as unknown as abstract new () => Client;
+}
+
+abstract class NotTheClient {
+  constructor() {
+    throw new InvalidOptionError(
+      new.target.name,
+      'stands for a client and cannot be made itself. Do not list it in `providers`: give it as `token` to FencedLockModule, ' +
+        'or provide it with `useFactory`.',
+    );
+  }
+}
+
+/** @throws InvalidOptionError for a class that stands for the client and has methods, which nobody would ever call. */
+export function checkToken(token: unknown): void {
+  if (typeof token !== 'function' || !(token.prototype instanceof NotTheClient)) return;
+  const [member] = Object.getOwnPropertyNames(token.prototype).filter((name) => name !== 'constructor');
+  if (member === undefined) return;
+  throw new InvalidOptionError(
+    'token',
+    `of FencedLockModule is ${token.name}, which only stands for the client, and has \`${member}\`: the injected client has not. Put it ` +
+      'into a provider of its own, or into the client by `$extends({ client: … })`.',
+  );
 }
 
 /** @throws InvalidOptionError */

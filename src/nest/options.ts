@@ -2,7 +2,7 @@ import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, typ
 import { ModulesContainer } from '@nestjs/core';
 import { InvalidOptionError, quoted } from '../base/errors.js';
 import { onceForEach } from '../base/once-for-each.js';
-import { checkModuleOptions, type LockClient } from './client.js';
+import { checkModuleOptions, checkToken, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
 import { getLockClientToken, getLockServiceToken } from './injection-tokens.js';
 import { FencedLockService } from './service.js';
@@ -72,6 +72,7 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
     throw new InvalidOptionError('name', 'of FencedLockModule must be a string, or left out.');
   }
+  checkToken(token);
   const client = getLockClientToken(name);
   const service = getLockServiceToken(name);
   // Under the token of the application, if it has one: a test that overrides that provider, as with a fake, overrides what the

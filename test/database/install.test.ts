@@ -54,7 +54,7 @@ describe('the script, in a database where something is already', () => {
     expect(await apply(owner)).toBe('ok');
     const { rows } = await owner.query(`SELECT obj_description('fenced_lock'::regnamespace) AS version,
       (SELECT prosrc FROM pg_proc WHERE oid = 'fenced_lock.start_epoch'::regproc) AS source`);
-    expect(rows).toEqual([{ version: 'prisma-extension-fenced-lock objects 7', source: 'SELECT /* newer */' }]);
+    expect(rows).toEqual([{ version: 'prisma-extension-fenced-lock objects 8', source: 'SELECT /* newer */' }]);
     expect(await apply(owner, NEWER)).toBe('ok');
   });
 

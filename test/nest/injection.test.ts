@@ -315,6 +315,12 @@ describeWithShop('a service of Nest', () => {
       message: expect.stringContaining('useFactory'),
     });
     expect(() => ClientClass(undefined as never)).toThrow(InvalidOptionError);
+    class WithMember extends ClientClass(() => prisma) {
+      onModuleInit(): void {}
+    }
+    expect(() => FencedLockModule.forRoot({ client: prisma, token: WithMember })).toThrow(
+      expect.objectContaining({ option: 'token', message: expect.stringContaining('`onModuleInit`') }),
+    );
     expect(() => FencedLockModule.forRoot({ client: prisma, name: '' })).toThrow(InvalidOptionError);
     expect(() => WithLock('k', { client: 7 as never })).toThrow(InvalidOptionError);
     expect(() => (WithLock('k') as (...given: unknown[]) => void)(() => {}, { kind: 'method', name: 'm' })).toThrow(

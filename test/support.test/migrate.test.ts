@@ -34,6 +34,13 @@ test('migrations are applied in the order of their names', async () => {
   expect(await count(url, 'stock')).toBe(2);
 });
 
+test('tables without a schema are made in that of the URL', async () => {
+  const inShop = Object.assign(new URL(url), { search: '?schema=my shop' }).href;
+  expect(await applyMigrations(inShop, { dir })).toEqual(['1_first', '2_second']);
+  expect(await applyMigrations(inShop, { dir })).toEqual([]);
+  expect(await count(url, '"my shop".stock')).toBe(2);
+});
+
 test('applied twice is a no-op', async () => {
   await applyMigrations(url, { dir });
   expect(await applyMigrations(url, { dir })).toEqual([]);

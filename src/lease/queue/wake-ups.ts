@@ -3,7 +3,7 @@ import type { Former, LeaseStore, WakeUp, Watch } from '../store.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
 /** How long offers to other processes may delay the next look; milliseconds. */
-const LONGEST_DELAY = 2_000;
+const LONGEST_DELAY = 500;
 
 /** The process that waits for a key. */
 export interface WaitingProcess {

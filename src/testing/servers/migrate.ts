@@ -44,6 +44,7 @@ export async function applyMigrations(url: string, { dir, makesRoles = false }: 
   try {
     // Of the session: it ends with the connection, whatever happens.
     await client.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCK]);
+    await useSchema(client, new URL(url).searchParams.get('schema'));
     await client.query(HISTORY_TABLE);
     const known = await history(client);
     const applied: string[] = [];
@@ -60,6 +61,13 @@ export async function applyMigrations(url: string, { dir, makesRoles = false }: 
   } finally {
     await client.end();
   }
+}
+
+/** The tables without a schema are made in that of the URL, as by Prisma. pg itself ignores it. */
+async function useSchema(client: PgClient, schema: string | null): Promise<void> {
+  if (schema === null || schema === '') return;
+  const quoted = `"${schema.replaceAll('"', '""')}"`;
+  await client.query(`CREATE SCHEMA IF NOT EXISTS ${quoted}; SET search_path = ${quoted}`);
 }
 
 function readMigrations(dir: string): Migration[] {
