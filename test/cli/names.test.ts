@@ -84,7 +84,7 @@ describe('the models of a schema', () => {
   });
 
   test.each([
-    ['a block that no line ends', 'model A { id Int @id }\n', 'The model A cannot be read: format the schema'],
+    ['a block that no line ends', 'model A { id Int @id }\n', 'The model A cannot be read: `npx prisma validate`'],
     [
       'a block that is not closed',
       'model B {\n  id Int @id\n} model A-1 {\n  id Int @id',

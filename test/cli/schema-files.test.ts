@@ -264,7 +264,7 @@ describe('what cannot be done is said in a plain sentence, and nothing is writte
     const shop = project({ 'prisma/schema.prisma': schema });
     const { code, err } = await shop.run('add-fence', 'One');
     expect(code).not.toBe(0);
-    expect(err).toMatch(/The model One cannot be read: format the schema/);
+    expect(err).toMatch(/The model One cannot be read: `npx prisma validate`/);
     expect(shop.read('prisma/schema.prisma')).toBe(schema);
   });
 });

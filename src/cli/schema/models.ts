@@ -45,7 +45,7 @@ export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
       const body = block.index + block[0].length;
       const name = block[2] ?? '';
       const unread = () =>
-        new Problem(`The ${block[1]} ${name} cannot be read: format the schema (\`npx prisma format\`).`);
+        new Problem(`The ${block[1]} ${name} cannot be read: \`npx prisma validate\` says what is wrong.`);
       // Something stands behind the brace, in the same line.
       if (/^[^\S\n]*\S/.test(code.slice(body))) throw unread();
       const { fields, attributes, isClosed } = readBody(text, code, body);
