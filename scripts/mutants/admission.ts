@@ -17,7 +17,7 @@ const HANDLE_END = `AND a.holder IN (our_holder, successors[place])
 
 /** Where the admission of one key writes its row. */
 const ONE_KEY = `        UPDATE fenced_lock.admission AS a SET
-            token = greatest(nextval('fenced_lock.token'), a.token + 1),
+            token = nextval('fenced_lock.token'),
             holder = our_holder,
             turns = a.turns + 1,
             attempts = array_prepend(attempt, a.attempts[1:15]),`;
@@ -158,7 +158,7 @@ export const ADMISSION: readonly Mutant[] = [
         "            LOOP\n                our_token := nextval('fenced_lock.token');\n                -- UPDATE first.",
       ],
       [
-        "                    token = greatest(nextval('fenced_lock.token'), a.token + 1),\n                    holder",
+        "                    token = nextval('fenced_lock.token'),\n                    holder",
         '                    token = our_token,\n                    holder',
       ],
     ],
@@ -341,8 +341,8 @@ export const ADMISSION: readonly Mutant[] = [
     file,
     change: [
       [
-        "token = greatest(nextval('fenced_lock.token'), a.token + 1),\n                    holder = our_holder,\n                    turns = a.turns + 1,\n                    attempts = array_prepend(attempt, a.attempts[1:15]),",
-        "token = greatest(nextval('fenced_lock.token'), a.token + 1),\n                    holder = our_holder,\n                    turns = a.turns + 1,",
+        "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,\n                    attempts = array_prepend(attempt, a.attempts[1:15]),",
+        "token = nextval('fenced_lock.token'),\n                    holder = our_holder,\n                    turns = a.turns + 1,",
       ],
     ],
     tests: ['test/database/admission-of-one-key'],
@@ -543,43 +543,24 @@ export const ADMISSION: readonly Mutant[] = [
   {
     name: 'a read-only database, told by the bare error',
     file: 'src/transaction/repetition.ts',
-    change: [['READ_ONLY.has(code)', 'false']],
+    change: [['code === READ_ONLY ||', 'false ||']],
     tests: ['test/call/read-only-database'],
     why: 'Who catches the errors of locks would not know it, nor the key.',
   },
   {
-    name: 'one key: a token below the last one of the key',
-    file,
-    change: [
-      [
-        "            token = greatest(nextval('fenced_lock.token'), a.token + 1),\n            holder",
-        "            token = nextval('fenced_lock.token'),\n            holder",
-      ],
-    ],
-    tests: ['test/transaction/admission'],
-    only: 'sequence is behind',
-    why: 'Behind a logical replication, work would get a lower token than the work before it.',
-  },
-  {
-    name: 'several keys: a token below the last one of the key',
-    file,
-    change: [
-      [
-        "                    token = greatest(nextval('fenced_lock.token'), a.token + 1),\n",
-        "                    token = nextval('fenced_lock.token'),\n",
-      ],
-    ],
-    tests: ['test/transaction/admission'],
-    only: 'sequence is behind',
-    why: 'As with one key.',
-  },
-  {
     name: 'a standby taken for a server with another error',
-    file: 'src/database/sql-states.ts',
-    change: [["new Set(['25006', '0A000'])", "new Set(['25006'])"]],
+    file: 'src/transaction/repetition.ts',
+    change: [['(code === NOT_SUPPORTED && (await this.#isStandby()))', 'false']],
     tests: ['test/call/standby'],
     only: 'withLock at once',
     why: 'The error would be none of this package, and say nothing of the primary.',
+  },
+  {
+    name: 'another error taken for that of a standby',
+    file: 'src/transaction/repetition.ts',
+    change: [['(await this.#isStandby())', 'true']],
+    tests: ['test/call/standby'],
+    why: 'A pooler that refuses an option would be told as a read-only database.',
   },
   {
     name: 'an epoch that a standby tells',

@@ -232,10 +232,18 @@ export const COMMAND: readonly Mutant[] = [
   {
     name: 'command: a table that Prisma made anew for a model with another name needs no guard',
     file: 'src/cli/project/guarded-tables.ts',
-    change: [['    this.#inherit(dropped, created);\n', '']],
+    change: [['    this.#inherit(gone, created);\n', '']],
     tests: ['test/cli/guarded-tables'],
     only: 'model got another name',
     why: 'The table would lose its guard, and doctor would find it as in the migrations.',
+  },
+  {
+    name: 'command: a new table needs the guard of one that is made anew',
+    file: 'src/cli/project/guarded-tables.ts',
+    change: [['.filter(([table]) => !created.has(table))', '']],
+    tests: ['test/cli/guarded-tables'],
+    only: 'made anew itself',
+    why: 'doctor would miss a guard on a table that never had one.',
   },
   {
     name: 'command: each new table beside a dropped one needs its guard',

@@ -2436,4 +2436,4 @@ export function rateText(turnBars, minute) {
 };
 
 /** Of the database objects that this package brings. */
-export const OBJECTS_VERSION = 7;
+export const OBJECTS_VERSION = 6;

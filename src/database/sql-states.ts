@@ -3,11 +3,10 @@
 
 /** The class of errors of the connection: the beginning of their SQLSTATEs. */
 export const CONNECTION_EXCEPTION = '08';
-/**
- * Of a database that an operator or a hoster has made read-only, for example because its disk is full (25006). A standby refuses
- * the admission earlier: when it plans to read the UNLOGGED table of the crash epoch (0A000).
- */
-export const READ_ONLY: ReadonlySet<string> = new Set(['25006', '0A000']);
+/** Of a database that an operator or a hoster has made read-only, for example because its disk is full. */
+export const READ_ONLY = '25006';
+/** Among others, of a standby, when it plans to read the UNLOGGED table of the crash epoch. */
+export const NOT_SUPPORTED = '0A000';
 export const IDLE_IN_TRANSACTION_TIMEOUT = '25P03';
 /** Since PostgreSQL 17. */
 export const TRANSACTION_TIMEOUT = '25P04';

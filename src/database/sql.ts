@@ -24,6 +24,8 @@ export const STILL_HERE = 'SELECT 1';
 /** Returns the transaction's xid. Fails if an earlier failure has aborted the transaction. */
 export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text AS xid';
 
+export const IS_STANDBY = 'SELECT pg_catalog.pg_is_in_recovery() AS standby';
+
 /** Seconds since the epoch, by the clock of the server: that of this machine may differ, and the way there takes time. */
 export const SERVER_TIME = 'SELECT extract(epoch FROM pg_catalog.clock_timestamp())::double precision AS time';
 
@@ -89,6 +91,10 @@ WHERE a.pid OPERATOR(pg_catalog.=) $1::integer
   AND ($3::pg_catalog.uuid IS NULL OR $3::pg_catalog.uuid OPERATOR(pg_catalog.=)
     (SELECT e.epoch FROM fenced_lock.evidence('', $2::pg_catalog.text) AS e))`;
 
+/**
+ * What is known of a transaction. A standby refuses to read the UNLOGGED table of the epoch, as it must: a COMMIT that it has not
+ * replayed yet has the status `future` there, which would be taken for aborted.
+ */
 export const EVIDENCE = `SELECT e.status, e.epoch::pg_catalog.text, e.born::pg_catalog.text, e.turns::pg_catalog.text, e.attempts
 FROM fenced_lock.evidence($1::pg_catalog.text, $2::pg_catalog.text) AS e`;
 

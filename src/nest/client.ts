@@ -31,7 +31,8 @@ export function ClientClass<Client extends object>(
   if (typeof make !== 'function') {
     throw new InvalidOptionError('ClientClass', 'must be given the function that makes the client.');
   }
-  return NotTheClient as unknown as abstract new () => Client;
+  // One for each client: Nest may find them by these classes themselves.
+  return class extends NotTheClient {} as unknown as abstract new () => Client;
 }
 
 abstract class NotTheClient {
@@ -47,13 +48,20 @@ abstract class NotTheClient {
 /** @throws InvalidOptionError for a class that stands for the client and has methods, which nobody would ever call. */
 export function checkToken(token: unknown): void {
   if (typeof token !== 'function' || !(token.prototype instanceof NotTheClient)) return;
-  const [member] = Object.getOwnPropertyNames(token.prototype).filter((name) => name !== 'constructor');
+  const member = memberOf(token.prototype);
   if (member === undefined) return;
   throw new InvalidOptionError(
     'token',
     `of FencedLockModule is ${token.name}, which only stands for the client, and has \`${member}\`: the injected client has not. Put it ` +
       'into a provider of its own, or into the client by `$extends({ client: … })`.',
   );
+}
+
+/** The name of a member that the class, or one that it extends, has of its own. */
+function memberOf(prototype: object): string | undefined {
+  if (prototype === NotTheClient.prototype) return undefined;
+  const member = Object.getOwnPropertyNames(prototype).find((name) => name !== 'constructor');
+  return member ?? memberOf(Object.getPrototypeOf(prototype) as object);
 }
 
 /** @throws InvalidOptionError */

@@ -1,5 +1,5 @@
 import { Backoff } from '../base/backoff.js';
-import { Deadline, sleep } from '../base/clock.js';
+import { Deadline, sleep, within } from '../base/clock.js';
 import {
   LockTimeoutError,
   LockUnavailableError,
@@ -8,16 +8,19 @@ import {
   toFencedLockError,
 } from '../base/errors.js';
 import { NotRun } from '../database/database.js';
+import { IS_STANDBY } from '../database/sql.js';
 import {
   DEADLOCK,
   LOCK_NOT_AVAILABLE,
   NOT_INSTALLED,
+  NOT_SUPPORTED,
   QUERY_CANCELED,
   READ_ONLY,
   SERIALIZATION_FAILURE,
   TOO_MANY_CONNECTIONS,
 } from '../database/sql-states.js';
 import type { Fencing } from '../fencing/fencing.js';
+import { ANSWER_TIME } from './backends.js';
 import type { CallContext } from './call.js';
 
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
@@ -158,7 +161,7 @@ export class Repetition {
     }
     if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, { server: 'Postgres' });
     if (code !== undefined && NOT_INSTALLED.has(code)) throw new NotInstalledError(error, code);
-    if (code !== undefined && READ_ONLY.has(code)) {
+    if (code === READ_ONLY || (code === NOT_SUPPORTED && (await this.#isStandby()))) {
       throw new LockUnavailableError(leases.key, error, { server: 'Postgres', isReadOnly: true });
     }
     if (code === undefined || !MAY_BEGIN_AGAIN.has(code)) throw toFencedLockError(error) ?? error;
@@ -171,6 +174,14 @@ export class Repetition {
       throw new LockTimeoutError(leases.key, `${options.waitTime} ms${why}`, error);
     }
     if (code === QUERY_CANCELED) await abort.race(sleep(Math.min(CANCELED_PAUSE, deadline.remaining)));
+  }
+
+  async #isStandby(): Promise<boolean> {
+    const asked = this.#call.database.rescue(IS_STANDBY, []).then(
+      ([row]) => row?.['standby'] === true,
+      () => false,
+    );
+    return (await within(asked, ANSWER_TIME)) === true;
   }
 
   #block(): void {

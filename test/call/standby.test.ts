@@ -59,4 +59,12 @@ describeWithShop('a standby', () => {
     await shop.admin.query('SELECT pg_promote()');
     await expect(prisma.$withLock(key, () => 'in', PATIENT)).resolves.toBe('in');
   });
+
+  test('is not what an admission has met that the server does not support', async () => {
+    // Promoted by the last test.
+    await shop.admin.query(`CREATE OR REPLACE FUNCTION fenced_lock.limit_times(lease_time integer, work_time integer)
+      RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no such thing' USING ERRCODE = '0A000'; END $$`);
+    const held = shop.client().prisma.$withLock(key, () => 'in', PATIENT);
+    await expect(held).rejects.toMatchObject({ code: '0A000', message: expect.stringContaining('no such thing') });
+  });
 });

@@ -107,10 +107,16 @@ ${fence}
     expect(await guards()).toMatchObject([{ status: 'ok', message: expect.stringContaining('guarded (require)') }]);
   });
 
-  test('is none where another table is made beside the one that is dropped', async () => {
+  test.each([
+    ['another table is made beside the one that is dropped', renamed('')],
+    [
+      'the one that is dropped is made anew itself',
+      `${renamed('    "fence" BIGINT NOT NULL DEFAULT 0,\n')}\n${CREATE}`,
+    ],
+  ])('is none where %s', async (_, sql) => {
     const { here, later } = await guarded();
     here.write('prisma/schema.prisma', article);
-    later(renamed(''));
+    later(sql);
     expect((await here.run('add-fence', 'Article')).out).toContain('Article has no guard yet, and gets one (allow)');
   });
 

@@ -9,7 +9,7 @@ const MIGRATION = readFileSync(
   new URL('../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url),
   'utf8',
 );
-const NEWER = MIGRATION.replace(/objects 7'/, "objects 8'").replace(/> 7;/, '> 8;');
+const NEWER = MIGRATION.replace(/objects 6'/, "objects 7'").replace(/> 6;/, '> 7;');
 
 /** How the owner applies the script. */
 const apply = (owner: pg.Client, script = MIGRATION) => outcome(owner, script);
@@ -54,7 +54,7 @@ describe('the script, in a database where something is already', () => {
     expect(await apply(owner)).toBe('ok');
     const { rows } = await owner.query(`SELECT obj_description('fenced_lock'::regnamespace) AS version,
       (SELECT prosrc FROM pg_proc WHERE oid = 'fenced_lock.start_epoch'::regproc) AS source`);
-    expect(rows).toEqual([{ version: 'prisma-extension-fenced-lock objects 8', source: 'SELECT /* newer */' }]);
+    expect(rows).toEqual([{ version: 'prisma-extension-fenced-lock objects 7', source: 'SELECT /* newer */' }]);
     expect(await apply(owner, NEWER)).toBe('ok');
   });
 

@@ -318,9 +318,13 @@ describeWithShop('a service of Nest', () => {
     class WithMember extends ClientClass(() => prisma) {
       onModuleInit(): void {}
     }
-    expect(() => FencedLockModule.forRoot({ client: prisma, token: WithMember })).toThrow(
-      expect.objectContaining({ option: 'token', message: expect.stringContaining('`onModuleInit`') }),
-    );
+    class Extended extends WithMember {}
+    for (const token of [WithMember, Extended]) {
+      expect(() => FencedLockModule.forRoot({ client: prisma, token })).toThrow(
+        expect.objectContaining({ option: 'token', message: expect.stringContaining('`onModuleInit`') }),
+      );
+    }
+    expect(ClientClass(() => prisma)).not.toBe(ClientClass(() => prisma));
     expect(() => FencedLockModule.forRoot({ client: prisma, name: '' })).toThrow(InvalidOptionError);
     expect(() => WithLock('k', { client: 7 as never })).toThrow(InvalidOptionError);
     expect(() => (WithLock('k') as (...given: unknown[]) => void)(() => {}, { kind: 'method', name: 'm' })).toThrow(

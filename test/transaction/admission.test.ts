@@ -43,19 +43,6 @@ describeWithShop('an admission', () => {
     await contender.client.query('ROLLBACK');
   });
 
-  test('has a token above the last one of its key, where the sequence is behind', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const other = `${key} too`;
-    await prisma.$withLock([key, other], () => {});
-    // As behind a logical replication, which copies rows and no sequences.
-    const ahead = 1_000_000_000_000n;
-    await shop.admin.query('UPDATE fenced_lock.admission SET token = $2 WHERE key = ANY ($1)', [[key, other], ahead]);
-    expect(await prisma.$withLock(key, (_, { token }) => token)).toBe(ahead + 1n);
-    // The token of several keys is that of the last one.
-    expect(await prisma.$withLock([key, other], (_, { token }) => token)).toBe(ahead + 1n);
-  });
-
   test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
     'of a handle that waited for another one of its own does not go on with a snapshot from before it: %s',
     async (isolation) => {

@@ -67,7 +67,7 @@ END LOOP;
 
 -- A newer version has been applied, and its objects stay.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
-    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 7;
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 6;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted. CACHE 1:
 -- a session that caches numbers would issue them after higher ones.
@@ -247,8 +247,7 @@ BEGIN
                 -- UPDATE first. An upsert would draw its token before it has the row, and tokens could then commit out
                 -- of order. UPDATE reads the row again if it had to wait for it.
                 UPDATE fenced_lock.admission AS a SET
-                    -- Behind a restore or a logical replication, the sequence may be behind the row.
-                    token = greatest(nextval('fenced_lock.token'), a.token + 1),
+                    token = nextval('fenced_lock.token'),
                     holder = our_holder,
                     turns = a.turns + 1,
                     attempts = array_prepend(attempt, a.attempts[1:15]),
@@ -297,7 +296,7 @@ BEGIN
             set_config('lock_timeout', greatest(1, wait_time)::text, true),
             pg_try_advisory_xact_lock_shared(1179403083, room));
         UPDATE fenced_lock.admission AS a SET
-            token = greatest(nextval('fenced_lock.token'), a.token + 1),
+            token = nextval('fenced_lock.token'),
             holder = our_holder,
             turns = a.turns + 1,
             attempts = array_prepend(attempt, a.attempts[1:15]),
@@ -430,7 +429,6 @@ BEGIN
     EXCEPTION WHEN invalid_parameter_value THEN
         status := 'future';
     END;
-    -- A standby refuses to read this UNLOGGED table, as it must: a COMMIT that it has not replayed yet has the status "future" there.
     epoch := (SELECT e.id FROM fenced_lock.epoch AS e);
     SELECT a.born, a.turns, a.attempts::text[] INTO born, turns, attempts
     FROM fenced_lock.admission AS a WHERE a.key = of_key;
@@ -802,7 +800,7 @@ END LOOP;
 DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
 DROP FUNCTION IF EXISTS fenced_lock.limit_time(text, numeric, integer);
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 7';
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 6';
 END install;
 
 PERFORM set_config('search_path', own_path, true);

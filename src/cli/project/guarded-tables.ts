@@ -59,7 +59,7 @@ export class GuardedTables {
 
   /** The steps of one script. */
   #apply(steps: readonly Step[]): void {
-    const dropped: Guarded[] = [];
+    const dropped = new Map<string, Guarded>();
     const created = new Map<string, string>();
     for (const step of steps) {
       const guard = this.#guards.get(step.table);
@@ -68,13 +68,17 @@ export class GuardedTables {
         else this.#guards.set(step.table, step.guard);
       } else if (step.does === 'create') {
         created.set(step.table, step.columns);
-      } else if (guard !== undefined) {
+      } else {
+        created.delete(step.table);
+        if (guard === undefined) continue;
         this.#guards.set(step.table, { ...guard, isLost: true });
         if (step.does === 'rename') this.#guards.set(step.to, guard);
-        else dropped.push(guard);
+        else if (!guard.isLost) dropped.set(step.table, guard);
       }
     }
-    this.#inherit(dropped, created);
+    // A table that is made anew under its own name has its guard already, as a lost one.
+    const gone = [...dropped].filter(([table]) => !created.has(table)).map(([, guard]) => guard);
+    this.#inherit(gone, created);
   }
 
   /** Prisma writes a model's new name as DROP TABLE and CREATE TABLE: a new table with the fence should have the guard, too. */
