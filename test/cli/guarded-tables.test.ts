@@ -27,6 +27,15 @@ async function guarded() {
   return { here, later };
 }
 
+/** The migrations of a project, and what doctor finds of the guards. */
+function on({ url }: { readonly url: string }, here: ReturnType<typeof project>) {
+  return {
+    deploy: () => applyMigrations(url, { dir: here.path('prisma/migrations') }),
+    guards: async () =>
+      findings(await here.run('doctor', '--json', '--database-url', url)).filter(({ check }) => check === 'guards'),
+  };
+}
+
 describe('the guard of a table, by the migrations', () => {
   test.each([
     ['its model names the default schema', '-- nothing', '  @@schema("public")\n'],
@@ -64,12 +73,8 @@ describe('the guard of a table, by the migrations', () => {
     const { here, later } = await guarded();
     later(sql);
     await using database = await createDatabase();
-    const deploy = () => applyMigrations(database.url, { dir: here.path('prisma/migrations') });
+    const { deploy, guards } = on(database, here);
     await deploy();
-    const guards = async () =>
-      findings(await here.run('doctor', '--json', '--database-url', database.url)).filter(
-        ({ check }) => check === 'guards',
-      );
     expect(await guards()).toMatchObject([
       { status: 'fault', message: expect.stringContaining('the guard is missing') },
     ]);
@@ -93,12 +98,8 @@ ${fence}
     here.write('prisma/schema.prisma', article);
     later(renamed('    "fence" BIGINT NOT NULL DEFAULT 0,\n'));
     await using database = await createDatabase();
-    const deploy = () => applyMigrations(database.url, { dir: here.path('prisma/migrations') });
+    const { deploy, guards } = on(database, here);
     await deploy();
-    const guards = async () =>
-      findings(await here.run('doctor', '--json', '--database-url', database.url)).filter(
-        ({ check }) => check === 'guards',
-      );
     expect(await guards()).toMatchObject([
       { status: 'fault', message: expect.stringContaining('Article: the guard is missing') },
     ]);
