@@ -11,25 +11,13 @@ export interface World {
   readonly stopped?: () => Promise<unknown>;
   readonly stdout: TerminalOutput;
   readonly stderr: TerminalOutput;
-  /** Without it nothing is asked. */
-  readonly stdin?: TerminalInput;
 }
 
-/** A terminal's keyboard. */
-export interface TerminalInput extends NodeJS.ReadableStream {
+/** Where text goes: a terminal, or a file or a pipe. */
+interface TerminalOutput {
   readonly isTTY?: boolean;
-  setRawMode?(raw: boolean): unknown;
-  unref?(): unknown;
-}
-
-/** A terminal's screen. */
-export interface TerminalOutput {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
   readonly rows?: number;
   write(text: string): unknown;
-  on?(event: 'resize', listener: () => void): unknown;
-  off?(event: 'resize', listener: () => void): unknown;
 }
 
 /** The files of the project that a command uses; `null` if there is no such file, so that Prisma's defaults apply. */
@@ -141,11 +129,22 @@ export class Context {
     this.#world.stderr.write(`${this.clean(text)}\n`);
   }
 
-  /** What somebody sits at; `undefined` where nobody does, and with --json. */
-  get terminal(): { input: TerminalInput; output: TerminalOutput; colours: boolean } | undefined {
-    const { stdin: input, stdout: output } = this.#world;
-    if (this.#json || !input?.isTTY || !output.isTTY || this.env['TERM'] === 'dumb') return undefined;
-    return { input, output, colours: this.#colours };
+  get isJson(): boolean {
+    return this.#json;
+  }
+
+  /** Shows these lines in place of what the terminal shows, as far as it has room; without a terminal, behind it. */
+  screen(at: Date, lines: readonly string[]): void {
+    const { isTTY, rows = 24 } = this.#world.stdout;
+    const all = [at.toISOString().replace(/\.\d+/, ''), ...lines.map((line) => this.clean(line))];
+    if (!isTTY) {
+      this.say(all.join('\n'));
+      return;
+    }
+    const shown = all.length < rows ? all : [...all.slice(0, rows - 2), `${all.length - rows + 2} more lines`];
+    // Home; each line without what was there before it; then nothing below. `[?7l`: a long line is cut, and does not wrap.
+    const text = shown.map((line) => `${line}\u001B[K\n`).join('');
+    this.#world.stdout.write(`\u001B[?7l\u001B[H${text}\u001B[J\u001B[?7h`);
   }
 
   get #colours(): boolean {

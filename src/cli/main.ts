@@ -2,7 +2,7 @@
 import process from 'node:process';
 import { run } from './program.js';
 
-const { env, stdin, stdout, stderr } = process;
+const { env, stdout, stderr } = process;
 let isLost = false;
 for (const output of [stdout, stderr]) {
   output.on('error', (error: NodeJS.ErrnoException) => {
@@ -18,7 +18,7 @@ const stopped = () =>
   new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
-const world = { cwd: process.cwd(), env, now: () => new Date(), stdin, stdout, stderr, stopped };
+const world = { cwd: process.cwd(), env, now: () => new Date(), stdout, stderr, stopped };
 void run(process.argv.slice(2), world).then((code) => {
   // Not exit(): what was written to a pipe must arrive.
   process.exitCode = isLost ? 1 : code;

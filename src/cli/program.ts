@@ -10,7 +10,6 @@ import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
 import { removeFence } from './commands/remove-fence.js';
 import { FAILS, sql } from './commands/sql.js';
-import { top } from './commands/top.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
@@ -32,6 +31,7 @@ const ELSEWHERE_CALLED: Readonly<Record<string, string>> = {
   release: 'unlock',
   inspect: 'unlock <key> --dry-run',
   status: 'doctor',
+  top: 'ls --watch',
   check: 'doctor',
 };
 
@@ -150,11 +150,14 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
       .addOption(keyPrefix())
       .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
       .addOption(redisUrl());
-  looking('ls', 'list the keys that are held or waited for').action((options) => ls(context, options));
-  looking('top', 'show the keys that are in use, the hottest first: live in a terminal, else once')
-    .addOption(new Option('--interval <seconds>', 'time between two looks, 0.2 to 60').default(2).argParser(interval))
+  const stopped = () => world.stopped?.() ?? Promise.resolve();
+  looking('ls', 'list the keys that are held or waited for')
     .option('--filter <text>', 'only keys that have this in their names')
-    .action((options) => top(context, options));
+    .option('--watch', 'show the list again and again, until it is stopped')
+    .addOption(
+      new Option('--interval <seconds>', 'with --watch: between two looks, 0.2 to 60').default(2).argParser(interval),
+    )
+    .action((options) => ls(context, options, stopped));
   command('history <key>', 'show the last turns of a key, as Postgres remembers them')
     .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
     .action((key: string, options) => history(context, key, options));
@@ -166,7 +169,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .option('--host <address>', 'the address of this machine to listen at', '127.0.0.1')
     .option('--allow-force-release', 'let the page take keys from their holders')
     .option('--expose-without-login', 'listen at an address that others reach: the page has no login')
-    .action((options) => board(context, options, world.stopped?.() ?? Promise.resolve()));
+    .action((options) => board(context, options, stopped()));
   return program;
 }
 

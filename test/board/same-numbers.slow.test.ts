@@ -61,10 +61,9 @@ describeWithShop('at one moment of a workload with faults', () => {
   /** `$locks.list()`, by key. */
   const listed = async (client: ShopClient) => new Map((await client.$locks.list()).map((state) => [state.key, state]));
 
-  test('list, top and the board show the same, and the metrics of the processes add up to it', async () => {
+  test('the list and the board show the same, and the metrics of the processes add up to it', async () => {
     const keyPrefix = `same-${randomUUID()}:`;
-    const operator = new Operator(shop, keyPrefix);
-    const observer = operator.client();
+    const observer = new Operator(shop, keyPrefix).client();
     const processes = ['web-1', 'web-2', 'jobs-1', 'jobs-2'].map((name) => new Process(name, keyPrefix));
     const [web1, web2, jobs1, jobs2] = processes as [Process, Process, Process, Process];
     for (const { worker } of processes) shop.closeLater(() => worker.kill());
@@ -131,8 +130,6 @@ describeWithShop('at one moment of a workload with faults', () => {
         return isThat && viewer.keys.get(busy)?.transaction && seen;
       }),
     );
-    const { json } = await operator.run('top', '--json', '--interval', '0.2');
-    const top = new Map((json['keys'] as TopKey[]).map((row) => [row.key, row]));
     const [ofWeb1, ofWeb2] = await Promise.all([web1.count(keys), web2.count(keys)]);
     const again = await listed(observer);
 
@@ -157,11 +154,7 @@ describeWithShop('at one moment of a workload with faults', () => {
     ];
     expect(shown(again, all)).toEqual(shown(list, all));
     expect(shown(board, all)).toEqual(shown(list, all));
-    const inTop = (row: Row) => [row.process, row.waiting, row.transaction?.pid];
-    expect(shown(top, (row: TopKey) => [row.holder, row.waiting, row.transaction?.pid])).toEqual(shown(list, inTop));
     expect(shown(list, ({ process }: Row) => process)).toEqual(['web-1', 'web-2', 'jobs-1', 'jobs-2']);
-    // Nothing has a turn meanwhile.
-    expect(shown(top, ({ turnsPerSecond }: TopKey) => turnsPerSecond)).toEqual([0, 0, 0, 0]);
 
     // The metrics are of one process each. The one that is dead takes its own with it.
     const counts = [ofWeb1, ofWeb2, ofJobs1];
@@ -203,7 +196,6 @@ describeWithShop('at one moment of a workload with faults', () => {
     // Who waits, by name: the same in all of them.
     const waiters = (row: { waiters: readonly (string | null | undefined)[] }) => row.waiters;
     expect(shown(board, waiters)).toEqual(shown(list, waiters));
-    expect(shown(top, waiters)).toEqual(shown(list, waiters));
     expect(shown(list, (row: never) => waiters(row).toSorted())).toEqual([
       ['jobs-1', 'web-2'],
       [],
@@ -232,19 +224,6 @@ describeWithShop('at one moment of a workload with faults', () => {
       'own',
       'web-2',
     ]);
-    const inTopRefused = json['refused'] as Array<{ key: string; process: string; token: string }>;
-    expect(inTopRefused.map(({ process }) => process).toSorted()).toEqual(['jobs-1', 'web-1', 'web-2']);
-    expect(inTopRefused.map(({ token }) => token).toSorted()).toEqual(
-      viewer.refused.map(({ token }) => token).toSorted(),
-    );
     viewer.leave();
   }, 120_000);
 });
-
-interface TopKey {
-  readonly key: string;
-  readonly holder: string | null;
-  readonly waiting: number;
-  readonly turnsPerSecond: number | null;
-  readonly transaction: { readonly pid: number } | null;
-}

@@ -13,9 +13,6 @@ import { type CommittedTurn, lastTurns } from './last-turns.js';
 import { raiseToken, serverTime } from './raise-token.js';
 import { describe } from './state.js';
 
-/** Between two tries to connect to a node that is down, while the other nodes answer; milliseconds. */
-const RENEW_EVERY = 5_000;
-
 /** What a board shows of both servers, over connections of the command's own. */
 export function serversSource(context: Context, options: ServerOptions): BoardSource {
   const servers = new LastingServers(context, options);
@@ -23,7 +20,6 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
   /** That of the last look, and whether it answered. */
   let redis: RedisServers | undefined;
   let answered = false;
-  let renewedAt = Number.NEGATIVE_INFINITY;
   let database: string | undefined;
   const inspect = (key: string) => servers.withRedis((redis) => redis.locks(keyPrefix).inspect(key));
   return {
@@ -38,11 +34,6 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
         throw error;
       });
       answered = true;
-      const isPartial = redis?.servers.some(({ failure }) => failure !== undefined);
-      if (isPartial && round === servers.round && now() - renewedAt >= RENEW_EVERY) {
-        renewedAt = now();
-        servers.renewRedis();
-      }
       const inUse = new Set(keys.map(({ key }) => key));
       const idle = recent.filter((key) => !inUse.has(key));
       const free = idle.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));

@@ -42,7 +42,7 @@ function inOrder(waiters: readonly (string | null)[], waiting: number): string {
 }
 
 /** The name of a process that waits, as text. */
-export function waiterName(name: string | null): string {
+function waiterName(name: string | null): string {
   return name === null ? '?' : visible(name);
 }
 

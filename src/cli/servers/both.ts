@@ -87,7 +87,7 @@ export async function withDatabase<T>(
 }
 
 /** Which servers these are, and where their URLs were found. */
-export function askedOf(
+function askedOf(
   postgres: { readonly at: string; readonly place: Place },
   redis: { readonly at: readonly string[]; readonly place: Place },
 ): Required<Asked> {

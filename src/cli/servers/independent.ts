@@ -46,7 +46,7 @@ export async function connectNodes(context: Context, urls: readonly string[]): P
           await Promise.allSettled(stores.map((store) => store.force(key, holder)));
           return taken;
         };
-        return { ...locks, isInOrder: false, force };
+        return { ...locks, force };
       },
     };
   } catch (error) {

@@ -1,9 +1,13 @@
+import { now } from '../../base/clock.js';
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
 import { connect, refused, type ServerOptions } from './both.js';
 import { connectPostgres, type PostgresServer } from './postgres.js';
 import type { RedisServers } from './redis-server.js';
 import { databaseUrl, redisUrls } from './urls.js';
+
+/** Between two tries to connect to a node that is down, while the other nodes answer; milliseconds. */
+const RENEW_EVERY = 5_000;
 
 /** Connections that are opened when they are first needed, kept, and opened anew after one has failed. */
 export class LastingServers {
@@ -14,6 +18,7 @@ export class LastingServers {
   #last: Promise<unknown> = Promise.resolve();
   readonly #usingRedis = new Set<Promise<unknown>>();
   #round = 0;
+  #renewedAt = Number.NEGATIVE_INFINITY;
 
   constructor(context: Context, options: ServerOptions) {
     this.#context = context;
@@ -45,14 +50,17 @@ export class LastingServers {
     return done;
   }
 
-  /** @throws Problem */
+  /** A node that is down is connected to again now and then, while the others answer. @throws Problem */
   async withRedis<T>(work: (redis: RedisServers) => Promise<T>): Promise<T> {
     this.#redis ??= redisUrls(this.#context, this.#options).then((urls) => connect(this.#context, urls));
     const opened = this.#redis;
     const working = opened.then(work);
     this.#usingRedis.add(working);
     try {
-      return await working;
+      const answer = await working;
+      const isPartial = (await opened).servers.some(({ failure }) => failure !== undefined);
+      if (isPartial && this.#redis === opened && now() - this.#renewedAt >= RENEW_EVERY) this.#renewRedis();
+      return answer;
     } catch (error) {
       if (this.#redis === opened) this.#closeRedis();
       throw error;
@@ -62,7 +70,8 @@ export class LastingServers {
   }
 
   /** The next work connects anew. The present connections are closed when the work on them has ended. */
-  renewRedis(): void {
+  #renewRedis(): void {
+    this.#renewedAt = now();
     const opened = this.#redis;
     this.#redis = undefined;
     const close = () => opened?.then((redis) => redis.close()).catch(() => {});

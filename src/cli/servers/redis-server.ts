@@ -3,8 +3,6 @@ import type { Info } from './ioredis.js';
 
 /** What the commands need of leases and queues. All methods reject with a Problem if Redis refuses. */
 export interface Locks extends Pick<LeaseStore, 'inspect' | 'force' | 'refusals'> {
-  /** Whether those who wait for a key are in order. */
-  readonly isInOrder: boolean;
   list(): Promise<Listing>;
 }
 

@@ -97,7 +97,6 @@ export function checkKeepsLocks({ shown, mode }: RedisServer): void {
 export function locksOn(store: LeaseStore, where: (key?: string) => string): Locks {
   const refused = (key?: string) => (cause: unknown) => refusedAt(where(key))(cause);
   return {
-    isInOrder: true,
     inspect: (key) => store.inspect(key, MOST_WAITERS).catch(refused(key)),
     list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
     force: (key, holder) => store.force(key, holder).catch(refused(key)),
