@@ -13,7 +13,6 @@ import { FAILS, sql } from './commands/sql.js';
 import { unlock } from './commands/unlock.js';
 import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
-import { BEYOND } from './doctor/tokens.js';
 import { POLICIES } from './migrations/fence-sql.js';
 import { advised, Misuse } from './problem.js';
 
@@ -134,12 +133,6 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   command('doctor', 'check both servers, and report what is wrong and what to do')
     .addOption(knownField())
     .option('--fix', 'set the sequence right, and begin a crash epoch')
-    .addOption(
-      new Option(
-        '--up-to <token>',
-        'with --fix: set the sequence as far as this, though it looks implausible',
-      ).argParser(token),
-    )
     .option('--role <name>', "the application's role, if another than the connected one")
     .addOption(keyPrefix())
     .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
@@ -224,11 +217,6 @@ function interval(text: string): number {
   const seconds = Number(text);
   if (text.trim() !== '' && seconds >= 0.2 && seconds <= 60) return seconds;
   throw new InvalidArgumentError('It must be a number of seconds from 0.2 to 60.');
-}
-
-function token(text: string): bigint {
-  if (/^\d{1,16}$/.test(text) && BigInt(text) <= BEYOND) return BigInt(text);
-  throw new InvalidArgumentError(`It must be a token, and at most ${BEYOND}: no lock draws a higher one.`);
 }
 
 function ownVersion(): string {

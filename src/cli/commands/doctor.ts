@@ -10,7 +10,7 @@ import { asking, type ExpectedFence, type PostgresSubject, type UnfencedModel } 
 import { tableName } from '../migrations/identifiers.js';
 import { objectsIn } from '../migrations/objects.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
-import { Misuse, Problem } from '../problem.js';
+import { Problem } from '../problem.js';
 import { locate, type Project } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
 import { fenceNameOf } from '../schema/fence-field.js';
@@ -25,7 +25,6 @@ export interface DoctorOptions extends DatabaseOptions, RedisOptions {
   /** Default: the column that the guard of each model checks. */
   readonly field?: string;
   readonly fix?: boolean;
-  readonly upTo?: bigint;
   readonly keyPrefix: string;
 }
 
@@ -37,7 +36,6 @@ export const CHECKS = [...serverChecks, ...objectChecks, ...roleChecks, ...fence
 
 /** Checks both servers. Returns whether there is no fault; warnings do not count. */
 export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
-  if (options.upTo !== undefined && options.fix !== true) throw new Misuse('--up-to is for --fix, which is not given.');
   // Both are looked for before anything is checked, so that what fails at one server does not hide the other.
   const database = await databaseUrl(context, options);
   const given = await givenRedisUrls(context, options);
@@ -72,7 +70,6 @@ async function postgres(context: Context, url: string, options: DoctorOptions): 
         database,
         role: options.role,
         fix: options.fix === true,
-        upTo: options.upTo ?? 0n,
         fences:
           project instanceof Problem ? project : found.filter((model): model is ExpectedFence => !('columns' in model)),
         unfenced: found.filter((model) => 'columns' in model),
@@ -213,8 +210,6 @@ function expectedFences(
       ...named,
       column: field.map ?? field.name,
       guard,
-      isCreated: history.creates(table),
-      addedBy: history.addsFence(table),
     };
   });
 }

@@ -3,7 +3,6 @@ import { deploy } from '../project/remedies.js';
 import { type Check, type Finding, fault, ok } from './check.js';
 import { detachedPartitions, familyOf, guardFinding, leftGuards } from './guards.js';
 import type { ExpectedFence, PostgresSubject } from './subject.js';
-import { createTables, findUncreated } from './uncreated.js';
 
 interface Column {
   readonly found: boolean;
@@ -14,16 +13,8 @@ interface Column {
 
 const columns: Check<PostgresSubject> = {
   name: 'fences',
-  look: async (subject) => {
-    const { ask, fences, migrates } = subject;
-    const { missing } = await findUncreated(subject);
-    return await forEach(fences, 'No model has a fence.', async (fence) => {
-      if (missing.includes(fence)) {
-        return fault(
-          `${fence.model}: the table ${fence.table} is missing, and no migration creates it.`,
-          await createTables(subject, missing),
-        );
-      }
+  look: ({ ask, fences, migrates }) =>
+    forEach(fences, 'No model has a fence.', async (fence) => {
       const [is] = await ask<Column>(
         `SELECT to_regclass($1) IS NOT NULL AS found, a.atttypid::regtype::text AS type, a.attnotnull AS required,
            pg_get_expr(d.adbin, d.adrelid) AS initial
@@ -33,8 +24,7 @@ const columns: Check<PostgresSubject> = {
         [fence.table, fence.column],
       );
       return columnFinding(fence, is, deploy(migrates));
-    });
-  },
+    }),
 };
 
 function columnFinding({ model, table, column }: ExpectedFence, is: Column | undefined, remedy: string): Finding {
@@ -60,14 +50,10 @@ function columnFinding({ model, table, column }: ExpectedFence, is: Column | und
 
 const guards: Check<PostgresSubject> = {
   name: 'guards',
-  look: async (subject) => {
-    const { ask, fences, migrates } = subject;
-    const { missing } = await findUncreated(subject);
+  look: async ({ ask, fences, migrates }) => {
     const fenced = tablesOf(fences);
     return await forEach(fences, 'No model has a fence.', async (fence) =>
-      missing.includes(fence)
-        ? { status: 'skipped', message: `${fence.model}: the table is missing.` }
-        : guardFinding(fence, await familyOf(ask, fence.table, fenced), migrates),
+      guardFinding(fence, await familyOf(ask, fence.table, fenced), migrates),
     );
   },
 };

@@ -1,64 +1,81 @@
+import { DOCS } from '../../base/errors.js';
+import { identifier } from '../migrations/identifiers.js';
+import { Problem } from '../problem.js';
 import { type Check, fault, ok } from './check.js';
 import type { PostgresSubject } from './subject.js';
-import { BEYOND, lastDrawn, placesOf, type Token, tokensAbove } from './tokens.js';
-import { wayOut } from './way-out.js';
 
-/** How far a single row may be above all other tokens and still count as drawn by a lock. */
-const FAR = 1_000_000n;
-/** How many single rows are examined, one above the other. */
-const MANY = 20;
+/**
+ * No lock has drawn a token above this: at a million a second, it would take 285 years. The sequence may be set this
+ * far without harm: it has a thousand times as many tokens.
+ */
+const BEYOND = 2n ** 53n;
+const BY_HAND = `${DOCS}operators.md#a-fence-that-no-lock-has-set`;
+
+interface Highest {
+  /** The table as a quoted SQL name. */
+  readonly table: string;
+  /** The highest token in it, and the highest one that a lock may have drawn. */
+  readonly token: bigint;
+  readonly drawn: bigint;
+}
 
 export const position: Check<PostgresSubject> = {
   name: 'sequence position',
   async look(subject) {
+    // Before the sequence is read: locks go on drawing tokens, and a token is drawn before it can be seen in a row.
+    const highest = await highestTokens(subject);
     const last = await lastDrawn(subject);
-    const places = await placesOf(subject);
-    const used = (
-      await tokensAbove(subject, places, last < BEYOND ? last : 0n, { upTo: BEYOND, limit: MANY })
-    ).toSorted((one, other) => Number(other.token - one.token));
-    const highest = last < BEYOND ? plausible(used, last, subject.upTo) : used[0];
-    const limit = highest?.token ?? (last < BEYOND ? last : 0n);
-    const wild = await wayOut(subject, places, limit);
     if (last >= BEYOND) {
       return fault(
         `The sequence is at ${last}, which no lock has reached. When it ends, no lock can be taken.`,
-        [
-          'Stop all clients',
-          // First, because the statements leave everything alone that the sequence has drawn.
-          `SELECT setval('fenced_lock.token', ${limit > 0n ? limit : 1n})`,
-          ...wild.map(({ statements }) => statements),
-        ].join('. Then: '),
+        `Set it back: ${BY_HAND}`,
       );
     }
+    const wild = highest.filter(({ token }) => token > BEYOND);
     if (wild.length > 0) {
-      return wild.map(({ table, rows, token, statements }) =>
+      return wild.map(({ table, token }) =>
         fault(
-          `No lock drew the token ${token} that ${table} has in ${rows}: the sequence is at ${last}, and is not set that far. ` +
-            'A lock that writes such a row is refused.',
-          `As the owner of the schema fenced_lock who may write the table, or as a superuser: ${statements}${token <= BEYOND ? `. If it was drawn: doctor --fix --up-to ${token}` : ''}`,
+          `${table} has the token ${token}, which no lock has drawn: a lock that writes its row is refused.`,
+          `Lower it: ${BY_HAND}`,
         ),
       );
     }
-    if (highest === undefined) return ok(`At ${last}, and no higher token is in use.`);
-    const behind = `The sequence is at ${last}, and token ${limit} is in use in ${highest.table}, as after a restore`;
-    if (subject.fix) return ok(`${behind}: set to ${await setForward(subject, limit)}.`);
-    return fault(`${behind}: new holders would be refused as stale.`, 'doctor --fix');
+    const [first] = highest.toSorted((one, other) => Number(other.drawn - one.drawn));
+    if (first === undefined || first.drawn <= last) return ok(`At ${last}, and no higher token is in use.`);
+    const behind = `The sequence is at ${last}, and token ${first.drawn} is in use in ${first.table}, as after a restore`;
+    if (subject.fix) return ok(`${behind}: set to ${await setForward(subject, first.drawn)}.`);
+    return fault(
+      `${behind}: new holders would be refused as stale.`,
+      `doctor --fix. If it was set by hand: ${BY_HAND}`,
+    );
   },
 };
 
-/**
- * The highest token that a lock has drawn, among the tokens above the sequence (highest first). A restore brings many
- * rows, whose last ones were written close together, and the admissions of their keys. A fence that was set by hand
- * stands alone, far above all others. An admission always counts, because only the owner can write it.
- */
-function plausible(used: readonly Token[], last: bigint, upTo: bigint): Token | undefined {
-  const admitted = used.find(({ admission }) => admission)?.token ?? 0n;
-  const known = [last, admitted, upTo].reduce((one, other) => (one > other ? one : other));
-  return used.find(({ token }, at) => {
-    if (token <= known + FAR) return true;
-    const next = used[at + 1]?.token ?? 0n;
-    return next > (token + known) / 2n;
-  });
+/** Of the table of admissions, and of those fence columns of the schema that exist. */
+async function highestTokens({ ask, fences }: PostgresSubject): Promise<Highest[]> {
+  const columns = await ask<{ table: string; column: string }>(
+    `SELECT f.table, f.column FROM jsonb_to_recordset($1::jsonb) AS f("table" text, "column" text)
+     JOIN pg_attribute AS a ON a.attrelid = to_regclass(f.table) AND a.attname = f.column
+       AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype`,
+    [JSON.stringify(fences instanceof Problem ? [] : fences)],
+  );
+  const found: Highest[] = [];
+  for (const { table, column } of [{ table: 'fenced_lock.admission', column: 'token' }, ...columns]) {
+    const name = identifier(column);
+    const [row] = await ask<{ token: string | null; drawn: string | null }>(
+      `SELECT max(${name})::text AS token, (max(${name}) FILTER (WHERE ${name} <= $1::bigint))::text AS drawn FROM ${table}`,
+      [BEYOND.toString()],
+    );
+    found.push({ table, token: BigInt(row?.token ?? 0), drawn: BigInt(row?.drawn ?? 0) });
+  }
+  return found;
+}
+
+async function lastDrawn({ ask }: PostgresSubject): Promise<bigint> {
+  const [row] = await ask<{ value: string }>(
+    'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS value FROM fenced_lock.token',
+  );
+  return BigInt(row?.value ?? 0);
 }
 
 /**

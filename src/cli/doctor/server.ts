@@ -2,7 +2,6 @@ import { FROM_PUSH, PUSHED } from '../project/remedies.js';
 import { failedMigrations, resolve } from '../servers/failed-migrations.js';
 import { type Check, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
-import { createTables, findUncreated } from './uncreated.js';
 
 const OLDEST = 14;
 
@@ -75,8 +74,7 @@ const writable: Check<PostgresSubject> = {
 
 const migrations: Check<PostgresSubject> = {
   name: 'migrations',
-  async look(subject) {
-    const { database, migrates, ask } = subject;
+  async look({ database, migrates, ask }) {
     const failed = await failedMigrations(database);
     if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
     if (failed === undefined) {
@@ -87,18 +85,8 @@ const migrations: Check<PostgresSubject> = {
         `Without migrations: ${PUSHED}. To go over to them: ${FROM_PUSH}`,
       );
     }
-    const { there, missing } = await findUncreated(subject);
-    if (failed.length > 0) {
-      // Applied again, it would fail again.
-      const isTooEarly = missing.some(({ addedBy }) => addedBy !== undefined && failed.includes(addedBy));
-      const remedy = isTooEarly ? await createTables(subject, missing) : resolve(failed);
-      return fault(`Failed and not resolved: ${failed.join(', ')}.`, remedy);
-    }
-    if (there.length === 0) return ok('No migration has failed.');
-    return warning(
-      `No migration creates the table of ${there.map(({ model }) => model).join(', ')}: on an empty database migrate deploy fails.`,
-      `If Prisma Migrate makes your tables, its first migration has to create them: ${FROM_PUSH}`,
-    );
+    if (failed.length > 0) return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
+    return ok('No migration has failed.');
   },
 };
 

@@ -10,10 +10,6 @@ export interface ExpectedFence {
   readonly column: string;
   /** The guard according to the migrations. */
   readonly guard: Guarded | undefined;
-  /** Whether a migration creates the table. */
-  readonly isCreated: boolean;
-  /** The newest migration that only adds fences, and this one among them. */
-  readonly addedBy: string | undefined;
 }
 
 /** A model without the field of a fence. */
@@ -30,8 +26,6 @@ export interface PostgresSubject {
   /** The application's role; `undefined` for the connected role. */
   readonly role: string | undefined;
   readonly fix: boolean;
-  /** With `fix`: a token that was drawn according to the user. */
-  readonly upTo: bigint;
   /** The models of the project without the field of a fence. */
   readonly unfenced: readonly UnfencedModel[];
   /** Or the reason why there is no schema to compare with. */

@@ -100,12 +100,6 @@ function hasColumn(columns: string, name: string): boolean {
   return columns.includes(`${identifier(name)} BIGINT`);
 }
 
-/** Whether the script gives this table a guard, or takes it away. */
-export function concernsGuardOf(table: Table, sql: string): boolean {
-  const key = keyOf(table);
-  return stepsOf(sql).some((step) => step.table === key && step.does === 'guard');
-}
-
 /** In the order of the script. */
 function stepsOf(sql: string): Step[] {
   const triggers = [...sql.matchAll(TRIGGER)].map(({ index, groups = {} }) => ({ index, steps: [ofTrigger(groups)] }));

@@ -3,11 +3,10 @@ import { basename, join } from 'node:path';
 import type { Context } from '../context.js';
 import { rolesAfter } from '../migrations/grants.js';
 import { GUARD } from '../migrations/guard-sql.js';
-import type { Table } from '../migrations/identifiers.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
 import type { Change } from './changes.js';
-import { concernsGuardOf, GuardedTables } from './guarded-tables.js';
+import { GuardedTables } from './guarded-tables.js';
 
 interface Migration {
   readonly name: string;
@@ -93,11 +92,6 @@ export class History {
   creates({ name }: { readonly name: string }): boolean {
     const word = wordOf(name);
     return this.#migrations.some(({ sql }) => !makesObjects(sql) && !onlyAddsFences(sql) && word.test(sql));
-  }
-
-  /** The newest migration that only adds fences, and one to this table. */
-  addsFence(table: Table): string | undefined {
-    return this.#migrations.findLast(({ sql }) => onlyAddsFences(sql) && concernsGuardOf(table, sql))?.name;
   }
 
   /** A new migration after all others, and the lock file if there is none yet. */

@@ -20,7 +20,7 @@ export function resolve(failed: readonly string[]): string {
   return `${failed.map(rolledBack).join(', ')}, then npx prisma migrate deploy`;
 }
 
-export function rolledBack(name: string): string {
+function rolledBack(name: string): string {
   return `npx prisma migrate resolve --rolled-back ${name}`;
 }
 
