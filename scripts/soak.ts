@@ -20,6 +20,7 @@ interface Options {
   readonly keys: number;
   readonly callers: number;
   readonly guard: boolean;
+  readonly unfenced: boolean;
   readonly topology: TopologyName | 'memory';
   readonly report: string;
 }
@@ -35,6 +36,7 @@ const program = new Command('soak')
   .option('--keys <n>', 'how many keys all want', positive, 3)
   .option('--callers <n>', 'how many in each of the three workers, or in the one with a memory store', positive, 3)
   .option('--guard', 'the database judges the writes of the fenced model, not the client', false)
+  .addOption(new Option('--unfenced', 'the tables have no fence').conflicts('guard').default(false))
   .addOption(
     new Option('--topology <name>', 'how Redis is run')
       .choices([...Object.keys(TOPOLOGIES), 'memory'])
@@ -46,7 +48,7 @@ const program = new Command('soak')
 process.exit(await soak(program.parse().opts<Options>()));
 
 async function soak(options: Options): Promise<number> {
-  const { minutes, seed, firstRound, guard, topology } = options;
+  const { minutes, seed, firstRound, guard, unfenced, topology } = options;
   const site = topology === 'memory' ? topology : TOPOLOGIES[topology];
   const unavailable = site === 'memory' ? undefined : site.unavailable();
   if (unavailable !== undefined) {
@@ -54,7 +56,7 @@ async function soak(options: Options): Promise<number> {
     return 2;
   }
   const end = performance.now() + minutes * 60_000;
-  const stage = await Stage.open({ guard, topology: site });
+  const stage = await Stage.open({ guard, fenced: !unfenced, topology: site });
   const servers = `PostgreSQL ${stage.postgres.version}, ${stage.about}, Node ${process.versions.node}`;
   console.log(`seed ${seed} on ${servers}`);
   const rounds: Timeline[] = [];
@@ -89,13 +91,14 @@ async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, caller
 
 /** After every round, so that a run that is ended early has a report too. */
 function write(
-  { minutes, seed, guard, topology, report }: Options,
+  { minutes, seed, guard, unfenced, topology, report }: Options,
   servers: string,
   figures: Figures,
   rounds: readonly Timeline[],
 ) {
   const ofTopology = topology === 'single' ? '' : ` --topology '${topology}'`;
-  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${guard ? ' --guard' : ''}${ofTopology}`;
+  const ofFence = (guard ? ' --guard' : '') + (unfenced ? ' --unfenced' : '');
+  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${ofFence}${ofTopology}`;
   writeFileSync(report, htmlOf({ title: `Soak, seed ${seed}`, about: [servers, command], figures, rounds }));
 }
 

@@ -17,24 +17,28 @@ export class NotFoundError extends Error {
   readonly statusCode = 404;
 }
 
-/** Nothing was done, or all was undone: the same request may be sent again. */
-const MAY_BE_SENT_AGAIN: ReadonlySet<FencedLockErrorCode> = new Set([
-  'LOCK_TIMEOUT',
-  'LOCK_UNAVAILABLE',
-  'LOCK_LOST',
-  'STALE_TOKEN',
-  'TRANSACTION_ABORTED',
-  'CLOSED',
-]);
+/**
+ * Nothing was done, or all was undone: the same request may be sent again. 409 where another request was first: by 503,
+ * balancers and meshes would take a busy key for a sick process.
+ */
+const MAY_BE_SENT_AGAIN: Partial<Record<FencedLockErrorCode, 409 | 503>> = {
+  LOCK_TIMEOUT: 409,
+  STALE_TOKEN: 409,
+  LOCK_UNAVAILABLE: 503,
+  LOCK_LOST: 503,
+  TRANSACTION_ABORTED: 503,
+  CLOSED: 503,
+};
 
 /** The one place where errors become answers. */
 export function answerError(error: Error & { statusCode?: number }, request: FastifyRequest, reply: FastifyReply) {
   // The client has gone away: there is nobody to answer.
   if (reply.raw.closed) return reply.hijack();
   const code = toFencedLockError(error)?.code;
-  if (code !== undefined && MAY_BE_SENT_AGAIN.has(code)) {
+  const status = code && MAY_BE_SENT_AGAIN[code];
+  if (status !== undefined) {
     request.log.warn({ code }, 'nothing was done');
-    return reply.code(503).header('retry-after', '1').send({ error: code });
+    return reply.code(status).header('retry-after', '1').send({ error: code });
   }
   // The sale may have taken effect: who asks should look before sending it again.
   if (code === 'COMMIT_UNKNOWN') return reply.code(500).send({ error: code, message: 'look at the orders first' });

@@ -69,7 +69,7 @@ describeWithShop('the Fastify application', () => {
 
 describe('an error as an answer', () => {
   const answers = [
-    { error: new LockTimeoutError('stock:1', '10 s'), status: 503 },
+    { error: new LockTimeoutError('stock:1', '10 s'), status: 409 },
     { error: new ClosedError('It was closed.'), status: 503 },
     { error: new LockLostError('stock:1', 'gone'), status: 503 },
     { error: new CommitUnknownError('stock:1', '1', undefined), status: 500 },
@@ -84,7 +84,7 @@ describe('an error as an answer', () => {
       });
       const answer = await app.inject('/');
       expect(answer.statusCode).toBe(status);
-      expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+      expect(answer.headers['retry-after']).toBe(status === 500 ? undefined : '1');
       await app.close();
     },
   );

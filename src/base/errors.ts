@@ -432,7 +432,8 @@ export class NestedError extends FencedLockError {
     super(
       'NESTED',
       `The lock ${quoted(key)} was requested inside the lock ${quoted(outer)}, which holds a connection and keeps other ` +
-        "callers waiting meanwhile. Take both keys in the outer call, or set `nested: 'allow'` and make the pool large enough.",
+        "callers waiting meanwhile. Take both keys in the outer call, or set `nested: 'allow'` in the options of the inner " +
+        'call and make the pool large enough.',
       { key },
     );
   }

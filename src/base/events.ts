@@ -105,6 +105,14 @@ function publishAndWarn(event: FencedLockEvent): void {
       { code: 'FENCED_LOCK_HOOK', ...(detail !== undefined && { detail }) },
     );
   }
+  // Emitted once until the subscription is there. An outage has its warning where the client fails to connect.
+  if (event.type === 'subscriber-down' && /\bNOPERM\b/.test(shown(event.error))) {
+    process.emitWarning(
+      `Redis refuses wake-ups${reason(event.error)}. Meanwhile callers that wait look at intervals. Grant the right, or ` +
+        "set `wake: 'poll'` in all processes. This is said once; for each time, set `onEvent`.",
+      { code: 'FENCED_LOCK_REDIS' },
+    );
+  }
   if (event.type === 'postgres-unavailable' && now() - warnedAt > WARN_EVERY) {
     warnedAt = now();
     process.emitWarning(

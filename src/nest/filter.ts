@@ -61,8 +61,11 @@ export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockErr
     const type: string = host.getType();
     if (!['http', 'rpc', 'ws'].includes(type)) throw error;
     const { status, message, retryAfter } = answerTo(error);
+    // Each rollout turns calls away.
+    if (error.code === 'CLOSED') this.#log.debug(error.message);
     // All of an error, except the result of a function whose hook has failed: that may have secrets.
-    if (status >= 500) this.#log.error(error.code === 'HOOK_FAILED' ? error.stack : error);
+    else if (status >= 500 || error.code === 'STALE_TOKEN')
+      this.#log.error(error.code === 'HOOK_FAILED' ? error.stack : error);
     // Nest awaits nothing here: what is thrown would end as an unhandled rejection, and the sender would get no answer.
     const answer = { status: 'error', code: error.code, message };
     if (type === 'rpc') return throwError(() => answer);

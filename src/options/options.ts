@@ -104,8 +104,8 @@ export interface LockOptions {
   readonly reentry?: 'join' | 'throw' | undefined;
   /**
    * What a call inside the function of another lock, or of a plain `$transaction`, does. `throw` refuses it, because
-   * the outer call holds a connection while the inner one waits. `allow` permits it; make the pool large enough.
-   * Default: `throw`.
+   * the outer call holds a connection while the inner one waits. `allow`, given to the inner call,
+   * permits it; make the pool large enough. Default: `throw`.
    */
   readonly nested?: 'throw' | 'allow' | undefined;
   /**

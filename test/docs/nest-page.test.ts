@@ -32,6 +32,12 @@ function emitted(text: string): string {
     .replaceAll("'./generated/prisma/client.js'", "'../prisma/client.ts'");
 }
 
+test('the page installs the versions of nestjs-cls that are tested', () => {
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const majors = ['nestjs-cls', '@nestjs-cls/transactional'].map((name) => `${name}@${devDependencies[name][0]}`);
+  expect(PAGE).toMatch(new RegExp(`npm install ${majors.join('\\s')}\``));
+});
+
 describeWithShop('the application of docs/guides/nestjs.md', () => {
   const shop = new Shop();
   let folder: string;

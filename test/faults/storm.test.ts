@@ -21,6 +21,7 @@ test('a seed repeats its schedule, and another one has another', () => {
 // The other suites have no guard, and a pool.
 describe.each([
   ['with the guard of the database', { guard: true }],
+  ['over tables without a fence', { fenced: false }],
   ['with an adapter that has no pool of pg', { guard: true, pooled: false }],
 ])('all faults together', (name, options) => {
   describeOnStage(

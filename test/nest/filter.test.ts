@@ -83,6 +83,17 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
     }
   });
 
+  test('is logged where the application has a bug, and not where a rollout turns it away', async () => {
+    const log = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
+    try {
+      const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+      for (const code of ['CLOSED', 'LOCK_TIMEOUT', 'STALE_TOKEN', 'LOCK_LOST']) await get(`fail/${code}`);
+      expect(log.mock.calls).toEqual([[byCode.get('STALE_TOKEN')], [byCode.get('LOCK_LOST')]]);
+    } finally {
+      log.mockRestore();
+    }
+  });
+
   test('leaves the errors of the application to Nest', async () => {
     const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
     const response = await get('fail/OTHER');

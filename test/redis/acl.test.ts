@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
 import { PREFIX } from '../lease/actors.js';
 import { describeWithRedis } from '../support/redis-suite.js';
@@ -72,6 +72,25 @@ describeWithRedis('a Redis user with the rights of docs/rights.md', (redis) => {
     const less = RIGHTS.filter((right) => !/publish|pubsub|subscribe|^&/.test(right));
     expect(less.length).toBe(RIGHTS.length - 5);
     await handsOver(`silent-${wake}`, less, wake);
+  });
+
+  test('who may not subscribe and has no listener of events is warned once, however many calls wait', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    onTestFinished(() => warned.mockRestore());
+    const connect = await user(
+      'without-channels',
+      RIGHTS.filter((right) => !right.startsWith('&')),
+    );
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client({ redis: connect(), onEvent: undefined });
+    const holder = await shop.client({ redis: connect() }).prisma.$lock(key);
+    const waiting = Array.from({ length: 2 }, () => prisma.$withLock(key, () => 'had'));
+    await vi.waitFor(() => expect(warned).toHaveBeenCalled());
+    await holder.release();
+    expect(await Promise.all(waiting)).toEqual(['had', 'had']);
+    expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/^Redis refuses wake-ups: NOPERM.*'poll'/), {
+      code: 'FENCED_LOCK_REDIS',
+    });
   });
 
   test('is refused nothing', async () => {

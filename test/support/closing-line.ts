@@ -1,13 +1,13 @@
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 
 /**
- * The end of a run: each test that was skipped, whose name says why, and as the last line, for whoever reads the output by
+ * The end of a run: what was skipped, and why, each reason once, and as the last line, for whoever reads the output by
  * machine, `Tests: N passed, N failed, N skipped`.
  */
 export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const count = { passed: 0, failed: unhandled.length, skipped: 0 };
-    const lines: string[] = [];
+    const skipped = new Map<string, TestCase[]>();
     for (const module of modules) {
       // A file that could not even be loaded has no tests, and is a failure.
       if (module.state() === 'failed' && [...module.children.allTests()].length === 0) count.failed++;
@@ -15,9 +15,11 @@ export default class ClosingLine implements Reporter {
         const { state } = test.result();
         if (state === 'pending') continue;
         count[state]++;
-        if (state === 'skipped' && !leftOut(test)) lines.push(`Skipped: ${module.relativeModuleId}: ${reason(test)}`);
+        if (state === 'skipped' && !leftOut(test))
+          skipped.set(reason(test), [...(skipped.get(reason(test)) ?? []), test]);
       }
     }
+    const lines = [...skipped].map(([reason, tests]) => line(reason, tests));
     lines.push(`Tests: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
     // After the summary of the default reporter.
     process.on('exit', () => process.stdout.write(`\n${lines.join('\n')}\n`));
@@ -31,6 +33,13 @@ function leftOut({ project, fullName }: TestCase): boolean {
 
 function reason(test: TestCase): string {
   const result = test.result();
-  const note = result.state === 'skipped' ? result.note : undefined;
-  return note === undefined ? test.fullName : `${test.fullName}: ${note}`;
+  return (result.state === 'skipped' ? result.note : undefined) ?? test.name;
+}
+
+/** Without a server, whole suites are skipped for one reason. */
+function line(reason: string, tests: readonly TestCase[]): string {
+  const [first] = tests;
+  const files = new Set(tests.map(({ module }) => module.relativeModuleId));
+  if (tests.length > 1) return `Skipped: ${tests.length} suites or tests in ${files.size} files: ${reason}`;
+  return `Skipped: ${[...files].join()}: ${first?.fullName}${first?.name === reason ? '' : `: ${reason}`}`;
 }

@@ -9,6 +9,7 @@ const WORKER = new URL('./workload.worker.ts', import.meta.url);
 interface Surroundings {
   readonly fairness: Fairness;
   readonly wake: Wake;
+  readonly fenced: boolean;
   readonly pooled: boolean;
   onExit(worker: string, what: string): void;
   /** Its process gives a handle away. */
@@ -63,8 +64,8 @@ export class Actor {
     this.#worker = worker;
     this.#processes++;
     const name = this.process;
-    const { fairness, wake, pooled, onExit } = this.#surroundings;
-    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake, pooled };
+    const { fairness, wake, fenced, pooled, onExit } = this.#surroundings;
+    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake, fenced, pooled };
     worker.send(cast);
     void this.#passOn(worker);
     void worker.exited.then((exit) => {

@@ -27,6 +27,8 @@ export interface Cast extends WorkerMessage {
   readonly site: Site;
   readonly fairness: Fairness;
   readonly wake: Wake;
+  /** Whether its table has the column of a fence. */
+  readonly fenced: boolean;
   /** Whether its adapter has a pool of pg. */
   readonly pooled: boolean;
 }

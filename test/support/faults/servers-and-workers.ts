@@ -25,12 +25,17 @@ const GUARD = `
   CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON "Stock"
     FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'allow')`;
 
+/** What a database has in which nobody ran add-fence. */
+const NO_FENCE = 'ALTER TABLE "Stock" DROP COLUMN fence';
+
 /** As the package has it by default. */
 const DEFAULT_PREFIX = 'fenced-lock:';
 
 export interface StageOptions {
   /** The writes of the fenced model are judged by the database, and otherwise by the client. */
   readonly guard?: boolean;
+  /** Whether the table has the column of a fence. Default: true. */
+  readonly fenced?: boolean;
   /** `memory`: no Redis, and one process, whose clients share a memory store. */
   readonly topology?: Topology | 'memory';
   /** Whether the adapter has a pool of pg. Default: true. */
@@ -44,7 +49,12 @@ export class Stage {
   /** The last one that was made. */
   #product = '';
 
-  static async open({ guard = false, topology = TOPOLOGIES.single, pooled = true }: StageOptions = {}): Promise<Stage> {
+  static async open({
+    guard = false,
+    fenced = true,
+    topology = TOPOLOGIES.single,
+    pooled = true,
+  }: StageOptions = {}): Promise<Stage> {
     const inMemory = topology === 'memory';
     const [postgres, group] = await Promise.all([
       startPostgres({ settings: { log_min_messages: 'fatal' }, clock: wallClock }),
@@ -53,6 +63,7 @@ export class Stage {
     const databaseUrl = await setUpShop(postgres);
     const stage = new Stage(postgres, group);
     if (guard) await stage.database.query(GUARD);
+    if (!fenced) await stage.database.query(NO_FENCE);
     const onExit = (worker: string, what: string) => stage.troubles.push({ worker, at: monotonic(), what });
     const names = Array.from({ length: inMemory ? 1 : WORKERS }, (_, index) => `w${index + 1}`);
     const open = (name: string, index: number) =>
@@ -63,6 +74,7 @@ export class Stage {
           wake: (inMemory ? undefined : topology.wake) ?? 'pubsub',
           // All in one order of their own, beside processes that share theirs.
           fairness: index === WORKERS - 1 ? 'strict' : 'process',
+          fenced,
           pooled,
           onExit,
           onHandedOver: (given) => stage.actors[(index + 1) % names.length]?.tell(given),

@@ -19,6 +19,7 @@ export interface Means {
   readonly site: Site;
   readonly fairness: Fairness;
   readonly wake: Wake;
+  readonly fenced: boolean;
   readonly pooled: boolean;
   onEvent(type: string): void;
 }
@@ -49,19 +50,21 @@ function redisOf({ redis, wakeUpsUrl }: Site): FencedLockOptions['redis'] {
   return ownLine ? new TwoLines(redis.url, wakeUpsUrl) : connectTo(redis).redis;
 }
 
-export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>, pooled = true) {
+export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>, pooled = true, fenced = true) {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
   // A backend that is ended right after it was connected: its last words can come in one piece with its first, when
   // pg-pool listens no longer and the adapter does not yet, and the process would end by them.
   pool.on('connect', (connection) => connection.on('error', () => {}));
-  return new PrismaClient({ adapter: pooled ? new PrismaPg(pool) : new PoollessPg(pool) });
+  const adapter = pooled ? new PrismaPg(pool) : new PoollessPg(pool);
+  // The generated model has the field: a client that reads it would miss the column.
+  return new PrismaClient({ adapter, ...(!fenced && { omit: { stock: { fence: true } } }) });
 }
 
 type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
 
-function lockingClient({ site, fairness, wake, pooled, onEvent }: Means, own: Own) {
+function lockingClient({ site, fairness, wake, fenced, pooled, onEvent }: Means, own: Own) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
-  return plainClient(site, pooled).$extends(
+  return plainClient(site, pooled, fenced).$extends(
     fencedLock({
       redis: redisOf(site),
       commandTimeout,
@@ -69,6 +72,7 @@ function lockingClient({ site, fairness, wake, pooled, onEvent }: Means, own: Ow
       wake,
       defaults: { waitTime, timeout, maxWait },
       onEvent: ({ type }) => onEvent(type),
+      ...(!fenced && { models: [] }),
       ...own,
     }),
   );
