@@ -1,15 +1,12 @@
-import { after, now, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
+import { AnswerTimer, after, now, stop, type Timer } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
 import type { RedisSubscriberClient } from '../client.js';
 import { presentable } from '../errors.js';
 
-/**
- * How long a PING may take. A connection that died silently emits no event, so it is pinged while it has subscriptions;
- * milliseconds.
- */
-const PONG_TIME = 1_000;
-/** How long connecting may take, from the start to `ready`; milliseconds. */
-const CONNECT_TIME = 5_000;
+/** How long the server may take to answer SUBSCRIBE, UNSUBSCRIBE or PING; milliseconds. */
+const ANSWER_TIME = 1_000;
+/** How long connecting may take, from the start to `ready`; less than the time between two pings of one node; milliseconds. */
+const CONNECT_TIME = 3_500;
 /**
  * How long an unused connection stays open: a busy key needs it again soon, an idle process should exit; milliseconds.
  */
@@ -101,6 +98,7 @@ export class SubscriberConnection {
     client.on('moved', hooks.moved);
     client.on('close', () => this.#down());
     client.on('end', () => this.#end());
+    this.#schedulePing();
   }
 
   get up(): boolean {
@@ -110,7 +108,6 @@ export class SubscriberConnection {
   /** Marks the connection as in use until `leave`. */
   use(name: string): void {
     stop(this.#closing);
-    if (this.#names.size === 0) this.#schedulePing();
     this.#client.stream?.ref();
     this.#names.add(name);
   }
@@ -119,14 +116,14 @@ export class SubscriberConnection {
   async subscribe(...channels: string[]): Promise<void> {
     if (this.#sharded) {
       try {
-        await this.#client.ssubscribe(...channels);
+        await this.#watched(this.#client.ssubscribe(...channels));
         return;
       } catch (error) {
         if (!isUnknownCommand(error)) throw error;
         this.#sharded = false;
       }
     }
-    await this.#client.subscribe(...channels);
+    await this.#watched(this.#client.subscribe(...channels));
   }
 
   /** The unsubscribe is sent in order: a subscribe of a new listener comes after it. */
@@ -134,10 +131,9 @@ export class SubscriberConnection {
     this.#names.delete(name);
     if (this.#up) {
       const left = this.#sharded ? this.#client.sunsubscribe(...channels) : this.#client.unsubscribe(...channels);
-      left.catch(() => {});
+      void this.#watched(left);
     }
     if (this.#names.size > 0) return;
-    stop(this.#pinging);
     // The process may exit if it has nothing else to do.
     this.#client.stream?.unref();
     if (this.#up && !this.#retired) this.#closing = after(LINGER, () => this.close()).unref();
@@ -180,25 +176,32 @@ export class SubscriberConnection {
     this.#client.stream?.destroy();
   }
 
-  async #isSilent(): Promise<boolean> {
-    return (await within(this.#client.ping(), PONG_TIME).catch(() => undefined)) === OVERDUE;
-  }
-
-  #schedulePing(): void {
-    stop(this.#pinging);
-    this.#pinging = after(this.#pingEvery, () => void this.#ping()).unref();
-  }
-
-  async #ping(): Promise<void> {
+  /** A connection that died silently emits no event. A command without an answer shows it, whoever has left meanwhile. */
+  #watched<T>(answer: Promise<T>): Promise<T> {
     const { stream } = this.#client;
-    const silent = this.#up ? await this.#isSilent() : now() - this.#connectingSince > CONNECT_TIME;
-    // A connection that broke in the meantime is already reconnecting.
-    if (silent && !this.#closed && this.#client.stream === stream) {
-      this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
-      this.#connectingSince = now();
-      this.#destroyStream();
-    }
-    if (this.#names.size > 0 && !this.#closed) this.#schedulePing();
+    const timer = new AnswerTimer(ANSWER_TIME, () => {
+      // A connection that broke in the meantime is already reconnecting.
+      if (this.#up && this.#client.stream === stream) this.#replace();
+    });
+    timer.unref();
+    const stopTimer = () => timer.stop();
+    answer.then(stopTimer, stopTimer);
+    return answer;
+  }
+
+  /** Not stopped or restarted by those who come and go: they would put the next ping off without end. */
+  #schedulePing(): void {
+    this.#pinging = after(this.#pingEvery, () => {
+      this.#schedulePing();
+      if (this.#up) void this.#watched(this.#client.ping());
+      else if (now() - this.#connectingSince > CONNECT_TIME) this.#replace();
+    }).unref();
+  }
+
+  #replace(): void {
+    this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
+    this.#connectingSince = now();
+    this.#destroyStream();
   }
 }
 

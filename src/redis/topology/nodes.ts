@@ -14,7 +14,7 @@ const FIRST_CONNECTION = ['wait', 'connecting', 'connect'];
 export interface Nodes {
   /** The commands for wake-ups on these servers. */
   readonly pubsub: PubSub;
-  /** How often a connection with subscriptions is pinged; milliseconds. */
+  /** How often a connection for wake-ups is pinged; milliseconds. */
   readonly pingEvery: number;
   /** Whether the client may send a failed command again, after commands that were issued later. */
   readonly resends: boolean;
@@ -63,7 +63,8 @@ export function nodesOf(redis: RedisClient | ClusterClient): Nodes {
 
 class OneNode implements Nodes {
   readonly pubsub = 'classic';
-  readonly pingEvery = 5_000;
+  /** A silent connection is replaced within five seconds: the answer may take one. */
+  readonly pingEvery = 4_000;
   readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
