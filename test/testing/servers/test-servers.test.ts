@@ -329,7 +329,7 @@ describeWithShop('servers for the tests of an application', () => {
   });
 });
 
-describe('servers of somebody else', () => {
+describeWithShop('servers of somebody else', () => {
   test('get databases of ours, which are gone after stop', async () => {
     for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
     const theirs = await testServers();
