@@ -42,14 +42,13 @@ export interface FencedLockOptions {
   /** How long Redis may take to answer a command before the answer counts as lost; milliseconds. Default: 2 000. */
   readonly commandTimeout?: number | undefined;
   /**
-   * `process`: processes that wait take turns, in the order in which they asked. The callers of one are served in their
-   * order: they share its place, and the key passes between them without Redis, for `passOnAfter` in each turn of the
-   * process. `strict`: every caller has its own place, in one order. Default: `process`.
+   * `process`: processes that wait take turns in the order in which they asked; the callers of one share its place, and the
+   * key passes between them without Redis. `strict`: every caller has its own place. Default: `process`.
    */
   readonly fairness?: 'process' | 'strict' | undefined;
   /**
-   * For how long a key may pass from caller to caller in this process while another process waits; milliseconds. It is
-   * compared at the end of each turn, so a turn of this time or more passes the key on. 0: each turn does. Default: 50.
+   * For how long a key passes from caller to caller in this process while another process waits, compared at the end of
+   * each turn; milliseconds. A turn that takes longer passes the key on, and with 0 every turn does. Default: 50.
    */
   readonly passOnAfter?: number | undefined;
   /**

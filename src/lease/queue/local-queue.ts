@@ -107,9 +107,9 @@ export class LocalQueue implements WaiterQueue {
   #runAgain = 0;
   /** When the last turn began. */
   #beganAt = 0;
-  /** When the key no longer passes to a caller of this process, unless the store says that no other process waits. */
+  /** From when the key passes to no caller of this process before the store has said that no other process waits. */
   #passOnAt = 0;
-  /** A turn that begins after this asks the store so ahead of that; `Infinity` once one has asked. */
+  /** A turn that begins after this asks the store ahead; `Infinity` once one has asked. */
   #askAt = 0;
   #promised: Promised | undefined;
   readonly #acquireLoop: AcquireLoop;
@@ -307,14 +307,13 @@ export class LocalQueue implements WaiterQueue {
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
   #hint(lease: Lease, beganAt: number, attempt: string): (() => void) | undefined {
-    const { store } = this.#dependencies;
     const staysHere = this.#waiting.size > 0 && now() < this.#passOnAt;
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
     const isKept = staysHere || this.#turns > 1;
-    if (isKept || isForNobody || lease.shared || lease.loss || store.hint === undefined) return undefined;
+    if (isKept || isForNobody || lease.shared || lease.loss || !this.#dependencies.store.hint) return undefined;
     const promised: Promised = { lease };
     lease.hinted = true;
     lease.told = FIRST;
@@ -405,9 +404,8 @@ export class LocalQueue implements WaiterQueue {
    * may not: its owner awaits the release.
    */
   #isGoodForOneMore(lease: Lease): boolean {
-    const time = now();
-    const isGood = this.#renewed && !this.#isOfHandle && time < this.#passOnAt && !lease.loss;
-    const isKnownAlone = !lease.contended && time - this.#beganAt < SHORT_TURN;
+    const isGood = this.#renewed && !this.#isOfHandle && now() < this.#passOnAt && !lease.loss;
+    const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
     return this.#mayLinger && isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }
 
