@@ -73,7 +73,7 @@ describeWithShop('turns', () => {
 
   test('pass from caller to caller of one process without Redis', async () => {
     const { key } = await shop.product(1);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client({ passOnAfter: 60_000 });
     const monitor = await Monitor.start(inject('redis').url as string);
     shop.closeLater(() => monitor.stop());
     await Promise.all(Array.from({ length: 16 }, () => prisma.$withLock(key, () => {})));
@@ -170,7 +170,9 @@ describeWithShop('turns', () => {
           await Promise.all([sleep(time), more]);
           made.ended = performance.now();
         };
-        return client.$withLock(key, work, { signal: over.signal, waitTime: 25_000 });
+        const had = client.$withLock(key, work, { signal: over.signal, waitTime: 25_000 });
+        had.catch(() => {});
+        return had;
       };
       const allWait = gate();
       const all = [call(busy, allWait.opened)];
