@@ -14,7 +14,7 @@ const KEY = 'to and fro';
 const { redis: url } = JSON.parse(process.argv[2] as string) as Site;
 const redis = new Redis(url);
 const store = new RedisStore(redis, { keyPrefix: 'bench:', commandTimeout: 2_000 }, () => {});
-const options = { fairness: 'process', maxLocalHandovers: 16 } as const;
+const options = { fairness: 'process', passOnAfter: 50 } as const;
 const room = new WaitingRoom(store, new Renewal(store), () => {}, options);
 
 /** What is said without the lock, and when it was heard. */

@@ -42,14 +42,15 @@ export interface FencedLockOptions {
   /** How long Redis may take to answer a command before the answer counts as lost; milliseconds. Default: 2 000. */
   readonly commandTimeout?: number | undefined;
   /**
-   * `process`: processes are served first come, first served; the callers of a process share its place, and the key
-   * passes between them without Redis. `strict`: every caller has its own place. Default: `process`.
+   * `process`: processes that wait take turns in the order in which they asked; the callers of one share its place, and the
+   * key passes between them without Redis. `strict`: every caller has its own place. Default: `process`.
    */
   readonly fairness?: 'process' | 'strict' | undefined;
   /**
-   * How often in a row a key may pass from caller to caller in this process while another process waits. Default: 16.
+   * For how long a key passes from caller to caller in this process while another process waits, compared at the end of
+   * each turn; milliseconds. A turn that takes longer passes the key on, and with 0 every turn does. Default: 50.
    */
-  readonly maxLocalHandovers?: number | undefined;
+  readonly passOnAfter?: number | undefined;
   /**
    * What a call does if Redis does not answer. `throw`: waits, then rejects with `LockUnavailableError`. `postgres`:
    * goes on without Redis; transactions of one key then wait for each other in Postgres, each with a connection. No
@@ -203,7 +204,7 @@ export interface ResolvedOptions {
   readonly models: readonly string[] | undefined;
   readonly commandTimeout: number;
   readonly fairness: 'process' | 'strict';
-  readonly maxLocalHandovers: number;
+  readonly passOnAfter: number;
   readonly onRedisUnavailable: 'throw' | 'postgres';
   readonly unsetKeyParts: 'throw' | 'allow';
   readonly defaults: ResolvedLockOptions;
@@ -221,7 +222,7 @@ export const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
   'models',
   'commandTimeout',
   'fairness',
-  'maxLocalHandovers',
+  'passOnAfter',
   'onRedisUnavailable',
   'unsetKeyParts',
   'defaults',
@@ -259,7 +260,7 @@ export const DEFAULTS = {
   fenceField: 'fence',
   commandTimeout: 2_000,
   fairness: 'process',
-  maxLocalHandovers: 16,
+  passOnAfter: 50,
   onRedisUnavailable: 'throw',
   unsetKeyParts: 'throw',
   wake: 'pubsub',

@@ -282,7 +282,7 @@ export function choice<const Choice extends string>(name: string, value: Choice,
   throw new InvalidOptionError(name, `must be ${choices.map((one) => `'${one}'`).join(' or ')}.`);
 }
 
-export function count(name: string, value: number, most: number): number {
+function count(name: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 0 && value <= most) return value;
   throw new InvalidOptionError(name, `must be a whole number from 0 to ${most}, not ${kindOf(value)}.`);
 }

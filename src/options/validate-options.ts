@@ -10,9 +10,8 @@ import {
   type ResolvedOptions,
 } from './options.js';
 import { processName } from './process-name.js';
-import { choice, count, OF_A_CALL, resolveLockOptions, time } from './validate-call.js';
+import { choice, OF_A_CALL, resolveLockOptions, time } from './validate-call.js';
 
-const MOST_HANDOVERS = 1_000_000;
 /** A process that is first in the queue and looks less often than this would delay all others; milliseconds. */
 const LONGEST_POLL = 2_000;
 const SHORTEST_POLL = 10;
@@ -30,7 +29,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
   }
   checkNames('options', options, OPTION_NAMES, OF_A_CALL);
   const { redis, wake, pollInterval, rescue, models, defaults, onEvent } = options;
-  const { keyPrefix, fenceField, commandTimeout, fairness, maxLocalHandovers, onRedisUnavailable } = options;
+  const { keyPrefix, fenceField, commandTimeout, fairness, passOnAfter, onRedisUnavailable } = options;
   const memory = memoryOf(redis);
   const clients = memory ? [] : nodes(redis as RedisLike | readonly RedisLike[]);
   for (const client of clients) checkKeyPrefix(client, keyPrefix);
@@ -59,7 +58,7 @@ export function resolveOptions(options: FencedLockOptions): ResolvedOptions {
     models,
     commandTimeout: time('commandTimeout', commandTimeout ?? DEFAULTS.commandTimeout, 1),
     fairness: choice('fairness', fairness ?? DEFAULTS.fairness, ['process', 'strict']),
-    maxLocalHandovers: count('maxLocalHandovers', maxLocalHandovers ?? DEFAULTS.maxLocalHandovers, MOST_HANDOVERS),
+    passOnAfter: time('passOnAfter', passOnAfter ?? DEFAULTS.passOnAfter, 0),
     onRedisUnavailable: choice('onRedisUnavailable', onRedisUnavailable ?? DEFAULTS.onRedisUnavailable, [
       'throw',
       'postgres',

@@ -15,6 +15,9 @@ import { setUpShop } from '../support/shop-database.js';
 import { slowAdmission } from './slow-admission.js';
 import { slowCommit } from './slow-commit.js';
 
+/** However long a turn lasts in a test, the next one of its process follows. */
+const STAYS = { passOnAfter: 60_000 };
+
 describeWithShop('turns that follow each other on one connection', () => {
   const shop = new Shop();
 
@@ -71,7 +74,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test.each(LEVELS)('each sees the one before it, on the same connection, at isolation level %s', async (level) => {
     const { id, key } = await shop.product(40);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const pids = new Set<number>();
     const options = level === undefined ? {} : { isolationLevel: level };
     const turn = () =>
@@ -96,7 +99,7 @@ describeWithShop('turns that follow each other on one connection', () => {
   test('one that waits only in line has no transaction; the COMMIT before it takes its admission along', async () => {
     const { id, key } = await shop.product(10);
     const application_name = `chain ${randomUUID()}`;
-    const { prisma } = shop.client({ pool: { application_name } });
+    const { prisma } = shop.client({ ...STAYS, pool: { application_name } });
     const open = async () => {
       const { rowCount } = await shop.admin.query(
         'SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND xact_start IS NOT NULL',
@@ -175,7 +178,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test.each(['23514', '40001'])('a COMMIT that is refused with %s: the next one begins by itself', async (code) => {
     const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const slow = await slowCommit(shop, code);
     await slow.goOn();
     const first = await atWork(prisma, key, async (tx) => {
@@ -190,7 +193,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('a call that runs again behind a refused COMMIT has one turn before it, however many callers wait', async () => {
     const { id, key } = await shop.product(100);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const slow = await slowCommit(shop, '40001');
     await slow.goOn();
     const runs: string[] = [];
@@ -226,7 +229,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     'a call %s whose COMMIT was refused, and that cannot run again, is told the refusal',
     async (_, verb, options) => {
       const { key } = await shop.product(10);
-      const { prisma } = shop.client();
+      const { prisma } = shop.client(STAYS);
       const slow = await slowCommit(shop, '40001');
       const first = prisma[verb](key, (tx) => tx.$executeRawUnsafe(slow.insert(true)), { ...options, retries: 100 });
       first.catch(() => {});
@@ -255,7 +258,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     // The rescue connection has no server, so the outcome is looked up for as long as that may take.
     const rescue = new PrismaPg({ connectionString: 'postgresql://nobody@127.0.0.1:1/none' });
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const prisma = client.$extends(fencedLock({ redis: shop.redis(), rescue })) as ShopClient;
+    const prisma = client.$extends(fencedLock({ redis: shop.redis(), rescue, ...STAYS })) as ShopClient;
     const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
     let over = false;
     const told = () => {
@@ -273,7 +276,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test("a call that runs again, and is aborted, rejects with its signal's reason", async () => {
     const { key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const slow = await slowCommit(shop, '40001');
     const caller = new AbortController();
     const [begun, over] = [gate(), gate()];
@@ -298,7 +301,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test("a call that is to run again, and is aborted while its conflict is rolled back, rejects with its signal's reason", async () => {
     const { key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const caller = new AbortController();
     const reason = new Error('the caller has gone');
     const conflict = async (tx: LockTx<ShopClient>) => {
@@ -314,7 +317,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('a call that runs again has its wait time anew', async () => {
     const { key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const slow = await slowCommit(shop, '40001');
     const [begun, over] = [gate(), gate()];
     let hasNextBegun = false;
@@ -337,7 +340,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('a transaction that a swallowed error has aborted: the next one goes on, on the same connection', async () => {
     const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const pidIn = async (tx: LockTx<ShopClient>) =>
       (await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`)[0].pid;
     let pid: number | undefined;
@@ -354,7 +357,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('one that gives up while its admission is under way hears so at once, and the ones behind it go on', async () => {
     const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const slow = await slowCommit(shop);
     const first = await atWork(prisma, key, (tx) => tx.$executeRawUnsafe(slow.insert()));
     const caller = new AbortController();
@@ -375,7 +378,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     ['is turned away because the client is closed', (_: AbortController, prisma: ShopClient) => prisma.$locks.close()],
   ])('one behind a long COMMIT that %s does not break that COMMIT', async (_, giveUp) => {
     const { id, key } = await shop.product(10);
-    const { prisma, events } = shop.client();
+    const { prisma, events } = shop.client(STAYS);
     const slow = await slowCommit(shop);
     const first = await atWork(prisma, key, async (tx) => {
       await tx.stock.update({ where: { id }, data: { quantity: 9 } });
@@ -415,7 +418,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('one behind a COMMIT that is not answered hears LOCK_TIMEOUT when its wait time is over, and does nothing', async () => {
     const { id, key } = await shop.product(10);
-    const { prisma, events } = shop.client();
+    const { prisma, events } = shop.client(STAYS);
     const slow = await slowCommit(shop);
     const first = await atWork(prisma, key, async (tx) => {
       await tx.$executeRawUnsafe(slow.insert());
@@ -434,7 +437,7 @@ describeWithShop('turns that follow each other on one connection', () => {
 
   test('a bystander that waits for the only connection of the pool has it between two turns', async () => {
     const { id, key } = await shop.product(100);
-    const { prisma, plain } = shop.client({ pool: { max: 1 } });
+    const { prisma, plain } = shop.client({ ...STAYS, pool: { max: 1 } });
     const first = await atWork(prisma, key, () => {});
     let done = 0;
     const turns = Array.from({ length: 64 }, () => sale(prisma, key, id).then(() => done++));
@@ -451,7 +454,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     const pool = new pg.Pool({ connectionString, max: 2 });
     const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
     const prisma = plain.$extends(
-      fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }),
+      fencedLock({ redis: shop.redis(), ...STAYS, rescue: new PrismaPg({ connectionString }) }),
     ) as ShopClient;
     const first = await atWork(prisma, key, () => {});
     const turns = Array.from({ length: 20 }, () => sale(prisma, key, id));
@@ -466,7 +469,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(told.length).toBeGreaterThan(0);
     for (const reason of told) expect(reason).toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
     expect((await shop.row(id))?.quantity).toBe(100 - sold);
-    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toMatchObject({ acquired: true });
+    expect(await shop.client(STAYS).prisma.$tryWithLock(key, () => 'in')).toMatchObject({ acquired: true });
   });
 
   test('backends that are ended at any moment: who succeeded has sold one, and nobody else', async () => {
@@ -478,7 +481,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     pool.on('error', () => {});
     shop.closeLater(() => pool.end());
     const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
-      fencedLock({ redis: shop.redis(), rescue }),
+      fencedLock({ redis: shop.redis(), rescue, ...STAYS }),
     ) as ShopClient;
     const settled = Promise.allSettled(Array.from({ length: 150 }, () => sale(prisma, key, id)));
     let over = false;
@@ -517,7 +520,7 @@ describeWithShop('an admission beside the look in Redis', () => {
     const pool = new pg.Pool({ connectionString: inject('postgres').app, application_name });
     shop.closeLater(() => pool.end());
     const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const prisma = plain.$extends(fencedLock({ redis })) as ShopClient;
+    const prisma = plain.$extends(fencedLock({ redis, ...STAYS })) as ShopClient;
     const open = async () => {
       const { rowCount } = await shop.admin.query(
         'SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND xact_start IS NOT NULL',
@@ -538,7 +541,7 @@ describeWithShop('an admission beside the look in Redis', () => {
 
   test('is rolled back where Redis says no: whoever waits holds no connection', async () => {
     const { key } = await shop.product(10);
-    const holder = shop.client().prisma;
+    const holder = shop.client(STAYS).prisma;
     const lock = await holder.$lock(key);
     const { redis, looked } = heldLook();
     const { prisma, plain, open, lastOf, pool } = watched(redis);
@@ -558,7 +561,7 @@ describeWithShop('an admission beside the look in Redis', () => {
   test('does not begin the work before the look has said yes', async () => {
     const { key } = await shop.product(10);
     const { redis, looked } = heldLook();
-    const { prisma } = shop.client({ redis });
+    const { prisma } = shop.client({ ...STAYS, redis });
     let begun = false;
     const held = prisma.$withLock(key, () => {
       begun = true;
@@ -579,7 +582,7 @@ describeWithShop('an admission beside the look in Redis', () => {
       const { hostname: host, port } = new URL(postgres);
       const proxy = await startFaultProxy({ host, port: Number(port) });
       shop.closeLater(() => proxy.close());
-      const { prisma, plain } = shop.client({ redis, pool: { connectionString: proxy.url(postgres) } });
+      const { prisma, plain } = shop.client({ ...STAYS, redis, pool: { connectionString: proxy.url(postgres) } });
       await plain.stock.count();
       let begins = 0;
       proxy.onData('toClient', (data) => {
@@ -598,11 +601,11 @@ describeWithShop('an admission beside the look in Redis', () => {
 
   test('that finds somebody in the row is asked for again, with the lease in hand', async () => {
     const { key } = await shop.product(10);
-    await shop.client().prisma.$withLock(key, () => {});
+    await shop.client(STAYS).prisma.$withLock(key, () => {});
     const blocker = await shop.admin.connect();
     await blocker.query('BEGIN');
     await blocker.query('SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
-    const held = shop.client().prisma.$withLock(key, () => 'in');
+    const held = shop.client(STAYS).prisma.$withLock(key, () => 'in');
     await shop.blocked('fenced_lock.admit');
     await pause(100);
     await blocker.query('COMMIT');

@@ -43,7 +43,7 @@ describeWithShop('calls of one process, one right after the other', () => {
   }
 
   test('send Redis nothing in between, as long as no hand-over is due', async () => {
-    const { prisma } = shop.client({ maxLocalHandovers: 1_000 });
+    const { prisma } = shop.client({ passOnAfter: 60_000 });
     for (let tries = 1; ; tries++) {
       const { id, sent, long } = await calls(prisma);
       expect((await shop.row(id))?.quantity).toBe(0);

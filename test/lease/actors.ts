@@ -48,7 +48,7 @@ export abstract class Party {
     this.renewal = new Renewal(this.store);
     this.room = new WaitingRoom(this.store, this.renewal, emit, {
       fairness: 'process',
-      maxLocalHandovers: 16,
+      passOnAfter: FOR_EVER,
       ...options,
     });
     onTestFinished(() => this.close());

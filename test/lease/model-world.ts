@@ -56,7 +56,7 @@ export class World {
     url: string,
     proxies: readonly FaultProxy[],
     leaseTime: number,
-    options: Pick<ActorOptions, 'fairness' | 'maxLocalHandovers'>,
+    options: Pick<ActorOptions, 'fairness' | 'passOnAfter'>,
   ) {
     this.#admin = admin;
     this.#url = url;

@@ -31,7 +31,7 @@ const settings = (leaseTime: number, others: readonly fc.WeightedArbitrary<Step>
   fc.record({
     leaseTime: fc.constant(leaseTime),
     fairness: fc.constantFrom('process' as const, 'strict' as const),
-    maxLocalHandovers: fc.constantFrom(0, 1, 16),
+    passOnAfter: fc.constantFrom(0, 5, 50),
     steps: fc.array(
       fc.oneof<fc.WeightedArbitrary<Step>[]>(
         { weight: 8, arbitrary: acquire },

@@ -49,14 +49,23 @@ describe('a choice', () => {
   }
 });
 
-describe('a count', () => {
-  test.each([
-    ['retries', call, 100],
-    ['maxLocalHandovers', extension, 1_000_000],
-  ] as const)('%s is a whole number within its bounds', (name, resolve, most) => {
-    for (const good of [0, 1, most]) expect(resolve({ [name]: good })).toMatchObject({ [name]: good });
-    for (const bad of [-1, 0.5, most + 1, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n]) {
-      expect(() => resolve({ [name]: bad })).toThrow(`\`${name}\` must be a whole number from 0 to ${most}, not `);
+describe('the number of retries', () => {
+  test('is a whole number within its bounds', () => {
+    for (const good of [0, 1, 100]) expect(call({ retries: good })).toMatchObject({ retries: good });
+    for (const bad of [-1, 0.5, 101, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n]) {
+      expect(() => call({ retries: bad } as object)).toThrow('`retries` must be a whole number from 0 to 100, not ');
+    }
+  });
+});
+
+describe('the time after which a key passes on', () => {
+  test('is from 0 ms on', () => {
+    expect(extension({})).toMatchObject({ passOnAfter: 50 });
+    for (const good of [0, 1, 60_000]) expect(extension({ passOnAfter: good })).toMatchObject({ passOnAfter: good });
+    for (const bad of [-1, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n]) {
+      expect(() => extension({ passOnAfter: bad })).toThrow(
+        '`passOnAfter` must be a number of milliseconds from 0 to ',
+      );
     }
   });
 });

@@ -47,7 +47,7 @@ const options = fc
       models: mostly(fc.array(fc.string())),
       commandTimeout: time,
       fairness: mostly(fc.constantFrom('process', 'strict')),
-      maxLocalHandovers: mostly(fc.nat(1_000)),
+      passOnAfter: time,
       onRedisUnavailable: mostly(fc.constantFrom('throw', 'postgres')),
       wake: mostly(fc.constantFrom('pubsub', 'poll', 'spin')),
       pollInterval: mostly(fc.integer({ min: 10, max: 2_000 })),

@@ -8,7 +8,7 @@ describeWithShop('a strike', () => {
   test('at whatever moment after the lease is had leaves no connection behind', async () => {
     const redis = shop.redis();
     // Each call looks in Redis: none finds what the one before it has kept.
-    const { prisma } = shop.client({ redis, pool: { max: 1 }, maxLocalHandovers: 0 });
+    const { prisma } = shop.client({ redis, pool: { max: 1 }, passOnAfter: 0 });
     const { key } = await shop.product(10);
     await prisma.$withLock(key, () => {});
     let answered = () => {};

@@ -63,7 +63,7 @@ describeWithShop('a connection that is broken for the client alone', () => {
     const way = await breakable(app);
     shop.closeLater(() => way.close());
     const rescue = new PrismaPg({ connectionString: app });
-    return { way, ...shop.client({ pool: { connectionString: way.url }, rescue }) };
+    return { way, ...shop.client({ pool: { connectionString: way.url }, rescue, passOnAfter: 60_000 }) };
   }
 
   test('costs the next caller of the process no more than the end of its backend', async () => {

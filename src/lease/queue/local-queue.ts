@@ -34,16 +34,13 @@ const LONG_TURN = 50;
  */
 const LONG_LINGERING = 2;
 
-/** How many turns before the last local handover the store is asked whether another process waits. */
-const CONTENTION_CHECK_AHEAD = 4;
-
 /** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
   readonly renewal: Renewal;
   /** What others are told of this process. */
   readonly name: string | undefined;
-  /** How many turns pass from caller to caller of this process before waiting processes get the key. */
-  readonly maxLocalHandovers: number;
+  /** For how long the key passes from caller to caller of this process while another process waits; milliseconds. */
+  readonly passOnAfter: number;
 }
 
 /** A lease that a hint has promised to another process. */
@@ -70,7 +67,7 @@ export interface QueueHistory {
  * - `holding`: at least one caller has its turn. When no turn uses the lease any more, `#passOn` decides:
  *   - It suits the next caller: `holding`.
  *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
- *   - It does not suit the next caller, or has passed to `maxLocalHandovers` callers: `yielding`.
+ *   - It does not suit the next caller, or `passOnAfter` is over: `yielding`.
  *   - No caller waits here, and nobody is known to wait elsewhere: `lingering`.
  *   - Otherwise, as when it is lost, may be taken over by another process, or could not be confirmed, it is released:
  *     `acquiring` if callers wait here, else `idle`.
@@ -110,8 +107,10 @@ export class LocalQueue implements WaiterQueue {
   #runAgain = 0;
   /** When the last turn began. */
   #beganAt = 0;
-  /** How often the lease has passed from caller to caller since another process last had a chance to get the key. */
-  #handovers = 0;
+  /** From when the key passes to no caller of this process before the store has said that no other process waits. */
+  #passOnAt = 0;
+  /** A turn that begins after this asks the store ahead; `Infinity` once one has asked. */
+  #askAt = 0;
   #promised: Promised | undefined;
   readonly #acquireLoop: AcquireLoop;
 
@@ -219,7 +218,7 @@ export class LocalQueue implements WaiterQueue {
 
   #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
-    this.#handovers = 0;
+    this.#passOnLater(now());
     const first = this.first(lease.shared);
     this.#renewed = first?.request.options.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
@@ -263,14 +262,13 @@ export class LocalQueue implements WaiterQueue {
     this.#waiting.delete(waiter);
     const hasNext = this.#waiting.size > 0;
     if (!hasNext) this.#waitTimeouts?.stop();
-    const mayHaveNext = hasNext || (this.#mayLinger && this.#handovers > 0);
-    const isCheckDue = this.#handovers === this.#dependencies.maxLocalHandovers - CONTENTION_CHECK_AHEAD;
-    if (mayHaveNext && isCheckDue) void this.#checkContention(lease);
+    const beganAt = now();
+    const isCheckDue = beganAt >= this.#askAt && beganAt < this.#passOnAt;
+    if ((hasNext || this.#mayLinger) && isCheckDue) void this.#checkContention(lease, beganAt);
     this.#turns++;
     this.#isOfHandle = !waiter.request.mayShare;
     this.#updateLeaseWatch();
     let [hasPassed, hasEnded, isAgain] = [false, false, false];
-    const beganAt = now();
     this.#beganAt = beganAt;
     waiter.startTurn({
       lease,
@@ -284,7 +282,6 @@ export class LocalQueue implements WaiterQueue {
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
         hasPassed = true;
-        this.#handovers++;
         this.#startTurn(next, lease, 'commit');
         return taken;
       },
@@ -310,14 +307,13 @@ export class LocalQueue implements WaiterQueue {
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
   #hint(lease: Lease, beganAt: number, attempt: string): (() => void) | undefined {
-    const { maxLocalHandovers, store } = this.#dependencies;
-    const staysHere = this.#waiting.size > 0 && this.#handovers < maxLocalHandovers;
+    const staysHere = this.#waiting.size > 0 && now() < this.#passOnAt;
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.wasElsewhere;
     const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
     const isKept = staysHere || this.#turns > 1;
-    if (isKept || isForNobody || lease.shared || lease.loss || store.hint === undefined) return undefined;
+    if (isKept || isForNobody || lease.shared || lease.loss || !this.#dependencies.store.hint) return undefined;
     const promised: Promised = { lease };
     lease.hinted = true;
     lease.told = FIRST;
@@ -345,11 +341,20 @@ export class LocalQueue implements WaiterQueue {
     this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
   }
 
-  /** If no other process waits, the handovers are counted from zero again, so the lease stays here without a pause. */
-  async #checkContention(lease: Lease): Promise<void> {
+  /** @param since when no other process waited, as far as is known: the time counts from there. */
+  #passOnLater(since: number): void {
+    const { passOnAfter } = this.#dependencies;
+    this.#passOnAt = since + passOnAfter;
+    // Half of it: of turns that are shorter than `passOnAfter`, one begins between the two.
+    this.#askAt = since + passOnAfter / 2;
+  }
+
+  /** If no other process waits, the lease stays here without a pause. */
+  async #checkContention(lease: Lease, sentAt: number): Promise<void> {
+    this.#askAt = Number.POSITIVE_INFINITY;
     const state = await this.#dependencies.store.inspect(this.key).catch(() => undefined);
     lease.contended = state?.waiting !== 0;
-    if (this.#lease === lease && state?.holder === lease.holder && state.waiting === 0) this.#handovers = 0;
+    if (this.#lease === lease && state?.holder === lease.holder && state.waiting === 0) this.#passOnLater(sentAt);
   }
 
   /**
@@ -361,7 +366,6 @@ export class LocalQueue implements WaiterQueue {
     const mayMove = this.#mayMove(lease);
     if (next && this.#mayPassTo(next, lease)) {
       this.#state = 'holding';
-      this.#handovers++;
       this.#startTurn(next, lease, via);
     } else if (next && lease.loss === undefined && !mayMove && !lease.confirming) {
       void this.#yield(lease, next.request);
@@ -384,8 +388,7 @@ export class LocalQueue implements WaiterQueue {
     const { leaseTime, renew } = waiter.request.options;
     // A lease that is not renewed has less time left than the next caller asks for.
     const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
-    const mayStay = this.#handovers < this.#dependencies.maxLocalHandovers && !lease.loss;
-    return isAsGood && !this.#mayMove(lease) && mayStay;
+    return isAsGood && !this.#mayMove(lease) && now() < this.#passOnAt && !lease.loss;
   }
 
   /**
@@ -401,8 +404,7 @@ export class LocalQueue implements WaiterQueue {
    * may not: its owner awaits the release.
    */
   #isGoodForOneMore(lease: Lease): boolean {
-    const { maxLocalHandovers } = this.#dependencies;
-    const isGood = this.#renewed && !this.#isOfHandle && this.#handovers < maxLocalHandovers && !lease.loss;
+    const isGood = this.#renewed && !this.#isOfHandle && now() < this.#passOnAt && !lease.loss;
     const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
     return this.#mayLinger && isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }

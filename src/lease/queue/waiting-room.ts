@@ -42,7 +42,7 @@ interface TakeOverOptions {
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share one place in the store's queue. `strict`: each caller has its own. */
   readonly fairness: 'process' | 'strict';
-  readonly maxLocalHandovers: number;
+  readonly passOnAfter: number;
   /** What others are told of this process. */
   readonly name?: string;
   /** How often to look while wake-ups do not arrive. Default: every 250 ms. */
@@ -69,7 +69,7 @@ export class WaitingRoom {
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
-    const { fairness, maxLocalHandovers, name, pollDelay = fixed(DEFAULT_POLL_DELAY) } = options;
+    const { fairness, passOnAfter, name, pollDelay = fixed(DEFAULT_POLL_DELAY) } = options;
     this.#strict = fairness === 'strict';
     this.#releases = new Releases(store, emit, {
       mayTryAgain: () => this.#closed === 0,
@@ -80,7 +80,7 @@ export class WaitingRoom {
       renewal,
       emit,
       name,
-      maxLocalHandovers,
+      passOnAfter,
       listenFirst: this.#strict,
       pollDelay,
       releases: this.#releases,

@@ -1,12 +1,15 @@
 import { expect, test, vi } from 'vitest';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
-import { type Asked, someKey, turnOfLoop } from '../actors.js';
+import { type Asked, FOR_EVER, someKey, turnOfLoop } from '../actors.js';
+import { clock } from '../stopped-clock.js';
 import { asleep, direct, sentAbout, setStage } from '../watched-redis.js';
 
+// A busy machine may stop a process at any place. So time passes only where a test says so.
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
-  return counted(await original());
+  const { stopped } = await import('../stopped-clock.js');
+  return stopped(counted(await original()));
 });
 
 describeWithShop('a turn that passes the key on', () => {
@@ -14,8 +17,8 @@ describeWithShop('a turn that passes the key on', () => {
   const take = () => 'taken';
 
   /** A first turn, two callers behind it, and a contender of another process asleep. */
-  async function line(asked: Asked = {}, maxLocalHandovers = 16) {
-    const [actor, other, key] = [direct({ maxLocalHandovers }), direct(), someKey()];
+  async function line(asked: Asked = {}, passOnAfter = FOR_EVER) {
+    const [actor, other, key] = [direct({ passOnAfter }), direct(), someKey()];
     const first = await actor.acquire(key);
     const [second, third] = [actor.acquire(key, asked), actor.acquire(key, asked)];
     const { turn: elsewhere } = await asleep(other, key);
@@ -50,9 +53,10 @@ describeWithShop('a turn that passes the key on', () => {
   test.each(['the first', 'the next'] as const)(
     'the key goes to others only when the last one is over (%s is over first)',
     async (whichFirst) => {
-      const { actor, other, first, second, third, elsewhere, sent } = await line({}, 1);
+      const { actor, other, first, second, third, elsewhere, sent } = await line({}, 50);
       first.pass(take);
       const next = await second;
+      clock.now += 50;
       const [sooner, later] = whichFirst === 'the first' ? [first, next] : [next, first];
       sooner.end();
       await turnOfLoop();
@@ -96,10 +100,12 @@ describeWithShop('a turn that passes the key on', () => {
     (await second).end();
   });
 
-  test('counts as a hand-over', async () => {
-    const { actor, key, first, second, other, elsewhere } = await line({}, 1);
-    first.pass(take);
+  test('passes nothing once another process has waited for long enough', async () => {
+    const { actor, key, first, second, other, elsewhere } = await line({}, 50);
+    clock.now += 49;
+    expect(first.pass(take)).toBe('taken');
     const next = await second;
+    clock.now++;
     expect(next.pass(take)).toBeUndefined();
     expect(actor.room.waitingByKey().get(key)).toBe(1);
     first.end();
@@ -126,10 +132,11 @@ describeWithShop('a turn that passes the key on', () => {
   });
 
   test('where no other process waits the key stays without a question, however many turns there are', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 8 }), someKey()];
+    const [actor, key] = [direct({ passOnAfter: 50 }), someKey()];
     let turn = await actor.acquire(key);
     const waiting = Array.from({ length: 30 }, () => actor.acquire(key));
     for (const next of waiting) {
+      clock.now += 20;
       // The answer to the question asked ahead.
       await untilHolds(() => expect(turn.pass(take)).toBe('taken'));
       turn.end();

@@ -5,8 +5,8 @@ import type { LeaseStore } from '../../../src/lease/store.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { eventually } from '../../support/eventually.js';
-import { describeWithShop, gate } from '../../support/shop.js';
-import { type Actor, type Asked, holderOf, leaseName, PREFIX, queueName, someKey } from '../actors.js';
+import { describeWithShop } from '../../support/shop.js';
+import { type Actor, type Asked, holderOf, leaseName, PREFIX, someKey } from '../actors.js';
 import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
@@ -45,41 +45,11 @@ describeWithShop('the hand-over inside a process', () => {
     expect(sent).toEqual(['acquire', 'release']);
   });
 
-  test('goes on as long as nobody else waits, and asks that once in so many turns', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 3 }), someKey()];
-    const { holders, sent } = await chain(actor, key, times(12));
+  test('where each turn is to pass the key on, goes on as long as nobody else waits, and every turn asks that', async () => {
+    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
+    const { holders, sent } = await chain(actor, key, times(3));
     expect(holders.size).toBe(1);
     expect(sent).toEqual(['acquire', 'yield', 'yield', 'release']);
-  });
-
-  test('with no hand-over allowed every turn asks', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 0 }), someKey()];
-    const { sent } = await chain(actor, key, times(3));
-    expect(sent).toEqual(['acquire', 'yield', 'yield', 'release']);
-  });
-
-  test('while another process waits there are no more of them in a row than allowed', async () => {
-    const key = someKey();
-    const actors = { A: direct({ maxLocalHandovers: 3 }), B: direct({ maxLocalHandovers: 3 }) };
-    const order: string[] = [];
-    const entered = gate();
-    const callers = (name: 'A' | 'B', other: 'A' | 'B') =>
-      Array.from({ length: 10 }, async () => {
-        const turn = await actors[name].acquire(key);
-        order.push(name);
-        await entered.opened;
-        // Who has just yielded has to get to its place first.
-        const isQueued = async () =>
-          actors[other].room.waitingByKey().get(key) === undefined || (await stage().admin.llen(queueName(key))) > 0;
-        await eventually('the other process waits', isQueued);
-        turn.end();
-      });
-    const all = callers('A', 'B');
-    await actors.A.store.answers.reach(1);
-    all.push(...callers('B', 'A'));
-    entered.open();
-    await Promise.all(all);
-    expect(order.join('')).toBe('AAAABBBBAAAABBBBAABB');
   });
 
   test('a caller whose lease is not renewed gets one with its full time', async () => {
@@ -142,7 +112,7 @@ describeWithShop('the hand-over inside a process', () => {
   });
 
   test('a yield without an answer gives the lease back, and the next caller has to get one again', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 0 }), someKey()];
+    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
     actor.store.beforeYieldAnswer = () => Promise.reject(new Error('no answer'));
     const { holders, sent } = await chain(actor, key, times(2));
     expect(holders.size).toBe(2);
@@ -155,7 +125,7 @@ describeWithShop('the hand-over inside a process', () => {
     // Redis is no reason to fail there.
     ['ends the wait of one that can do without it as ever', 'LOCK_TIMEOUT', (...given) => new FallbackStore(...given)],
   ])('a yield without an answer %s', async (_, code, wrap = (store) => store) => {
-    const [actor, key] = [direct({ maxLocalHandovers: 0, wrap }), someKey()];
+    const [actor, key] = [direct({ passOnAfter: 0, wrap }), someKey()];
     const first = await actor.acquire(key);
     actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 1_000));
     const next = actor.acquire(key, { waitTime: 500 });
@@ -166,7 +136,7 @@ describeWithShop('the hand-over inside a process', () => {
   });
 
   test('a yield whose answer came after the end of the lease that it gave is not believed', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 0 }), someKey()];
+    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
     actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 120));
     const first = await actor.acquire(key, { leaseTime: 110 });
     const next = actor.acquire(key, { leaseTime: 110 });

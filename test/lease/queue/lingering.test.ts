@@ -51,7 +51,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
   }
 
   test('is kept for the next one, and Redis is sent nothing in between', async () => {
-    const [actor, key] = [direct({ maxLocalHandovers: 1_000 }), someKey()];
+    const [actor, key] = [direct(), someKey()];
     const { holder } = (await kept(actor, key)).lease;
     const looks = actor.store.looks.count;
     for (let turns = 0; turns < 100; turns++) {
@@ -211,18 +211,20 @@ describeWithShop('a lease that nobody is known to wait for', () => {
     expect(isKept(actor, key)).toBe(true);
   });
 
-  test('goes to another process that waits after as many turns as are allowed', async () => {
-    const [actor, other, key] = [direct({ maxLocalHandovers: 3 }), direct(), someKey()];
-    // The first turn of this lease, behind which there are three more.
+  test('goes to another process that waits when this one has had it for as long as is allowed', async () => {
+    const [actor, other, key] = [direct({ passOnAfter: 8 }), direct(), someKey()];
+    // The first turn of this lease, which takes no time here.
     await kept(actor, key);
     const order: string[] = [];
     const own = await actor.acquire(key);
     const { served } = await waitsFor(other, key, order);
     order.push('own');
+    clock.now += 2;
     own.end();
     for (let turns = 0; turns < 6; turns++) {
       const turn = await actor.acquire(key);
       order.push('own');
+      clock.now += 3;
       turn.end();
     }
     await served;
@@ -230,7 +232,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
   });
 
   test('goes to another process as soon as it is known to wait, which is asked before the last turns', async () => {
-    const [actor, other, key] = [direct({ maxLocalHandovers: 8 }), direct(), someKey()];
+    const [actor, other, key] = [direct({ passOnAfter: 50 }), direct(), someKey()];
     const { holder } = (await kept(actor, key)).lease;
     let turn = await actor.acquire(key);
     const { turn: waiting } = await asleep(other, key);
@@ -239,10 +241,11 @@ describeWithShop('a lease that nobody is known to wait for', () => {
       turn = await actor.acquire(key);
       turns++;
       expect(turn.lease.holder).toBe(holder);
-      // The fourth of eight hand-overs is the one at which it is asked.
-      if (turns === 4) await eventually('it is known', async () => turn.lease.contended);
+      clock.now++;
+      // After half of the time it is asked.
+      if (turns === 27) await eventually('it is known', async () => turn.lease.contended);
     }
-    expect(turns).toBe(4);
+    expect(turns).toBe(27);
     (await waiting).end();
     // A file that runs beside this one may list all keys.
     expect(namesOfScripts(await stage().monitor.about(key))).toContain('inspect');
@@ -326,7 +329,7 @@ describeWithShop('a lease that nobody is known to wait for', () => {
   });
 
   test('is given back at once where it is not renewed, or no hand-over is allowed', async () => {
-    const [actor, none, key] = [direct(), direct({ maxLocalHandovers: 0 }), someKey()];
+    const [actor, none, key] = [direct(), direct({ passOnAfter: 0 }), someKey()];
     for (let callers = 0; callers < 20; callers++) {
       const turn = await actor.acquire(key, { renew: false });
       turn.end();

@@ -143,7 +143,7 @@ describeWithShop('the place of a process in the queue', () => {
   });
 
   test('while a turn lasts the process has none, and after a yield it is behind those who waited', async () => {
-    const [holder, contender, other, key] = [direct({ maxLocalHandovers: 0 }), direct(), direct(), someKey()];
+    const [holder, contender, other, key] = [direct({ passOnAfter: 0 }), direct(), direct(), someKey()];
     const first = await holder.acquire(key);
     const again = holder.acquire(key);
     const { turn: one } = await asleep(contender, key);

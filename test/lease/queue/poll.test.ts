@@ -91,7 +91,7 @@ describeWithRedis('waiting without wake-ups', (redis) => {
   });
 
   test('a busy process lets another one in', async () => {
-    const [busy, patient] = [polling(), polling()];
+    const [busy, patient] = [polling({ passOnAfter: 0 }), polling()];
     const key = someKey();
     let over = false;
     const callers = [1, 2, 3].map(async () => {

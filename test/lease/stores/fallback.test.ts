@@ -7,7 +7,7 @@ import * as scripts from '../../../src/redis/scripts.generated.js';
 import { Monitor } from '../../redis/monitor.js';
 import { eventually, untilHolds } from '../../support/eventually.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
-import { Actor, holderOf, leaseName, someKey } from '../actors.js';
+import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
 import { namesOfScripts } from '../watched-redis.js';
 
@@ -16,12 +16,12 @@ const COMMAND_TIME = 150;
 
 describeWithRedis('a Redis that cannot be reached, where Postgres may keep order alone', (redis) => {
   /** An actor that gets on without Redis, and what Redis itself was asked. */
-  function make(maxLocalHandovers = 16) {
+  function make(passOnAfter = FOR_EVER) {
     const asked: ObservedStore[] = [];
     const actor = new Actor({
       url: redis().url,
       commandTimeout: COMMAND_TIME,
-      maxLocalHandovers,
+      passOnAfter,
       wrap: (store, emit) => {
         const observed = new ObservedStore(store);
         asked.push(observed);

@@ -18,6 +18,7 @@ export interface QuorumOptions {
   readonly redis?: ActorOptions['redis'];
   /** Without it wake-ups are heard. */
   readonly pollDelay?: PollDelay;
+  readonly passOnAfter?: number;
   readonly wrap?: (nodes: LeaseStore[]) => LeaseStore[];
 }
 
@@ -27,10 +28,11 @@ export class QuorumActor extends Party {
 
   constructor(
     { nodes }: Pick<RedisGroup, 'nodes'>,
-    { urls, redis, pollDelay, wrap = (stores) => stores }: QuorumOptions = {},
+    { urls, redis, wrap = (stores) => stores, ...room }: QuorumOptions = {},
   ) {
     const clients = (urls ?? nodes.map(({ url }) => url)).map((url) => connect(url, redis));
-    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps: pollDelay === undefined, offerTime: 0 };
+    const wakeUps = room.pollDelay === undefined;
+    const options = { keyPrefix: PREFIX, commandTimeout: COMMAND_TIME, wakeUps, offerTime: 0 };
     super(
       (emit) =>
         new QuorumStore(
@@ -38,7 +40,7 @@ export class QuorumActor extends Party {
           HEARD,
           emit,
         ),
-      pollDelay ? { pollDelay } : {},
+      room,
     );
     this.clients = clients;
   }

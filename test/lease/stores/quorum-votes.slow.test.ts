@@ -224,7 +224,7 @@ describeWithGroup(
     });
 
     test('one that asks again and again leaves room for one that waits', async () => {
-      const [busy, patient] = [await connected(), await connected()];
+      const [busy, patient] = [await connected({ passOnAfter: 0 }), await connected()];
       const key = someKey();
       let over = false;
       const callers = [1, 2, 3].map(async () => {
