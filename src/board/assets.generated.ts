@@ -1811,6 +1811,7 @@ function flash(place) {
     text: `// What stands around the table.
 
 import { histogram } from './chart.js';
+import { REFUSED } from './state.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
 
 /** @typedef {import('./state.js').State} State */
@@ -1883,8 +1884,8 @@ function drawFigures(state) {
   const isInProcess = state.hello?.process === true;
   // Without a process of its own and without the others there is nothing to count.
   const canRead = state.status?.refusals !== false;
-  const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
-  figures.push([\`refused stale writes\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  const refused = canRead || isInProcess ? refusedCount(state.refused) : '–';
+  figures.push([\`refused in last hour\\u00A0\${canRead ? '*' : '†'}\`, refused, state.refused.length > 0 ? 'bad' : '']);
   if (isInProcess) {
     const { timeouts, lost } = state.counted;
     figures.push(['timeouts\\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
@@ -1899,6 +1900,11 @@ function drawFigures(state) {
   );
 }
 
+/** @param {State['refused']} refused */
+function refusedCount({ length }) {
+  return length < REFUSED ? number(length) : \`\${number(REFUSED)}+\`;
+}
+
 /**
  * Whose numbers they are.
  *
@@ -1907,8 +1913,7 @@ function drawFigures(state) {
  */
 function noteOf(isInProcess, canRead) {
   const opened = 'since the board was opened.';
-  if (canRead)
-    return isInProcess ? \`* In all processes, † in this process, \${opened}\` : \`* In all processes, \${opened}\`;
+  if (canRead) return isInProcess ? \`* In all processes. † In this process, \${opened}\` : '* In all processes.';
   const why = 'Refused writes of other processes cannot be read from Redis.';
   return isInProcess ? \`† In this process, \${opened} \${why}\` : \`† \${why}\`;
 }
@@ -2057,6 +2062,8 @@ const BAR = 5_000;
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
 const HAPPENED = 100;
+/** The server keeps no more of them. */
+export const REFUSED = 100;
 /** For so long a refused write is shown; milliseconds. */
 const REFUSED_FOR = 3_600_000;
 
@@ -2120,8 +2127,6 @@ export class State {
   counted = { timeouts: 0, lost: 0 };
   /** @type {Refused[]} the newest first */
   #refused = [];
-  /** Since the board was opened, by all processes. */
-  refusedCount = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -2225,13 +2230,12 @@ export class State {
   }
 
   /**
-   * @param {{ all?: boolean, refused: Refused[], count: number }} data
+   * @param {{ all?: boolean, refused: Refused[] }} data
    */
-  #refusedWrites({ all = false, refused, count }) {
-    this.refusedCount = count;
+  #refusedWrites({ all = false, refused }) {
     const before = all ? [] : this.#refused;
     // Of two in the same millisecond the one that was told later comes first, too.
-    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, REFUSED);
   }
 
   /**

@@ -39,8 +39,6 @@ export interface Sample {
 }
 
 export interface RefusedWrites {
-  /** Since the first sample. */
-  readonly count: number;
   /** Those of the last hour, the oldest first, at most 100. */
   readonly last: readonly ShownRefusal[];
 }
@@ -103,7 +101,7 @@ export class Sampler {
     if (read === undefined) return undefined;
     this.#refusals.read(read);
     const since = Date.now() - REFUSALS_KEPT;
-    return { count: this.#refusals.count, last: this.#refusals.kept.filter(({ at }) => at > since) };
+    return { last: this.#refusals.kept.filter(({ at }) => at > since) };
   }
 
   /** Those that were in use lately, and are not now. */

@@ -165,7 +165,7 @@ function summary(
   const held = rows.filter(({ holder }) => holder !== undefined).length;
   const waiting = rows.reduce((sum, row) => sum + row.waiting, 0);
   const filtered = filter === '' ? '' : `   filter ${visible(filter)} (${list.length} of ${rows.length})`;
-  const counts = `${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   ${refused?.count ?? '?'} refused`;
+  const counts = `${held} held   ${waiting} waiting   ${heat.toFixed(1)} turns/s   ${refused?.last.length ?? '?'} refused`;
   return `${timeOf(at)}   ${counts}   sort ${sort}${filtered}`;
 }
 
