@@ -1,8 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { luaModule } from '../generate/lua.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NOT_COPIED: ReadonlySet<string> = new Set(['.git', 'node_modules', 'dist']);
@@ -75,10 +76,13 @@ function mutate(text: string, { name, file, change }: Mutant): string {
 function apply(mutant: Mutant, tree: string): string | undefined {
   const file = join(tree, mutant.file);
   writeFileSync(file, mutate(readFileSync(file, 'utf8'), mutant));
-  if (!mutant.file.startsWith('lua/')) return undefined;
-  const tsx = join(tree, 'node_modules/.bin/tsx');
-  const { status, stderr } = spawnSync(tsx, ['scripts/generate-scripts.ts'], { cwd: tree, encoding: 'utf8' });
-  return status === 0 ? undefined : stderr;
+  try {
+    const scripts = luaModule(pathToFileURL(join(tree, 'lua/')));
+    writeFileSync(join(tree, 'src/redis/scripts.generated.ts'), scripts);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
 }
 
 async function judge({ tests, only }: Mutant, tree: string): Promise<Pick<Verdict, 'found' | 'by'>> {
