@@ -3,7 +3,7 @@
 // --unchanged runs the same tests without the change: then all of them have to pass.
 import { parseArgs } from 'node:util';
 import pc from 'picocolors';
-import { MUTANTS } from './mutants/index.js';
+import { MUTANTS } from './mutants/list.js';
 import { attempt, check } from './mutants/try.js';
 
 const { values, positionals } = parseArgs({

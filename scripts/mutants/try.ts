@@ -1,14 +1,27 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type Mutant, mutate } from './mutant.js';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { luaModule } from '../generate/lua.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NOT_COPIED: ReadonlySet<string> = new Set(['.git', 'node_modules', 'dist']);
 /** How long the tests of one mutant may take; most end at their first failure. */
 const TIME_LIMIT = 240_000;
+
+/** A change of a line or two that a promise rests on. The tests must not let it pass. */
+export interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  /** Pieces of the file, each of which is there exactly once, and what stands in their place. */
+  readonly change: ReadonlyArray<readonly [from: string, to: string]>;
+  /** The test files that should fail, without `.test.ts`. */
+  readonly tests: readonly string[];
+  /** Of these, the tests whose names match. */
+  readonly only?: string;
+  readonly why: string;
+}
 
 /** `broken`: no test has failed, and yet they did not run well, so this shows nothing. */
 export interface Verdict {
@@ -43,19 +56,33 @@ export async function attempt(mutant: Mutant, unchanged = false): Promise<Verdic
   }
 }
 
-/** Whether the change still fits its file. */
+/** @throws where the file is not what the change was written for */
 export function check(mutant: Mutant): void {
   mutate(readFileSync(join(ROOT, mutant.file), 'utf8'), mutant);
+}
+
+function mutate(text: string, { name, file, change }: Mutant): string {
+  return change.reduce((changed, [from, to]) => {
+    const [before, after, more] = changed.split(from);
+    if (before === undefined || after === undefined || more !== undefined) {
+      const times = changed.split(from).length - 1;
+      throw new Error(`${name}: this piece is ${times} times in ${file}, and must be there once:\n${from}`);
+    }
+    return before + to + after;
+  }, text);
 }
 
 /** Says what is wrong where no script can be made of the change. */
 function apply(mutant: Mutant, tree: string): string | undefined {
   const file = join(tree, mutant.file);
   writeFileSync(file, mutate(readFileSync(file, 'utf8'), mutant));
-  if (!mutant.file.startsWith('lua/')) return undefined;
-  const tsx = join(tree, 'node_modules/.bin/tsx');
-  const { status, stderr } = spawnSync(tsx, ['scripts/generate-scripts.ts'], { cwd: tree, encoding: 'utf8' });
-  return status === 0 ? undefined : stderr;
+  try {
+    const scripts = luaModule(pathToFileURL(join(tree, 'lua/')));
+    writeFileSync(join(tree, 'src/redis/scripts.generated.ts'), scripts);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
 }
 
 async function judge({ tests, only }: Mutant, tree: string): Promise<Pick<Verdict, 'found' | 'by'>> {

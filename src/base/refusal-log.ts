@@ -1,4 +1,3 @@
-import { now } from './clock.js';
 import { MOST_REFUSALS, type NotedRefusal, type Refusal, sentenceOf } from './refusal.js';
 
 /** How many ids are remembered, so that no refusal is counted twice. More than a store and this process report in a look. */
@@ -23,35 +22,24 @@ export interface ShownRefusal {
  * read from the store. One of this process is told by both, and counts once.
  */
 export class RefusalLog {
-  readonly #since = now();
   readonly #ids = new Set<string>();
   #kept: readonly ShownRefusal[] = [];
   #fresh: readonly ShownRefusal[] = [];
-  #count = 0;
 
   /** The last ones, the oldest first. */
   get kept(): readonly ShownRefusal[] {
     return this.#kept;
   }
 
-  /** Since this began, also those that are not kept any more. */
-  get count(): number {
-    return this.#count;
-  }
-
   /** One of this process. */
   heard(refusal: Refusal): void {
-    if (this.#isNew(refusal)) this.#add([shownOf(refusal, 0, true)], 1);
+    if (this.#isNew(refusal)) this.#add([shownOf(refusal, 0, true)]);
   }
 
-  /** What the store has. Those from before this began are shown and not counted. */
+  /** What the store has. */
   read(refusals: readonly NotedRefusal[]): void {
-    const age = now() - this.#since;
     const found = refusals.filter((refusal) => this.#isNew(refusal));
-    this.#add(
-      found.map((refusal) => shownOf(refusal, refusal.ago, false)),
-      found.filter(({ ago }) => ago <= age).length,
-    );
+    this.#add(found.map((refusal) => shownOf(refusal, refusal.ago, false)));
   }
 
   /** What viewers have not been told yet; `undefined`: nothing. */
@@ -59,12 +47,12 @@ export class RefusalLog {
     if (this.#fresh.length === 0) return undefined;
     const refused = this.#fresh;
     this.#fresh = [];
-    return { refused, count: this.#count };
+    return { refused };
   }
 
   /** For a new viewer. The next `news` has those that are left out. */
   all(): object {
-    return { all: true, refused: this.#kept.filter((one) => !this.#fresh.includes(one)), count: this.#count };
+    return { all: true, refused: this.#kept.filter((one) => !this.#fresh.includes(one)) };
   }
 
   #isNew({ id }: Refusal): boolean {
@@ -77,8 +65,7 @@ export class RefusalLog {
     return true;
   }
 
-  #add(shown: readonly ShownRefusal[], count: number): void {
-    this.#count += count;
+  #add(shown: readonly ShownRefusal[]): void {
     this.#kept = [...this.#kept, ...shown].toSorted((one, other) => one.at - other.at).slice(-MOST_REFUSALS);
     this.#fresh = [...this.#fresh, ...shown].slice(-MOST_REFUSALS);
   }

@@ -7,7 +7,7 @@ import { refuse, respond, respondJson } from './headers.js';
 import { brief } from './health.js';
 import type { ResolvedBoardOptions } from './options.js';
 import type { BoardSource } from './source.js';
-import { Viewers } from './viewers.js';
+import { MOST_VIEWERS, Viewers } from './viewers.js';
 
 /** The handler of the board's requests. Other paths get 404. */
 export interface Board {
@@ -53,6 +53,12 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
     if (asset === undefined && !isPage && path !== '/events') return refuse(404, 'Not found.');
     if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(405, 'Only GET.', { allow: 'GET, HEAD' });
     if (asset !== undefined) return respond(request.method === 'HEAD' ? null : asset.text, asset.type);
+    if (viewers.isFull) {
+      return refuse(
+        503,
+        `${MOST_VIEWERS} pages have this board open, which is the limit. Close one and load this again.`,
+      );
+    }
     if (path === '/events') return events(request, viewers);
     const html = page(title, path === '' ? `${basePath.slice(basePath.lastIndexOf('/') + 1)}/` : '');
     return respond(request.method === 'HEAD' ? null : html, 'text/html; charset=utf-8');

@@ -1,4 +1,3 @@
-import { InvalidOptionError } from '../base/errors.js';
 import { type Board, boardOf } from './board.js';
 import { type LockingClient, sourceOf } from './client-source.js';
 import { type BoardOptions, resolveBoardOptions } from './options.js';
@@ -15,14 +14,5 @@ export type { BoardOptions } from './options.js';
  * @throws InvalidOptionError for an option that cannot be used, and for a client without `fencedLock`.
  */
 export function createBoard(prisma: LockingClient, options: BoardOptions = {}): Board {
-  const source = sourceOf(prisma);
-  const resolved = resolveBoardOptions(options);
-  if (resolved.allowForceRelease && resolved.hosts === undefined && resolved.origin === undefined) {
-    throw new InvalidOptionError(
-      'allowForceRelease',
-      'needs `hosts` (the names that the board is served under) or `origin` (the origin that browsers see): without them ' +
-        'a foreign page could have its own name resolve to this server and take keys.',
-    );
-  }
-  return boardOf(source, resolved);
+  return boardOf(sourceOf(prisma), resolveBoardOptions(options));
 }

@@ -59,6 +59,13 @@ export function resolveBoardOptions(given: BoardOptions): ResolvedBoardOptions {
   if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every(isHost))) {
     throw new InvalidOptionError('hosts', 'must be a list of host names, without ports; IPv6 as "[::1]".');
   }
+  if (allowForceRelease && hosts === undefined && origin === undefined) {
+    throw new InvalidOptionError(
+      'allowForceRelease',
+      'needs `hosts` (the names that the board is served under) or `origin` (the origin that browsers see): without them ' +
+        'a foreign page could have its own name resolve to this server and take keys.',
+    );
+  }
   const names = hosts?.map((host) => host.toLowerCase());
   return { basePath, allowForceRelease, refreshInterval, title, origin, hosts: names };
 }

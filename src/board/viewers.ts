@@ -8,6 +8,8 @@ const HEARTBEAT = 15_000;
  * How many bytes a viewer may have unread. One that has more gets no more messages, and the whole state when it has read on.
  */
 const BEHIND = 4 * 1024 * 1024;
+/** How many pages may be open at once. Each may take `BEHIND` bytes of memory. */
+export const MOST_VIEWERS = 50;
 
 const encoder = new TextEncoder();
 
@@ -55,6 +57,10 @@ export class Viewers {
     this.#hello = hello;
     this.#source = source;
     this.#poller = new Poller(source, interval, (event, data) => this.#broadcast(event, data));
+  }
+
+  get isFull(): boolean {
+    return this.#viewers.size >= MOST_VIEWERS;
   }
 
   /** The events for one page, until it is cancelled or the signal of its request is aborted. */

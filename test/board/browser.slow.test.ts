@@ -237,6 +237,9 @@ describe('the page, in a real browser', () => {
       return shown.length === KEYS.length && shown;
     });
     await page.waitForFunction(() => document.querySelectorAll('#refused .event').length === 10);
+    // The number and the list are of the same hour, also where the board was opened later.
+    const figures = await page.$$eval('#figures div', (tiles) => tiles.map(({ textContent }) => textContent ?? ''));
+    expect(figures).toContain(`refused in last hour\u00A0*${KEYS.length}`);
     const said = await page.$$eval('#refused li', (items) => items.map(({ textContent }) => textContent ?? ''));
     for (const text of [...places, ...said]) expect(text).not.toMatch(/(?! )[\p{C}\p{Z}]/u);
     const title = await page.title();

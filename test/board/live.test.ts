@@ -159,7 +159,6 @@ describeWithShop('who looks at the board', () => {
     expect(viewer.refused).toMatchObject([
       { key: 'stock:1', token: '5', own: true, text: expect.stringContaining('Stock carries the token 7') },
     ]);
-    expect(viewer.refusedCount).toBe(1);
     // A page on the developer's disk is of no use on the board.
     expect(JSON.stringify(happened)).not.toContain('docs/');
     await viewer.until('the wait', () => viewer.status?.waits?.counts.reduce((sum, count) => sum + count, 0) === 1);
@@ -194,15 +193,12 @@ describeWithShop('who looks at the board', () => {
     const looks = () => viewer.told.filter(({ event }) => event === 'keys').length;
     const before = looks();
     await viewer.until('three looks more', () => looks() >= before + 3);
-    expect([viewer.refusedCount, viewer.refused.map(({ key, own }) => ({ key, own }))]).toEqual([
-      1,
-      [{ key, own: true }],
-    ]);
+    expect(viewer.refused.map(({ key, own }) => ({ key, own }))).toEqual([{ key, own: true }]);
     // Who opens the board later sees it as one of before.
     viewer.leave();
     const second = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
     await second.until('that of before', () => second.refused.length === 1);
-    expect([second.refusedCount, second.refused[0]?.process]).toEqual([0, 'web-1']);
+    expect(second.refused[0]?.process).toBe('web-1');
     second.leave();
   });
 
@@ -227,7 +223,6 @@ describeWithShop('who looks at the board', () => {
       },
     ]);
     expect(Math.abs((viewer.refused[0]?.at ?? 0) - Date.now())).toBeLessThan(10_000);
-    expect(viewer.refusedCount).toBe(1);
     viewer.leave();
     await store.close();
   });

@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import { connect, createServer as createHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
@@ -115,6 +116,29 @@ describeWithShop('mounted', () => {
     expect(open).toBe(1);
     asked.destroy();
     await eventually('it has left', async () => open === 0);
+  });
+
+  test('fifty pages may be open at once; one more is told so, and may be opened when another one was closed', async () => {
+    const { prisma } = shop.client();
+    const origin = await serve(toNodeListener(createBoard(prisma, { refreshInterval: 100 })));
+    const asked = (path: string) => {
+      const request = plainRequest(`${origin}${path}`, { agent: false }).end();
+      return once(request, 'response').then(([answer]) => ({ request, answer: answer as IncomingMessage }));
+    };
+    // None of them reads.
+    const viewers = await Promise.all(Array.from({ length: 50 }, () => asked('/events')));
+    expect(viewers.map(({ answer }) => answer.statusCode)).toEqual(viewers.map(() => 200));
+    for (const path of ['/events', '/']) {
+      const { answer } = await asked(path);
+      expect([answer.statusCode, await text(answer)]).toEqual([503, expect.stringMatching(/^50 pages .*\.\n$/)]);
+    }
+    viewers[0]?.request.destroy();
+    await eventually('there is room again', async () => {
+      const { request, answer } = await asked('/events');
+      if (answer.statusCode !== 200) request.destroy();
+      return answer.statusCode === 200;
+    });
+    for (const { request } of viewers) request.destroy();
   });
 
   test('a stream of events that has ended ends its connection: a page would ask on it again, and the server never end', async () => {

@@ -52,8 +52,7 @@ export class Viewer {
   hello:
     | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
     | undefined;
-  /** As the page counts them, and in the order in which they were told. */
-  refusedCount = 0;
+  /** In the order in which they were told. */
   refused: readonly SentRefusal[] = [];
   readonly #gone = new AbortController();
   #ended = false;
@@ -103,7 +102,6 @@ export class Viewer {
     if (event === 'hello') this.hello = data;
     if (event === 'status') this.status = data;
     if (event === 'refused') {
-      this.refusedCount = data.count;
       this.refused = [...(data.all ? [] : this.refused), ...data.refused];
     }
     if (event !== 'keys') return;

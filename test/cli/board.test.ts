@@ -159,6 +159,22 @@ describeWithShop('fenced-lock board', () => {
     },
   );
 
+  test.each(['0.0.0.0', '::'])(
+    'at %s, under any name, it may take no keys: a foreign page could have its own name resolve to it',
+    async (host) => {
+      const written = { err: '' };
+      const args = ['board', '--port', '0', '--host', host, '--expose-without-login', '--allow-force-release'];
+      const code = await run(args, {
+        cwd: process.cwd(),
+        env: { DATABASE_URL: 'postgresql://nobody@localhost/none', REDIS_URL: 'redis://localhost' },
+        now: () => new Date(),
+        stdout: { write: () => {} },
+        stderr: sink(written, 'err'),
+      });
+      expect([code, written.err]).toEqual([2, expect.stringMatching(/--allow-force-release: .* Give --host /)]);
+    },
+  );
+
   test('says so where the port is in use', async () => {
     const { url, code, stop } = await serve(`board-${randomUUID()}:`);
     const written = { err: '' };

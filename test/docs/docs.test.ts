@@ -213,19 +213,4 @@ describe('the documents', () => {
       expect(table, name).toMatch(new RegExp(`\`${name}\`[^\\n]*${shown}`));
     }
   });
-
-  test('the tree of the architecture names every file of src/, and no other', () => {
-    const tree = /^src\/\n([\s\S]*?)^lua\//m.exec(read('docs/architecture.md'))?.[1] ?? '';
-    const named: string[] = [];
-    let folder = '';
-    for (const line of tree.split('\n').filter((line) => line.trim() !== '')) {
-      const name = line.trim().split(/\s+/)[0] ?? '';
-      if (name.endsWith('/')) folder = name;
-      else named.push(line.startsWith('    ') ? folder + name : name);
-    }
-    const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
-      file.endsWith('.ts'),
-    );
-    expect(named.toSorted()).toEqual(files.toSorted());
-  });
 });

@@ -68,7 +68,7 @@ export class PackedProject {
   }
 
   async generate(): Promise<this> {
-    // See scripts/generate-client.ts.
+    // See scripts/generate/clients.ts.
     const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, PRISMA_HIDE_UPDATE_MESSAGE: '1' };
     await this.runWith(env, 'prisma/build/index.js', 'generate', '--schema', this.path('schema.prisma'));
     return this;

@@ -1,6 +1,7 @@
 // What stands around the table.
 
 import { histogram } from './chart.js';
+import { REFUSED } from './state.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
 
 /** @typedef {import('./state.js').State} State */
@@ -73,8 +74,8 @@ function drawFigures(state) {
   const isInProcess = state.hello?.process === true;
   // Without a process of its own and without the others there is nothing to count.
   const canRead = state.status?.refusals !== false;
-  const refused = canRead || isInProcess ? number(state.refusedCount) : '–';
-  figures.push([`refused stale writes\u00A0${canRead ? '*' : '†'}`, refused, state.refusedCount > 0 ? 'bad' : '']);
+  const refused = canRead || isInProcess ? refusedCount(state.refused) : '–';
+  figures.push([`refused in last hour\u00A0${canRead ? '*' : '†'}`, refused, state.refused.length > 0 ? 'bad' : '']);
   if (isInProcess) {
     const { timeouts, lost } = state.counted;
     figures.push(['timeouts\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
@@ -89,6 +90,11 @@ function drawFigures(state) {
   );
 }
 
+/** @param {State['refused']} refused */
+function refusedCount({ length }) {
+  return length < REFUSED ? number(length) : `${number(REFUSED)}+`;
+}
+
 /**
  * Whose numbers they are.
  *
@@ -97,8 +103,7 @@ function drawFigures(state) {
  */
 function noteOf(isInProcess, canRead) {
   const opened = 'since the board was opened.';
-  if (canRead)
-    return isInProcess ? `* In all processes, † in this process, ${opened}` : `* In all processes, ${opened}`;
+  if (canRead) return isInProcess ? `* In all processes. † In this process, ${opened}` : '* In all processes.';
   const why = 'Refused writes of other processes cannot be read from Redis.';
   return isInProcess ? `† In this process, ${opened} ${why}` : `† ${why}`;
 }

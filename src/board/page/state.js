@@ -7,6 +7,8 @@ const BAR = 5_000;
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
 const HAPPENED = 100;
+/** The server keeps no more of them. */
+export const REFUSED = 100;
 /** For so long a refused write is shown; milliseconds. */
 const REFUSED_FOR = 3_600_000;
 
@@ -70,8 +72,6 @@ export class State {
   counted = { timeouts: 0, lost: 0 };
   /** @type {Refused[]} the newest first */
   #refused = [];
-  /** Since the board was opened, by all processes. */
-  refusedCount = 0;
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -175,13 +175,12 @@ export class State {
   }
 
   /**
-   * @param {{ all?: boolean, refused: Refused[], count: number }} data
+   * @param {{ all?: boolean, refused: Refused[] }} data
    */
-  #refusedWrites({ all = false, refused, count }) {
-    this.refusedCount = count;
+  #refusedWrites({ all = false, refused }) {
     const before = all ? [] : this.#refused;
     // Of two in the same millisecond the one that was told later comes first, too.
-    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, HAPPENED);
+    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, REFUSED);
   }
 
   /**

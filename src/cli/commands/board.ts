@@ -1,8 +1,9 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
+import { InvalidOptionError } from '../../base/errors.js';
 import { boardOf } from '../../board/board.js';
 import { toNodeListener } from '../../board/node-listener.js';
-import { resolveBoardOptions } from '../../board/options.js';
+import { type ResolvedBoardOptions, resolveBoardOptions } from '../../board/options.js';
 import type { Context } from '../context.js';
 import { serversSource } from '../locks/board-source.js';
 import { codeOf, Misuse, messageOf, Problem } from '../problem.js';
@@ -30,17 +31,20 @@ export async function board(context: Context, options: BoardCommandOptions, stop
         'Give --expose-without-login too, if that is what you want.',
     );
   }
-  // What is not given is told now, and not to the first who looks.
-  context.asks(await toBeAsked(context, options));
   // A foreign page may have a name of its own resolve to this machine; it is not answered.
   const isAny = ANY.includes(host);
-  const hosts = isAny ? undefined : [...LOOPBACK, bracketed(host)];
+  const resolved = resolve(allowForceRelease, isAny ? undefined : [...LOOPBACK, bracketed(host)]);
+  // What is not given is told now, and not to the first who looks.
+  context.asks(await toBeAsked(context, options));
   const source = serversSource(context, options);
-  const handler = boardOf(source, resolveBoardOptions({ allowForceRelease, hosts }));
+  const handler = boardOf(source, resolved);
   const server = createServer(toNodeListener(handler));
   const url = await listen(server, port, host);
   context.say(`The board is at ${url}`);
-  if (!isLocal) context.complain('fenced-lock: The board has no login: whoever reaches this address sees the keys.');
+  if (!isLocal) {
+    const may = allowForceRelease ? 'sees the keys and may take them from their holders' : 'sees the keys';
+    context.complain(`fenced-lock: The board has no login: whoever reaches this address ${may}.`);
+  }
   if (isAny) {
     context.complain(
       'fenced-lock: It answers under any name, so a foreign web page may reach it too (DNS rebinding). ' +
@@ -56,6 +60,16 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   await new Promise((resolve) => server.close(resolve));
   // A request without a viewer may have connected, too.
   source.rest?.();
+}
+
+/** @throws Misuse */
+function resolve(allowForceRelease: boolean, hosts: readonly string[] | undefined): ResolvedBoardOptions {
+  try {
+    return resolveBoardOptions({ allowForceRelease, hosts });
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error;
+    throw new Misuse(`--allow-force-release: ${error.message} Give --host one name or one address.`);
+  }
 }
 
 /** @throws Problem where the address cannot be had */

@@ -12,7 +12,7 @@ function functions(file, first, last) {
 export default {
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
-  vitest: { configFile: 'scripts/mutants/stryker.vitest.ts' },
+  vitest: { configFile: 'scripts/stryker/vitest.config.ts' },
   mutate: [
     functions('src/transaction/gate.ts', 'beginOf', 'isFromStdin'),
     'src/base/sql-text.ts',

@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { packagedScript } from '../../src/cli/migrations/packaged.js';
+import { literalOf } from './literal.js';
+
+const PAGE = new URL('../../src/board/page/', import.meta.url);
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** The files of src/board/page, and the version in the migration, as a module. */
+export async function boardModule(): Promise<string> {
+  const assets = readdirSync(PAGE)
+    .filter((file) => extname(file) in TYPES)
+    .sort()
+    .map((file) => {
+      const text = readFileSync(new URL(file, PAGE), 'utf8');
+      return `  '${file}': {
+    type: '${TYPES[extname(file)]}',
+    text: ${literalOf(text)},
+  },
+`;
+    });
+  const { version } = await packagedScript();
+  return `// DO NOT EDIT: made from src/board/page by \`npm run generate\`.
+
+/** The files of the page. */
+export const ASSETS: { readonly [file: string]: { readonly type: string; readonly text: string } | undefined } = {
+  __proto__: null as never,
+${assets.join('')}};
+
+/** Of the database objects that this package brings. */
+export const OBJECTS_VERSION = ${version};
+`;
+}
