@@ -180,8 +180,8 @@ export interface Unfinished {
   readonly unsent: string | undefined;
   /** The name of an operation that was sent and has not settled. */
   readonly inFlight: string | undefined;
-  /** An operation that was awaited, and that the client has not sent. The transaction must not commit without it. */
-  readonly skipped: SkippedOperation | undefined;
+  /** The error of an operation that was awaited, and was not sent. The transaction must not commit without it. */
+  readonly refused: Error | undefined;
 }
 
 /** An operation that was not sent because `failed`, which the client had put into the same batch, came first. */

@@ -1,4 +1,5 @@
 import { isOfLock } from '../base/lock-transactions.js';
+import { processWide } from '../base/process-wide.js';
 import type { SkippedOperation } from '../database/database.js';
 import type { Engine, EngineQuery, PrismaInternals } from './internals.js';
 import { nameOnClient } from './schema.js';
@@ -19,6 +20,25 @@ export function failedBefore(error: unknown): Failed | undefined {
   return (error as { [FAILED]?: Failed } | null | undefined)?.[FAILED];
 }
 
+/** Who is told of a refused batch, by the ids of the transactions. Another copy of this package may have wrapped the engine. */
+const listeners = processWide('refused-batches', () => new Map<unknown, (skipped: SkippedOperation) => void>());
+
+/** Calls `listener` when Prisma refuses a batch of the transaction as a whole, until the returned function is called. */
+export function onRefusedBatch(id: unknown, listener: (skipped: SkippedOperation) => void): () => void {
+  listeners.set(id, listener);
+  return () => void listeners.delete(id);
+}
+
+/** A write, or raw SQL, that was refused together with an operation whose arguments are wrong. Reads lose nothing: they reject. */
+function besideRefused(queries: readonly EngineQuery[], error: unknown): SkippedOperation | undefined {
+  // Prisma names it in its own way: `createOneStock`, `createManyStockAndReturn`.
+  const told = JSON.stringify((error as { readonly meta?: unknown }).meta ?? '');
+  const named = ({ modelName, action }: EngineQuery) => action.replace(/OrThrow|AndReturn/, '') + modelName;
+  const failed = queries.find((query) => told.includes(named(query))) ?? queries[0];
+  const other = queries.find((query) => query !== failed && !/^(find|aggregate|groupBy)/.test(query.action));
+  return failed && other && { name: nameOf(other), failed: { name: nameOf(failed), error } };
+}
+
 const WRAPPED = Symbol.for('prisma-extension-fenced-lock.whole-batches');
 
 /**
@@ -31,10 +51,15 @@ export function rejectSkipped({ _engine: engine }: PrismaInternals): void {
   Object.defineProperty(engine, WRAPPED, { value: true });
   const { requestBatch } = engine;
   engine.requestBatch = async function (this: Engine, queries, options) {
-    const results = await requestBatch.call(this, queries, options);
+    const { kind, options: transaction } = options?.transaction ?? {};
+    const results = await requestBatch.call(this, queries, options).catch((error: unknown) => {
+      // It has sent none, and all reject with that error. A function that has caught it knows of one operation.
+      const unsent = isOfLock(kind, transaction?.id) ? besideRefused(queries, error) : undefined;
+      if (unsent !== undefined) listeners.get(transaction?.id)?.(unsent);
+      throw error;
+    });
     const last = queries[results.length - 1];
     if (last === undefined || results.length === queries.length) return results;
-    const { kind, options: transaction } = options?.transaction ?? {};
     if (!isOfLock(kind, transaction?.id)) return results;
     const failed = { name: nameOf(last), error: results.at(-1) };
     return [...results, ...queries.slice(results.length).map(() => skipped(failed))];

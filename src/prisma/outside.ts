@@ -30,6 +30,14 @@ export function detectOutsideWrites({ _engineConfig: { adapter } }: PrismaIntern
   } as unknown as Record<string, never>;
 }
 
+/**
+ * The query extension of the client that the transactions of locks begin on, which nobody else has: what is not in such a
+ * transaction was called on `tx`, and an extension has taken it out. A read there would miss what the function has written.
+ */
+export const REFUSE_TAKEN_OUT = {
+  $allOperations: (operation: HookParams) => notice(operation, takenOut),
+} as unknown as Record<string, never>;
+
 function noticeRaw(params: HookParams): Promise<unknown> {
   return isRawWrite(textOf(params.args)) ? notice(params) : params.query(params.args);
 }
@@ -51,27 +59,38 @@ export const OPERATIONS: readonly string[] = [...WRITE_NAMES, ...(READS as Reado
 
 /** The refusal of a write that was called inside the function of the lock on `key`, but not on its `tx`. */
 export function outsideWrite(key: string, operation: string, model: string | undefined): InsideTransactionError {
-  // As it stands in the code: the property of a model begins with a small letter.
-  const called = model === undefined ? operation : `${nameOnClient(model)}.${operation}`;
   return new InsideTransactionError(
-    `\`${called}\` was called on a client (such as \`prisma\`) inside the ` +
+    `\`${calledAs(operation, model)}\` was called on a client (such as \`prisma\`) inside the ` +
       `function of the lock ${quoted(key)}, and was not sent. It would not be part of the lock's transaction: a write would stay ` +
-      'when that is rolled back, and could wait for rows that it has locked. Call it on the `tx` of the function. If you ' +
-      'did, an extension has taken it out of the transaction. For a write that must stay in any case, use a client without ' +
-      'this extension.',
+      'when that is rolled back, and could wait for rows that it has locked. Call it on the `tx` of the function. For a ' +
+      'write that must stay in any case, use a client without this extension.',
     { key },
   );
 }
 
+function takenOut(key: string, operation: string, model: string | undefined): InsideTransactionError {
+  return new InsideTransactionError(
+    `\`${calledAs(operation, model)}\` was called on the \`tx\` of the lock ${quoted(key)}, and was not sent, because an extension of the ` +
+      'client has put it into another transaction. Take the lock on a client without that extension, and do in its function ' +
+      'what the extension does for each operation.',
+    { key, page: 'guides/other-extensions.md#row-level-security' },
+  );
+}
+
+/** As it stands in the code: the property of a model begins with a small letter. */
+function calledAs(operation: string, model: string | undefined): string {
+  return model === undefined ? operation : `${nameOnClient(model)}.${operation}`;
+}
+
 /** Passes a write on in the very call: if this awaited anything, a read that is called behind the write would be sent first. */
-function notice(write: HookParams): Promise<unknown> {
+function notice(write: HookParams, refusal = outsideWrite): Promise<unknown> {
   const { model, operation, query, __internalParams: params } = write;
   const given = givenArguments(write);
   const key = heldKey();
   // A version of Prisma that does not tell the transaction must not make a healthy write fail.
   if (key === undefined || params === undefined) return query(given);
   const { kind, id } = params.transaction ?? {};
-  return isOfLock(kind, id) ? query(given) : refuse(outsideWrite(key, operation, model));
+  return isOfLock(kind, id) ? query(given) : refuse(refusal(key, operation, model));
 }
 
 async function refuse(refusal: InsideTransactionError): Promise<never> {

@@ -17,10 +17,11 @@ import {
 } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
+import { onRefusedBatch } from './batches.js';
 import { isExtended } from './client.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import type { PrismaInternals, TransactionClient } from './internals.js';
-import { detectOutsideWrites } from './outside.js';
+import { REFUSE_TAKEN_OUT } from './outside.js';
 import { nameOnClient } from './schema.js';
 import { FencedTx, type OperationNames, Operations, UNFINISHED } from './tx.js';
 import { HOOKED, WriteHooks } from './write-hooks.js';
@@ -43,7 +44,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
   const names = { models, writes: WRITE_NAMES };
   // Behind the other extensions: one of them may put an operation of `tx` into a transaction of its own.
   const innermost = isExtended(client)
-    ? client.$extends({ name: 'fenced-lock transactions', query: detectOutsideWrites(client) })
+    ? client.$extends({ name: 'fenced-lock transactions', query: REFUSE_TAKEN_OUT })
     : client;
   const hooks = isExtended(client) ? new WriteHooks(innermost) : undefined;
   return {
@@ -96,12 +97,13 @@ function open(
         if (hooks !== undefined && id === undefined) return Promise.reject(unknownTransaction());
         // An extension could change our condition: where there is one, the hook is below it and not at `tx`.
         const atTx = options.hooked && hooks === undefined ? hook : undefined;
-        const own = new FencedTx(tx, options.key, new Operations(names, options.key, atTx));
-        const forget = rememberTransaction(id);
+        const operations = new Operations(names, options.key, atTx);
+        const own = new FencedTx(tx, operations);
+        const forget = [rememberTransaction(id), onRefusedBatch(id, (skipped) => operations.skip(skipped))];
         hooks?.add(id, hook);
         return body(own.proxy, () => {
           own.close();
-          forget();
+          for (const each of forget) each();
           hooks?.remove(id);
         });
       };

@@ -3,6 +3,7 @@ import { withCaller } from '../base/caller.js';
 import {
   codeOf,
   cutShort,
+  type FencedLockError,
   InsideTransactionError,
   lateOperation,
   skippedOperation,
@@ -41,12 +42,10 @@ const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.g
  * silently), and closed when the transaction ends, after which every operation rejects.
  */
 export class FencedTx extends Facade {
-  readonly #key: string;
   readonly #operations: Operations;
 
-  constructor(tx: object, key: string, operations: Operations) {
+  constructor(tx: object, operations: Operations) {
     super(tx);
-    this.#key = key;
     this.#operations = operations;
   }
 
@@ -56,7 +55,7 @@ export class FencedTx extends Facade {
 
   get(target: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this.#operations;
-    if (this.#operations.isClosed && mayBeOperation(property)) return refusing(this.#key, property);
+    if (this.#operations.isClosed && mayBeOperation(property)) return this.#operations.late(property);
     if (EXITS.has(property)) return exit(String(property));
     if (Object.hasOwn(target, property)) return Reflect.get(target, property, receiver);
     return this.#operations.watched(this.inner, property, Reflect.get(this.inner, property, receiver));
@@ -94,15 +93,6 @@ export class FencedTx extends Facade {
 /** Whether a property may be a model or an operation: JavaScript does not read it by itself. */
 export function mayBeOperation(property: string | symbol): property is string {
   return typeof property === 'string' && !OF_LANGUAGE.has(property);
-}
-
-/** A model, or an operation, that can be called and always rejects. */
-function refusing(key: string, name: string): unknown {
-  const refuse = (operation: string) => () => Promise.reject(lateOperation(key, operation));
-  return new Proxy(refuse(name), {
-    get: (target, property) =>
-      mayBeOperation(property) ? refuse(`${name}.${property}`) : (Reflect.get(target, property) as unknown),
-  });
 }
 
 /** `$extends` is undefined: extensions test it to find out whether they are inside a transaction. */
@@ -166,7 +156,8 @@ export interface OperationNames {
  *   operation of it, which counts in its place. Reads are ignored: not sending them changes nothing.
  * - In flight: an operation of any kind whose `then` was called and whose result has not arrived. Counted here and not
  *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
- * - Skipped: an operation that Prisma has not sent, because another one of its batch had failed. It rejects.
+ * - Refused: an operation that was used and not sent. Prisma has skipped it, because another one of its batch had failed; it
+ *   would leave the transaction; or it is raw SQL that the connection refuses. It rejects.
  */
 export class Operations implements Unfinished {
   readonly names: OperationNames;
@@ -176,7 +167,7 @@ export class Operations implements Unfinished {
   readonly #inFlight = new Set<Settling>();
   /** The models that were used, by their names on the client; usually a few. */
   readonly #models: Model[] = [];
-  skipped: SkippedOperation | undefined;
+  refused: FencedLockError | undefined;
   /** Set when the transaction ends. Operations that were called before are not sent any more. */
   isClosed = false;
 
@@ -241,18 +232,31 @@ export class Operations implements Unfinished {
       (error: unknown) => {
         this.#inFlight.delete(settling);
         const failed = failedBefore(error);
-        if (failed !== undefined) {
-          const skipped = { name, failed };
-          this.skipped ??= skipped;
-          throw skippedOperation(this.#key, skipped);
-        }
+        if (failed !== undefined) throw this.skip({ name, failed });
+        const refusal = toFencedLockError(error);
+        if (refusal instanceof InsideTransactionError) this.refused ??= refusal;
         // Made below Prisma, where the stack does not lead to the operation.
-        withCaller(toFencedLockError(error));
+        withCaller(refusal);
         // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
         // Or our gate has refused a statement of it, whose error does not name the operation.
         throw this.isClosed && OF_ENDED.has(codeOf(error)) ? cutShort(this.#key, name, error) : error;
       },
     ) as Promise<unknown>;
+  }
+
+  /** Notes an operation that Prisma has not sent, and returns its error. */
+  skip(skipped: SkippedOperation): FencedLockError {
+    const error = skippedOperation(this.#key, skipped);
+    this.refused ??= error;
+    return error;
+  }
+
+  /** A model, or a method, of a transaction that has ended: what is called on it rejects when it is awaited. */
+  late(name: string): object {
+    return new Proxy(() => new Operation(name, this.late(name), this, undefined, undefined).proxy, {
+      get: (target, property) =>
+        mayBeOperation(property) ? this.late(`${name}.${property}`) : (Reflect.get(target, property) as unknown),
+    });
   }
 
   #watch(name: string, operation: unknown, mustBeSent: boolean, write: HookedWrite | undefined): unknown {

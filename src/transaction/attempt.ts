@@ -3,12 +3,12 @@ import { Alarm, Deadline, now, within } from '../base/clock.js';
 import {
   type AbortReason,
   type ClosedError,
+  InvalidOptionError,
   inFlightAtReturn,
   LockTimeoutError,
   lateOperation,
   overdue,
   StaleTokenError,
-  skippedOperation,
   TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
@@ -74,7 +74,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #admission: Admission | undefined;
   #operations: FencedOperations | undefined;
   #value: R | undefined;
-  #stale: StaleTokenError | undefined;
+  /** The error of the first write that was refused, and not sent or without effect. */
+  #refusal: StaleTokenError | InvalidOptionError | undefined;
   /** The command tag of a statement of the work that ended the transaction. */
   #ended: string | undefined;
   /** The error with which the transaction's function rejected. */
@@ -124,7 +125,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
         if (this.admitted) this.#onOutcome(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
-        if (this.#stale) this.#call.parts.onStale(this.#stale);
+        if (this.#refusal instanceof StaleTokenError) this.#call.parts.onStale(this.#refusal);
       };
       opening.transaction
         .run(this, (tx, close) => this.#body(tx, close))
@@ -205,7 +206,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       return admission;
     } catch (error) {
       const named = fromAdmission(error, database, leases, registered?.tokens);
-      this.noteStale(named);
+      this.noteRefusal(named);
       throw named;
     } finally {
       blockers?.stop();
@@ -248,8 +249,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
     }
     this.#mayCommit();
-    const skipped = this.#call.database.unfinished?.(tx)?.skipped;
-    if (skipped) throw skippedOperation(this.#call.leases.key, skipped);
+    const refused = this.#call.database.unfinished?.(tx)?.refused;
+    if (refused) throw refused;
     this.#sendHint(admission);
   }
 
@@ -277,14 +278,14 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     this.#call.leases.checkExpiry();
     const named = this.#named(error);
     this.gate.fail(named);
-    this.noteStale(named);
+    this.noteRefusal(named);
     this.gate.leave();
     return named;
   }
 
   /** Keep the error: even if the caller's function swallows it, the transaction must not commit. */
-  noteStale(error: unknown): void {
-    if (error instanceof StaleTokenError) this.#stale ??= error;
+  noteRefusal(error: unknown): void {
+    if (error instanceof StaleTokenError || error instanceof InvalidOptionError) this.#refusal ??= error;
   }
 
   ended(tag: string): void {
@@ -371,7 +372,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     if (leases.loss) throw leases.loss;
     // By the clock: a function that blocks the event loop, and returns, is faster than the timer.
     if (this.#workDeadline.passed) throw new TransactionAbortedError(leases.key, 'timeout', overdue(options.timeout));
-    if (this.#stale) throw this.#stale;
+    if (this.#refusal) throw this.#refusal;
     if (this.#ended !== undefined) throw this.#endedItself();
   }
 

@@ -8,7 +8,7 @@ import type { CallContext } from './call.js';
 interface Writer {
   readonly gate: { throwIfShut(): void };
   /** Called with each error of a write. */
-  noteStale(error: unknown): void;
+  noteRefusal(error: unknown): void;
 }
 
 /**
@@ -56,6 +56,7 @@ export class FencedOperations implements Hook {
       const mayGo = this.#before === undefined && !isConditional(operation, this.#fence);
       return mayGo ? sendFenced(operation, this.#fence) : this.#sendInOrder(operation);
     } catch (error) {
+      this.#writer.noteRefusal(error);
       return Promise.reject(error);
     }
   }
@@ -77,7 +78,7 @@ export class FencedOperations implements Hook {
       const { key, token, ofHandle } = this.#fence;
       const cause = await explained(operation, error, this.#fence);
       const named = fromGuard(cause, database, { key, token, ofHandle, fencing: parts.fencing });
-      this.#writer.noteStale(named);
+      this.#writer.noteRefusal(named);
       throw named;
     } finally {
       if (this.#before === settled) this.#before = undefined;

@@ -73,6 +73,64 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
+  type Make = (tx: Tx, id: number) => Promise<unknown>;
+  const wrong = { nothing: 3 } as object;
+  const INVALID: Record<string, readonly [string, Make]> = {
+    'a write': ['order.create', (tx) => tx.order.create({ data: wrong as never })],
+    'a write of the same kind': [
+      'stock.updateMany',
+      (tx, id) => tx.stock.updateMany({ where: { id }, data: wrong as never }),
+    ],
+    'a write that returns rows': [
+      'order.createManyAndReturn',
+      (tx) => tx.order.createManyAndReturn({ data: [wrong as never] }),
+    ],
+    'a read': ['order.findMany', (tx) => tx.order.findMany({ where: wrong as never })],
+  };
+
+  test.each(Object.entries(INVALID))(
+    'rolls back where Prisma refuses the whole batch for the arguments of one: %s',
+    async (_, [failed, invalid]) => {
+      const { id, key } = await shop.product(10);
+      const VALID: Record<string, Make> = {
+        'stock.updateMany': (tx) => tx.stock.updateMany(add(id)),
+        $queryRaw: (tx) => tx.$queryRaw`UPDATE "Stock" SET quantity = 11 WHERE id = ${id} RETURNING id`,
+      };
+      for (const [name, valid] of Object.entries(VALID)) {
+        for (const parts of [
+          [invalid, valid],
+          [valid, invalid],
+        ]) {
+          const caught: unknown[] = [];
+          const run = async (tx: Tx) => {
+            await Promise.all(parts.map((part) => part(tx, id))).catch((error: unknown) => caught.push(error));
+          };
+          await expect(unfenced.$withLock(key, run)).rejects.toMatchObject({
+            code: 'TRANSACTION_ABORTED',
+            reason: 'skipped-operation',
+            message: expect.stringContaining(`\`${name}\` was not sent, because \`${failed}\``),
+          });
+          expect(caught).toMatchObject([{ name: 'PrismaClientValidationError' }]);
+        }
+        // Without a guard, each has its own result.
+        const run = (tx: Tx) => Promise.all([invalid(tx, id), valid(tx, id)]).catch(() => {});
+        await expect(prisma.$withLock(key, run)).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+      }
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
+
+  test('is not seen where the arguments of a single one, or of one beside reads, are wrong', async () => {
+    const { id, key } = await shop.product(10);
+    await unfenced.$withLock(key, async (tx) => {
+      await tx.stock.update(add(id));
+      await tx.order.create({ data: wrong as never }).catch(() => {});
+      await Promise.all([tx.order.count(), tx.order.create({ data: wrong as never })]).catch(() => {});
+      await Promise.all([tx.order.count(), tx.order.findMany({ where: wrong as never })]).catch(() => {});
+    });
+    expect((await shop.row(id))?.quantity).toBe(11);
+  });
+
   const order = { buyer: 'x', quantity: 1, stockId: 1 };
   const id = NONE - 1;
   const OPERATIONS: Record<string, (orders: Tx['order']) => PromiseLike<unknown>> = {

@@ -27,7 +27,7 @@ class Client {
 describe('the client of a transaction', () => {
   function make() {
     const client = Object.assign(new Client(), { [Client.note]: 'noted' });
-    const fenced = new FencedTx(client, 'stock:1', new Operations(NOTHING, 'stock:1'));
+    const fenced = new FencedTx(client, new Operations(NOTHING, 'stock:1'));
     return { client, tx: fenced.proxy as typeof client, close: () => fenced.close() };
   }
 
@@ -48,7 +48,7 @@ describe('the client of a transaction', () => {
 
   test.each(NOT_ON_TX.map((name) => [name]))('has no %s, own or inherited', (name) => {
     for (const holder of [{ [name]: () => 'left' }, Object.create({ [name]: () => 'left' }) as object]) {
-      const { proxy: tx } = new FencedTx(holder, 'stock:1', new Operations(NOTHING, 'stock:1'));
+      const { proxy: tx } = new FencedTx(holder, new Operations(NOTHING, 'stock:1'));
       const got = tx as Record<string, unknown>;
       expect(name in got).toBe(false);
       expect(Reflect.ownKeys(got)).not.toContain(name);
@@ -89,7 +89,7 @@ describe('the client of a transaction', () => {
 
   test('has what the client cannot change, too', () => {
     const client = Object.defineProperty(new Client(), 'fixed', { value: 1, enumerable: true });
-    const { proxy } = new FencedTx(client, 'stock:1', new Operations(NOTHING, 'stock:1'));
+    const { proxy } = new FencedTx(client, new Operations(NOTHING, 'stock:1'));
     expect(Object.keys(proxy)).toContain('fixed');
     expect(Object.getOwnPropertyDescriptor(proxy, 'fixed')).toMatchObject({ value: 1, enumerable: true });
   });
@@ -165,6 +165,35 @@ describeWithShop('the client that the function of a lock is given', () => {
       const tx = await way();
       await expect(tx.stock.count()).rejects.toBeInstanceOf(ClosedError);
     }
+  });
+
+  test('refuses a fluent call behind its end once, to whoever awaits it, and leaves no rejection unhandled', async () => {
+    const { id, key } = await shop.product(10);
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => unhandled.push(error);
+    process.on('unhandledRejection', note);
+    for (const options of [{}, { models: [] }]) {
+      const tx = await shop.client(options).prisma.$withLock(key, (tx) => tx);
+      const { order } = tx;
+      const CALLS: ReadonlyArray<readonly [string, () => PromiseLike<unknown>]> = [
+        ['order.update.stock', () => tx.order.update({ where: { id }, data: { quantity: 1 } }).stock()],
+        ['order.findUnique.stock.orders', () => tx.order.findUnique({ where: { id } }).stock().orders()],
+        ['stock.update', () => tx.stock.update({ where: { id }, data: { quantity: 1 } })],
+        ['order.update.stock', () => order.update({ where: { id }, data: { quantity: 1 } }).stock()],
+      ];
+      for (const [name, call] of CALLS) {
+        void call();
+        await expect((async () => await call())()).rejects.toMatchObject({
+          code: 'CLOSED',
+          key,
+          message: expect.stringContaining(`\`${name}\` was not sent`),
+        });
+      }
+    }
+    // Node reports them when the promises' reactions have run.
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
   });
 
   test('lets an operation be watched by the tools of tests, and given back', async () => {

@@ -67,7 +67,7 @@ export class Statements extends Operations {
     const client = this.#client;
     // Its own getters have the mock as `this`: they may use private fields.
     const mock = standIn(client, (name) => Reflect.get(client, name));
-    return new FencedTx(mock, this.#lock.key, this);
+    return new FencedTx(mock, this);
   }
 
   override watched(_: object, name: string | symbol, value: unknown): unknown {

@@ -100,16 +100,14 @@ for (const [guard, kind] of WORLDS) {
       }
     });
 
-    // Swallowed, so that what it had sent would be committed.
     test.runIf(guard === undefined).each(CASES.filter(isRefused))(
       '$name ($target) is refused, and nothing of it is written',
       async ({ write, refused }) => {
         const rows = await makeRows(world.admin);
         const before = await snapshot(world.admin, rows);
         prisma ??= world.client();
-        const error = await prisma.$withLock(`cell:${rows.n}`, (tx) =>
-          write(tx, rows).catch((error: unknown) => error),
-        );
+        const held = prisma.$withLock(`cell:${rows.n}`, (tx) => write(tx, rows));
+        const error = await held.catch((error: unknown) => error);
         cells++;
         expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining('add-fence') });
         if (refused === 'limit') expect(error).toMatchObject({ option: 'limit' });

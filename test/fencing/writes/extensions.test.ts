@@ -166,7 +166,36 @@ describeWithShop('an extension of the client, and a model without a guard', () =
       expect(await prisma.ledger.count({ where: { key } })).toBe(0);
       // Outside of locks it works as before.
       expect(await client.stock.update({ where: { id }, data: { quantity: 1 } })).toMatchObject({ quantity: 1 });
+      expect(await client.stock.findUnique({ where: { id } })).toMatchObject({ quantity: 1 });
     });
+
+    const READS: Record<string, (tx: LockTx<ShopClient>, id: number) => Promise<unknown>> = {
+      'stock.findUnique': (tx, id) => tx.stock.findUnique({ where: { id } }),
+      'stock.findMany': (tx, id) => tx.stock.findMany({ where: { id } }),
+      'stock.count': (tx) => tx.stock.count(),
+      'order.findFirst': (tx, id) => tx.order.findFirst({ where: { stockId: id } }),
+    };
+
+    test.each(Object.entries(READS))(
+      'is noticed at a read, which would miss what the function wrote: %s',
+      async (name, read) => {
+        const client = extended(side, ownTransactions('$queryRaw'));
+        const { id, key } = await shop.product(10);
+        const refused = {
+          code: 'INSIDE_TRANSACTION',
+          key,
+          message: expect.stringMatching(new RegExp(`^\`${name}\` was called on the \`tx\` .*row-level-security`, 's')),
+        };
+        const work = async (tx: LockTx<ShopClient>) => {
+          await tx.$executeRaw`UPDATE "Stock" SET quantity = 777 WHERE id = ${id}`;
+          return await read(tx, id);
+        };
+        await expect(client.$withLock(key, work)).rejects.toMatchObject(refused);
+        // The function cannot go on without it.
+        await expect(client.$withLock(key, (tx) => work(tx).catch(() => {}))).rejects.toMatchObject(refused);
+        expect((await shop.row(id))?.quantity).toBe(10);
+      },
+    );
   });
 
   test.each(SIDES)('applied %s, that is late: the operation says that its transaction has ended', async (side) => {
@@ -311,7 +340,7 @@ describeWithShop('a read of one `Promise.all`, behind a write of a model without
   test('sees a write of one statement, if no extension lets it go first', async () => {
     const { id, key } = await shop.product(10);
     const entry = { key, token: 1n, before: 0, worker: 'none' };
-    await prisma.$withLock(key, async (tx) => {
+    const held = prisma.$withLock(key, async (tx) => {
       const [, made] = await Promise.all([
         tx.ledger.create({ data: { ...entry, after: 1 } }),
         tx.ledger.findMany({ where: { key } }),
@@ -331,9 +360,8 @@ describeWithShop('a read of one `Promise.all`, behind a write of a model without
         tx.ledger.findMany({ where: { key }, orderBy: { id: 'asc' } }),
       ]);
       expect(last).toMatchObject([{ after: 5 }, { after: 7 }]);
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
     });
-    expect((await shop.row(id))?.quantity).toBe(9);
+    await expect(held).rejects.toBeInstanceOf(InvalidOptionError);
   });
 });
 

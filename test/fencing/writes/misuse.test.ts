@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { ClosedError, InsideTransactionError, InvalidOptionError, type LockTx } from '../../../src/index.js';
 import type { Prisma } from '../../generated/prisma/client.js';
+import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
 import { type FenceTx, FenceWorld } from '../../support/fence-world.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
 import { makeRows } from './rows.js';
@@ -268,5 +269,79 @@ describeWithShop('a fence that the caller gives to a model without a guard is re
       .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error).toMatchObject({ option: `${model}.fence` });
+  });
+});
+
+describeOfEachKind('a write that is refused dooms its call, whatever becomes of its rejection', (kind) => {
+  const shop = new Shop();
+  const prisma = ofKind(kind, shop.client().prisma);
+  type Tx = LockTx<ShopClient>;
+
+  const REFUSED: Record<string, (tx: Tx, id: number) => Promise<unknown>> = {
+    'a nested write': (tx, id) =>
+      tx.stock.update({ where: { id }, data: { orders: { create: { buyer: 'x', quantity: 1 } } } }),
+    'a nested write of a model that is not fenced': (tx, id) =>
+      tx.order.create({ data: { buyer: 'x', quantity: 1, stock: { connect: { id } } } }),
+    'a limit': (tx, id) => tx.stock.updateMany({ where: { id }, data: { quantity: 0 }, limit: 1 }),
+    'a fence in the data': (tx, id) => tx.stock.update({ where: { id }, data: { fence: 1n } }),
+    'SQL that ends the transaction': (tx) => tx.$executeRaw`COMMIT`,
+  };
+
+  const SWALLOWED: Record<string, (refused: () => Promise<unknown>, valid: () => Promise<unknown>) => unknown> = {
+    catch: (refused) => refused().catch(() => {}),
+    'catch, without await': async (refused, valid) => {
+      void refused().catch(() => {});
+      await valid();
+    },
+    'then, without await': async (refused, valid) => {
+      void refused().then(
+        () => {},
+        () => {},
+      );
+      await valid();
+    },
+    'finally, without await': async (refused, valid) => {
+      void refused()
+        .finally(() => {})
+        .catch(() => {});
+      await valid();
+    },
+    'try and catch': async (refused) => {
+      try {
+        await refused();
+      } catch {}
+    },
+    'Promise.all, as its first part': (refused, valid) => Promise.all([refused(), valid()]).catch(() => {}),
+    'Promise.all, as its last part': (refused, valid) => Promise.all([valid(), refused()]).catch(() => {}),
+    'Promise.allSettled': (refused, valid) => Promise.allSettled([valid(), refused()]),
+  };
+
+  test.each(Object.entries(REFUSED))('%s', async (_, refused) => {
+    for (const [how, swallow] of Object.entries(SWALLOWED)) {
+      const { id, key } = await shop.product(10);
+      const work = async (tx: Tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+        await swallow(
+          () => refused(tx, id),
+          () => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
+        );
+      };
+      for (const call of [work, () => prisma.$withLock(key, work)]) {
+        await expect(prisma.$withLock(key, call), how).rejects.toMatchObject({
+          code: expect.stringMatching(/^(INVALID_OPTION|INSIDE_TRANSACTION|TRANSACTION_ABORTED)$/),
+        });
+        expect((await shop.row(id))?.quantity, how).toBe(10);
+      }
+    }
+  });
+
+  test('also where an extension of the client has swallowed it', async () => {
+    const { id, key } = await shop.product(10);
+    const forgiving = prisma.$extends({
+      query: { stock: { update: ({ args, query }) => query(args).catch(() => null as never) } },
+    });
+    const data = { orders: { create: { buyer: 'x', quantity: 1 } } };
+    const held = forgiving.$withLock(key, (tx) => tx.stock.update({ where: { id }, data }));
+    await expect(held).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'Stock.orders' });
   });
 });

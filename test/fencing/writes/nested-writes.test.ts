@@ -72,7 +72,8 @@ describeWithShop('a nested write that reaches the one model without a guard', ()
     const before = await snapshot(world.admin, rows);
     const error = await world
       .client()
-      .$withLock(`nested:${rows.n}`, (tx) => write(tx, rows).catch((error: unknown) => error));
+      .$withLock(`nested:${rows.n}`, (tx) => write(tx, rows))
+      .catch((error: unknown) => error);
     expect(error).toMatchObject({
       code: 'INVALID_OPTION',
       option: 'Member.badge',
