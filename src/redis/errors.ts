@@ -4,7 +4,7 @@ import { Denied, ForeignValue } from '../lease/store.js';
 /** For a connection that comes to nothing without an error of its own, as where only one side speaks TLS. */
 export const WHICH_URL = 'the URL begins with `rediss://` if the server speaks TLS, and with `redis://` if it does not';
 
-/** The error of a command on a value of another type. */
+/** The error of a command on a value of another type, and of our scripts on a value that is too long. */
 const FOREIGN_VALUE = /\bWRONGTYPE\b/;
 
 /** Advice for the errors of a server. Before Redis 7, the error of a command is embedded in the script's error. */
@@ -12,7 +12,10 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
   [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: check the replicas'],
-  [FOREIGN_VALUE, 'a name of this lock has a value of another type: delete it with `$locks.forceRelease`'],
+  [
+    FOREIGN_VALUE,
+    'a name of this lock has a value that this package did not write: delete it with `$locks.forceRelease`',
+  ],
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: use a Cluster client, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: check its nodes'],
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],

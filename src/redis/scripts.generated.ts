@@ -4,12 +4,16 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string, former: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '51cd716d26a76d4ae8129e2388358e47978132cf',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: '13e09bf6b969f06d786d57985e550d9aac8c0898',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -31,8 +35,14 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -46,9 +56,9 @@ local function is_there(pubsub, wake, receiver)
 end
 local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
-  while true do
+  for _ = 1, MOST_ENDED do
     local entry = redis.call('LPOP', queue)
-    if entry == false then return nil end
+    if entry == false or #entry > LONGEST then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
     if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
@@ -68,7 +78,7 @@ if holder == false then
   is_free = (first == nil or first == own) and not behind
 end
 if is_free then
-  if holder or ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
+  if (holder or ARGV[6] == '0') and may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, own) end
   if holder and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
     wake_up(ARGV[7], ARGV[5], ARGV[1] .. ' ' .. ARGV[2])
   end
@@ -79,7 +89,7 @@ if holder == ARGV[1] then
   extend(KEYS[1], ARGV[1], ARGV[2], ARGV[8], time, name)
   return { 0, redis.call('LLEN', KEYS[2]) }
 end
-if enter > 0 then
+if enter > 0 and may_search(KEYS[2]) then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end
   if redis.call('PTTL', KEYS[2]) < enter then redis.call('PEXPIRE', KEYS[2], enter) end
 end
@@ -91,12 +101,16 @@ return { time_left(KEYS[1], time), holder, name }`,
 export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: 'a8a85f70b27537385aa77081ae566471bb4ae001',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: 'addcca43bee13e807bb6324fa50d8f9768c39ef7',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -118,8 +132,14 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -133,9 +153,9 @@ local function is_there(pubsub, wake, receiver)
 end
 local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
-  while true do
+  for _ = 1, MOST_ENDED do
     local entry = redis.call('LPOP', queue)
-    if entry == false then return nil end
+    if entry == false or #entry > LONGEST then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
     if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
@@ -159,12 +179,16 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: 'a59c4610e0b6f44371e33a536b0ce50850da9691',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: '4939ffc96f32f10058f84311ee355b8d0f77f884',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -186,8 +210,14 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -201,9 +231,9 @@ local function is_there(pubsub, wake, receiver)
 end
 local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
-  while true do
+  for _ = 1, MOST_ENDED do
     local entry = redis.call('LPOP', queue)
-    if entry == false then return nil end
+    if entry == false or #entry > LONGEST then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
     if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
@@ -213,13 +243,21 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     end
   end
 end
-local function is_alien(verb, name)
-  local got = redis.pcall(verb, name)
+local function is_of_another_type(got)
   return type(got) == 'table' and got.err ~= nil and string.find(got.err, 'WRONGTYPE') ~= nil
 end
+local function is_alien_lease(lease)
+  local value = redis.pcall('GETRANGE', lease, 0, LONGEST)
+  return is_of_another_type(value) or type(value) == 'string' and #value > LONGEST
+end
+local function is_alien_queue(queue)
+  if is_of_another_type(redis.pcall('LLEN', queue)) or not may_search(queue) then return true end
+  local first = redis.pcall('LRANGE', queue, 0, 0)[1]
+  return first ~= nil and #first > LONGEST
+end
 local cleared = 0
-if is_alien('LLEN', KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end
-if is_alien('GET', KEYS[1]) then cleared = redis.call('DEL', KEYS[1]) end
+if is_alien_queue(KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end
+if is_alien_lease(KEYS[1]) then cleared = redis.call('DEL', KEYS[1]) end
 local holder = holder_of(KEYS[1])
 if holder == ARGV[1] then
   redis.call('DEL', KEYS[1])
@@ -233,12 +271,16 @@ return 1`,
 export const hint: Script<[lease: string, queue: string], [holder: string, attempt: string, wake: string, pubsub: string], string> = {
   name: 'hint',
   keys: 2,
-  sha1: 'a7c305c60dfc9943813226dea48a3d039eda46c3',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: '488476810cee644066c15d93e17b636ac4edae38',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -260,8 +302,14 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -274,27 +322,32 @@ local function is_there(pubsub, wake, receiver)
   return redis.call('PUBSUB', is_sharded(pubsub) and 'SHARDNUMSUB' or 'NUMSUB', wake .. ':' .. receiver)[2] > 0
 end
 if holder_of(KEYS[1]) ~= ARGV[1] then return '' end
-while true do
+for _ = 1, MOST_ENDED do
   local first = redis.call('LINDEX', KEYS[2], 0)
-  if first == false then return '' end
+  if first == false or #first > LONGEST then return '' end
   local next, receiver = parts_of(first)
   if next and is_there(ARGV[4], ARGV[3], receiver) then
     wake_up(ARGV[4], ARGV[3], 'next ' .. next .. ' ' .. ARGV[1] .. ' ' .. ARGV[2])
     return next
   end
   redis.call('LPOP', KEYS[2])
-end`,
+end
+return ''`,
 };
 
 export const inspect: Script<[lease: string, queue: string], [names: string], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: '574d4f12043aedfbc2a5162c61133f3e171f116d',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: '91369d225256ae4c82bfdf81588f78b8bdbc7e1d',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -316,13 +369,27 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
-local function is_alien(verb, name)
-  local got = redis.pcall(verb, name)
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
+local function is_of_another_type(got)
   return type(got) == 'table' and got.err ~= nil and string.find(got.err, 'WRONGTYPE') ~= nil
 end
-local alien = is_alien('GET', KEYS[1]) and 1 or is_alien('LLEN', KEYS[2]) and 2 or 0
+local function is_alien_lease(lease)
+  local value = redis.pcall('GETRANGE', lease, 0, LONGEST)
+  return is_of_another_type(value) or type(value) == 'string' and #value > LONGEST
+end
+local function is_alien_queue(queue)
+  if is_of_another_type(redis.pcall('LLEN', queue)) or not may_search(queue) then return true end
+  local first = redis.pcall('LRANGE', queue, 0, 0)[1]
+  return first ~= nil and #first > LONGEST
+end
+local alien = is_alien_lease(KEYS[1]) and 1 or is_alien_queue(KEYS[2]) and 2 or 0
 local holder, name, left, waiting, _ = '', '', 0, 0
 local names = {}
 if alien ~= 1 then
@@ -330,11 +397,12 @@ if alien ~= 1 then
   left = redis.call('PTTL', KEYS[1])
   if alien == 0 then waiting = redis.call('LLEN', KEYS[2]) end
 end
-if waiting > 0 and tonumber(ARGV[1]) > 0 then
-  for at, place in ipairs(redis.pcall('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
-    local _, _, waiter = parts_of(place)
-    names[at] = waiter or ''
-  end
+for at = 1, math.min(waiting, tonumber(ARGV[1])) do
+  local place = redis.pcall('LRANGE', KEYS[2], at - 1, at - 1)[1]
+  if not place then break end
+  local _, _, waiter = parts_of(place)
+  names[at] = waiter or ''
+  if #place > LONGEST then break end
 end
 return { holder or '', left, waiting, alien, name or '', names }`,
 };
@@ -342,38 +410,58 @@ return { holder or '', left, waiting, alien, name or '', names }`,
 export const note: Script<[refusals: string], [entries: string, most: string, keep: string], number> = {
   name: 'note',
   keys: 1,
-  sha1: '4be23cdf5aaae16c4d5c67c06bdd4ed4b9052f95',
-  lua: `local last = redis.call('LINDEX', KEYS[1], -1)
-if last and not string.match(last, '^%d+ {') then return 0 end
+  sha1: 'd3cf39a4316051e7694213e116ed9bd488630d7e',
+  lua: `local LONGEST_REFUSAL = 8192
+local MOST_REMOVED = 1000
+local function is_refusal(entry)
+  return #entry <= LONGEST_REFUSAL and string.find(entry, '^%d+ {') ~= nil
+end
+local last = redis.call('LINDEX', KEYS[1], -1)
+if last and not is_refusal(last) then return 0 end
 local now = redis.call('TIME')
 local at = string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
 for entry in string.gmatch(ARGV[1], '[^\\n]+') do
   redis.call('RPUSH', KEYS[1], at .. ' ' .. entry)
 end
-while redis.call('LLEN', KEYS[1]) > tonumber(ARGV[2]) do
+for _ = ARGV[2] + 1, math.min(redis.call('LLEN', KEYS[1]), ARGV[2] + MOST_REMOVED) do
   redis.call('LPOP', KEYS[1])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('LLEN', KEYS[1])`,
 };
 
-export const noted: Script<[refusals: string], [], unknown[]> = {
+export const noted: Script<[refusals: string], [most: string], unknown[]> = {
   name: 'noted',
   keys: 1,
-  sha1: 'f3db0183706db71c8d76af253c7a1f9eff6c760c',
-  lua: `local now = redis.call('TIME')
-return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), redis.call('LRANGE', KEYS[1], 0, -1) }`,
+  sha1: '57d2b54c7e84fc9ac8cbe9a5e25dd77b5ffda007',
+  lua: `local LONGEST_REFUSAL = 8192
+local MOST_REMOVED = 1000
+local function is_refusal(entry)
+  return #entry <= LONGEST_REFUSAL and string.find(entry, '^%d+ {') ~= nil
+end
+local entries = {}
+for at = 1, tonumber(ARGV[1]) do
+  local entry = redis.call('LRANGE', KEYS[1], -at, -at)[1]
+  if not entry or #entry > LONGEST_REFUSAL then break end
+  table.insert(entries, 1, entry)
+end
+local now = redis.call('TIME')
+return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), entries }`,
 };
 
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string, told: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: '245078ed441f9a10cd7d080adec946932a4b5549',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: 'c4ac5dd328b8b364a33ce8f3b0b53e94e4d868e5',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -395,8 +483,14 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -410,9 +504,9 @@ local function is_there(pubsub, wake, receiver)
 end
 local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
-  while true do
+  for _ = 1, MOST_ENDED do
     local entry = redis.call('LPOP', queue)
-    if entry == false then return nil end
+    if entry == false or #entry > LONGEST then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
     if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
@@ -422,7 +516,7 @@ local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
     end
   end
 end
-redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6]))
+if may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6])) end
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then
@@ -435,12 +529,16 @@ return holder and 1 or 0`,
 export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string, wake: string, pubsub: string, name: string], number> = {
   name: 'transfer',
   keys: 1,
-  sha1: 'e41659aa9c62f293d3c8163898fe7a9ac15da660',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: 'd4cc450058bb7a2cc805293587086f8c64d4c559',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -479,12 +577,16 @@ return 1`,
 export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: '1ecb736fa6f8ecf7437e384373c5c9a2f1c617d9',
-  lua: `local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  sha1: '39a6d629396219ec81d109408ebda78124683411',
+  lua: `local LONGEST = 256
+local function holder_of(lease)
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 local function put(lease, holder, time, name)
   redis.call('SET', lease, holder .. (name == '' and '' or ' ' .. name) .. ' ' .. time, 'PX', time)
@@ -506,8 +608,14 @@ local function place_of(holder, receiver, name)
   return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 local function parts_of(place)
+  if #place > LONGEST then return nil end
   return string.match(place, '^(%S+) (%S+) ?(.*)$')
 end
+local MOST_PLACES = 10000
+local function may_search(queue)
+  return redis.call('LLEN', queue) <= MOST_PLACES
+end
+local MOST_ENDED = 1000
 local function is_sharded(pubsub)
   return pubsub == 'sharded' and redis.REDIS_VERSION_NUM ~= nil
 end
@@ -521,9 +629,9 @@ local function is_there(pubsub, wake, receiver)
 end
 local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
-  while true do
+  for _ = 1, MOST_ENDED do
     local entry = redis.call('LPOP', queue)
-    if entry == false then return nil end
+    if entry == false or #entry > LONGEST then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
     if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then
