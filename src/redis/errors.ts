@@ -24,16 +24,28 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   // ioredis takes what has no scheme of Redis for the path of a socket.
   [/\bENOENT\b/, 'there is no such socket: the URL must begin with redis:// or rediss://'],
   [/\bE(NOTFOUND|AI_AGAIN)\b/, 'the host has no address: correct the address of the client'],
+  // By the command that was refused, whether the server does not know it or the user may not call it.
+  [refused('info'), `allow INFO as ${DOCS}rights.md says, or give the client the option \`enableReadyCheck: false\``],
   [
-    /^ERR unknown command/i,
+    refused('s?subscribe|s?unsubscribe'),
+    `allow wake-ups as ${DOCS}rights.md says, or set \`wake: 'poll'\` in the options of fencedLock`,
+  ],
+  [refused('scan'), `allow SCAN as ${DOCS}rights.md says, or look at one key with \`$locks.inspect(key)\``],
+  [
+    /unknown command [`']eval/i,
     'the server must allow EVALSHA and EVAL under these names; for a Sentinel, use new Redis({ name, sentinels })',
   ],
+  [/unknown (redis )?command/i, `the server must allow the commands in ${DOCS}rights.md under their names`],
   [
     /\b(WRONGPASS|NOAUTH)\b/,
     'check the user and the password of the client; for a Cluster, they are in its redisOptions',
   ],
   [/^NOPERM\b|ACL failure in script|executing the script can't/, `the user needs more rights: see ${DOCS}rights.md`],
 ];
+
+function refused(commands: string): RegExp {
+  return new RegExp(`(unknown command [\`']|no permissions to run the ')(${commands})\\b`, 'i');
+}
 
 /** Errors that waiting does not cure: the user, the password or a right is wrong. */
 const DENIAL = /\b(WRONGPASS|NOAUTH|NOPERM)\b|ACL failure in script|executing the script can't/;
