@@ -31,7 +31,7 @@ if holder == false then
 end
 if is_free then
   -- First, because a server whose memory is full refuses a script whose first write may need memory.
-  if holder or ARGV[6] == '0' then redis.call('LREM', KEYS[2], 1, own) end
+  if (holder or ARGV[6] == '0') and may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, own) end
   -- The others sleep to the end of the former lease.
   if holder and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then
     wake_up(ARGV[7], ARGV[5], ARGV[1] .. ' ' .. ARGV[2])
@@ -43,7 +43,7 @@ if holder == ARGV[1] then
   extend(KEYS[1], ARGV[1], ARGV[2], ARGV[8], time, name)
   return { 0, redis.call('LLEN', KEYS[2]) }
 end
-if enter > 0 then
+if enter > 0 and may_search(KEYS[2]) then
   if not redis.call('LPOS', KEYS[2], own) then redis.call('RPUSH', KEYS[2], own) end
   if redis.call('PTTL', KEYS[2]) < enter then redis.call('PEXPIRE', KEYS[2], enter) end
 end

@@ -1,5 +1,5 @@
--- force: takes the key from this holder and passes it on. Does not take it from a later holder. Deletes values of
--- another type, which block the key.
+-- force: takes the key from this holder and passes it on. Does not take it from a later holder. Deletes values
+-- that other software wrote, which block the key.
 --
 -- KEYS  lease  queue
 -- ARGV  holder  wake  offerTime  pubsub
@@ -7,8 +7,8 @@
 -- USES  shared/lease.lua shared/place.lua shared/wake.lua shared/pass-on.lua shared/alien.lua
 
 local cleared = 0
-if is_alien('LLEN', KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end
-if is_alien('GET', KEYS[1]) then cleared = redis.call('DEL', KEYS[1]) end
+if is_alien_queue(KEYS[2]) then cleared = redis.call('DEL', KEYS[2]) end
+if is_alien_lease(KEYS[1]) then cleared = redis.call('DEL', KEYS[1]) end
 local holder = holder_of(KEYS[1])
 if holder == ARGV[1] then
   redis.call('DEL', KEYS[1])

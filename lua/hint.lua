@@ -10,9 +10,9 @@
 -- ended are removed, so that the one that was told is the first.
 
 if holder_of(KEYS[1]) ~= ARGV[1] then return '' end
-while true do
+for _ = 1, MOST_ENDED do
   local first = redis.call('LINDEX', KEYS[2], 0)
-  if first == false then return '' end
+  if first == false or #first > LONGEST then return '' end
   local next, receiver = parts_of(first)
   if next and is_there(ARGV[4], ARGV[3], receiver) then
     wake_up(ARGV[4], ARGV[3], 'next ' .. next .. ' ' .. ARGV[1] .. ' ' .. ARGV[2])
@@ -20,3 +20,4 @@ while true do
   end
   redis.call('LPOP', KEYS[2])
 end
+return ''

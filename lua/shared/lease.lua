@@ -8,11 +8,19 @@
 -- an abandoned lease would block the key. So every script that reads a lease shortens it to the time that it was taken
 -- for: the holder has counted its own time from an earlier moment.
 
+-- More bytes than a lease or an entry of the queue of this package has. A longer value is of other software. It is neither
+-- read to its end nor parsed, because no other client is served meanwhile.
+local LONGEST = 256
+
+-- The patterns take linear time.
 local function holder_of(lease)
-  local value = redis.call('GET', lease)
-  if value == false then return false end
-  local holder, name, time = string.match(value, '^(%S+) ?(.-) (%d+)$')
-  return holder or value, time, name or ''
+  local value = redis.call('GETRANGE', lease, 0, LONGEST)
+  if value == '' then return false end
+  if #value > LONGEST then error('WRONGTYPE the value is longer than a lease', 0) end
+  local holder, rest = string.match(value, '^(%S+)( .*)$')
+  local name, time = string.match(rest or '', '^(.*) ([1-9]%d*)$')
+  if time == nil then return value, nil, '' end
+  return holder, time, string.sub(name, 2)
 end
 
 local function put(lease, holder, time, name)

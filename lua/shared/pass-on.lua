@@ -11,13 +11,13 @@
 -- `told`: a holder that was alive a moment ago, when it was told that it is next. It gets the offer without the question
 -- whether it is subscribed. `*`: the first in the queue, because it is not known yet who was told.
 --
--- Returns the chosen entry; `own` without an offer; nil if nobody waits.
+-- Returns the chosen entry; `own` without an offer; nil if nobody waits, or if other software has filled the queue.
 
 local function pass_on(lease, queue, wake, offer_time, pubsub, own, told)
   if offer_time == '0' then return nil end
-  while true do
+  for _ = 1, MOST_ENDED do
     local entry = redis.call('LPOP', queue)
-    if entry == false then return nil end
+    if entry == false or #entry > LONGEST then return nil end
     if entry == own then return own end
     local holder, receiver = parts_of(entry)
     if holder and (told == '*' or holder == told or is_there(pubsub, wake, receiver)) then

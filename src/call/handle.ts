@@ -37,7 +37,7 @@ const TRANSFER_PAUSE = 50;
 export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDisposable {
   /** Aborts when the lease is lost. */
   readonly signal: AbortSignal;
-  /** Milliseconds until the lease expires, if it is not renewed; 0 once it is lost or released. */
+  /** Whole milliseconds until the lease expires, if it is not renewed; 0 once it is lost or released. */
   remaining(): number;
   /**
    * Runs `fn` in a transaction that Postgres admits under this handle's token. A handle's transactions run one after the
@@ -178,7 +178,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   remaining(): number {
-    return this.#released ? 0 : this.#leases.remaining;
+    return this.#released ? 0 : Math.floor(this.#leases.remaining);
   }
 
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {

@@ -1,11 +1,11 @@
-/** Characters that a terminal interprets, hides, reorders, or shows as a space. */
-const INVISIBLE = /(?! )[\p{C}\p{Z}]/gu;
+import { hasInvisible, INVISIBLE } from '../base/invisible.js';
+
 /** A text that needs no quotes to be told apart from its surroundings. */
-const PLAIN = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+$/u;
+const PLAIN = /^[^ "\\]+$/u;
 
 /** A text from elsewhere, on one line: unchanged, or as a JSON string if it could mislead. */
 export function visible(text: string): string {
-  return PLAIN.test(text) && !/["\\]/.test(text) ? text : escapeInvisible(JSON.stringify(text));
+  return PLAIN.test(text) && !hasInvisible(text) ? text : escapeInvisible(JSON.stringify(text));
 }
 
 /** Escapes the characters that a terminal would interpret. Line breaks of the JSON stay. */

@@ -127,9 +127,9 @@ function problemOf(key: unknown): string | undefined {
   return undefined;
 }
 
-/** What a template makes of a missing value, as a part of a key or at its end. */
+/** What a template makes of a missing value, as a whole part of a key. Words with a space or a hyphen between them are one part. */
 const UNSET =
-  /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?=$|[^\p{L}\p{N}\s])|null(?=$|[:/|,;#]))|(undefined)$|(\[object \w+\]|Invalid Date)/u;
+  /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?![\p{L}\p{N}\s]|-\p{L})|null(?=$|[:/|,;#]))|(\[object \w+\]|Invalid Date)/u;
 
 const IF_MEANT = "If it is meant, set `unsetKeyParts: 'allow'` in the options of fencedLock.";
 
@@ -158,7 +158,7 @@ export function checkParts(keys: readonly string[]): void {
       );
     }
     const found = UNSET.exec(key);
-    const unset = found?.[1] ?? found?.[2] ?? found?.[3];
+    const unset = found?.[1] ?? found?.[2];
     const empty = emptyPart(key);
     if (unset === undefined && empty === undefined) continue;
     const what = unset === undefined ? `${empty}, as if a value were empty` : `"${unset}" stands where a value should`;

@@ -4,7 +4,7 @@ import { Denied, ForeignValue } from '../lease/store.js';
 /** For a connection that comes to nothing without an error of its own, as where only one side speaks TLS. */
 export const WHICH_URL = 'the URL begins with `rediss://` if the server speaks TLS, and with `redis://` if it does not';
 
-/** The error of a command on a value of another type. */
+/** The error of a command on a value of another type, and of our scripts on a value that is too long. */
 const FOREIGN_VALUE = /\bWRONGTYPE\b/;
 
 /** Advice for the errors of a server. Before Redis 7, the error of a command is embedded in the script's error. */
@@ -12,7 +12,10 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
   [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: check the replicas'],
-  [FOREIGN_VALUE, 'a name of this lock has a value of another type: delete it with `$locks.forceRelease`'],
+  [
+    FOREIGN_VALUE,
+    'a name of this lock has a value that this package did not write: delete it with `$locks.forceRelease`',
+  ],
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: use a Cluster client, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: check its nodes'],
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],
@@ -21,16 +24,28 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   // ioredis takes what has no scheme of Redis for the path of a socket.
   [/\bENOENT\b/, 'there is no such socket: the URL must begin with redis:// or rediss://'],
   [/\bE(NOTFOUND|AI_AGAIN)\b/, 'the host has no address: correct the address of the client'],
+  // By the command that was refused, whether the server does not know it or the user may not call it.
+  [refused('info'), `allow INFO as ${DOCS}rights.md says, or give the client the option \`enableReadyCheck: false\``],
   [
-    /^ERR unknown command/i,
+    refused('s?subscribe|s?unsubscribe'),
+    `allow wake-ups as ${DOCS}rights.md says, or set \`wake: 'poll'\` in the options of fencedLock`,
+  ],
+  [refused('scan'), `allow SCAN as ${DOCS}rights.md says, or look at one key with \`$locks.inspect(key)\``],
+  [
+    /unknown command [`']eval/i,
     'the server must allow EVALSHA and EVAL under these names; for a Sentinel, use new Redis({ name, sentinels })',
   ],
+  [/unknown (redis )?command/i, `the server must allow the commands in ${DOCS}rights.md under their names`],
   [
     /\b(WRONGPASS|NOAUTH)\b/,
     'check the user and the password of the client; for a Cluster, they are in its redisOptions',
   ],
   [/^NOPERM\b|ACL failure in script|executing the script can't/, `the user needs more rights: see ${DOCS}rights.md`],
 ];
+
+function refused(commands: string): RegExp {
+  return new RegExp(`(unknown command [\`']|no permissions to run the ')(${commands})\\b`, 'i');
+}
 
 /** Errors that waiting does not cure: the user, the password or a right is wrong. */
 const DENIAL = /\b(WRONGPASS|NOAUTH|NOPERM)\b|ACL failure in script|executing the script can't/;

@@ -29,7 +29,8 @@ export function escaped(text: string): string {
 
 /** The key that a name belongs to; `undefined` if the name is not one of this package. */
 export function keyOf(prefix: string, name: string): string | undefined {
-  if (!name.startsWith(`${prefix}{`)) return undefined;
+  // No key has a NUL, and Postgres would refuse to look for one.
+  if (!name.startsWith(`${prefix}{`) || name.includes('\0')) return undefined;
   const base = name.slice(prefix.length).replace(/:(lease|queue)$/, '');
   const parts = /^\{([^}]*)\}(?::(.*))?$/s.exec(base);
   return parts?.[2] ?? parts?.[1];

@@ -242,7 +242,7 @@ export class RedisStore implements LeaseStore {
       ...waitersOf(waiters as readonly unknown[]),
       ...named(process),
       ...(name !== undefined && {
-        problem: `In Redis ${JSON.stringify(name)} has a value of another type, which this package did not write`,
+        problem: `In Redis ${JSON.stringify(name)} has a value that this package did not write`,
       }),
     };
   }
@@ -285,7 +285,8 @@ export class RedisStore implements LeaseStore {
   }
 
   async refusals(): Promise<readonly NotedRefusal[]> {
-    return refusalsIn(await this.#sender.runScript(scripts.noted, [refusalsName(this.#options.keyPrefix)], []));
+    const name = refusalsName(this.#options.keyPrefix);
+    return refusalsIn(await this.#sender.runScript(scripts.noted, [name], [String(MOST_REFUSALS)]));
   }
 
   serverOf(key: string): string {

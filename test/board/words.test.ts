@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { BLANKS } from '../cli/operator.js';
 
 // The page's own modules, which have no types for the project.
 const ofPage = (file: string) => import(new URL(`../../src/board/page/${file}`, import.meta.url).href);
 const { State } = await ofPage('state.js');
+const { shownText } = await ofPage('text.js');
 const { consequences, linkOf, oldFacts, rateText } = await ofPage('words.js');
 
 const SEEN = new Date(2026, 0, 2, 2, 54, 56).getTime();
@@ -104,4 +106,9 @@ test.each([
   // Three turns in each of the last twelve bars, and more before.
   const bars = [...Array(48).fill(100), ...Array(12).fill(3)];
   expect(rateText(bars, minute)).toBe(shown);
+});
+
+test.each(BLANKS)('a name with a letter that looks like nothing is told from the one without: admin%j', (blank) => {
+  const code = blank.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+  expect(shownText(`admin${blank}`)).toBe(`adminU+${code}`);
 });

@@ -9,6 +9,7 @@ describeWithShop('a key in whose place in Redis somebody else has written', () =
   /** What stands in the way, by the name that it has. */
   const ALIENS: Record<string, (redis: Redis, names: { lease: string; queue: string }) => Promise<unknown>> = {
     'a list in the place of the lease': (redis, { lease }) => redis.rpush(lease, 'not ours'),
+    'a megabyte in the place of the lease': (redis, { lease }) => redis.set(lease, 'a '.repeat(1 << 19)),
     'a string in the place of the queue': (redis, { queue }) => redis.set(queue, 'not ours'),
     'both, each of another type': (redis, { lease, queue }) =>
       Promise.all([redis.hset(lease, 'not', 'ours'), redis.zadd(queue, 1, 'not ours')]),
@@ -37,7 +38,7 @@ describeWithShop('a key in whose place in Redis somebody else has written', () =
     async (_, put) => {
       const { prisma, key } = await taken(put);
       const lock = await prisma.$lock(`${key} well`);
-      const problem = expect.stringContaining('has a value of another type');
+      const problem = expect.stringContaining('has a value that this package did not write');
       const states = (await prisma.$locks.list()).toSorted((one, other) => one.key.length - other.key.length);
       expect(states).toMatchObject([{ key, problem }, { key: `${key} well` }]);
       expect(states[1]?.problem).toBeUndefined();

@@ -150,6 +150,7 @@ describeWithShop('a handle whose lease is gone', () => {
     const lock = await prisma.$lock(key, { leaseTime: 1_500 });
     const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
     expect(lock.remaining()).toBeGreaterThan(0);
+    expect(Number.isInteger(lock.remaining())).toBe(true);
     await forget(shop, key);
     await lost;
     expect(lock.signal.reason).toBeInstanceOf(LockLostError);

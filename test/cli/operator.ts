@@ -44,6 +44,20 @@ export function askedLines(): string {
   return `postgres   ${asked().postgres}\nredis      ${asked().redis}\n`;
 }
 
+/** Letters, marks and signs that look like nothing: with them, two names look alike. */
+export const BLANKS = [
+  '\u3164',
+  '\u2800',
+  '\u115F',
+  '\u1160',
+  '\uFFA0',
+  '\u034F',
+  '\uFE0F',
+  '\u180B',
+  '\u{E0100}',
+  '\u{1D159}',
+];
+
 /** What somebody may have called a key in order to deceive whoever looks at it. */
 export const HOSTILE: ReadonlyArray<[what: string, key: string]> = [
   ['colours', '\u001B[31mred\u001B[0m'],
@@ -51,6 +65,7 @@ export const HOSTILE: ReadonlyArray<[what: string, key: string]> = [
   ['more lines', 'stock:1\nUnlocked stock:2:\r  In Redis: there was no lease.'],
   ['another direction', 'stock:\u202E1:kcots'],
   ['what cannot be seen', 'stock\u200B:1\u00A0\uFEFF'],
+  ['letters that look like nothing', `admin${BLANKS.join('')}`],
   ['quotes and backslashes', `"stock\\u0031"'`],
   ['braces', '}{stock}:lease'],
   ['patterns', 'st*ck?[1]\\'],
@@ -63,7 +78,8 @@ export const HOSTILE: ReadonlyArray<[what: string, key: string]> = [
 ];
 
 /** Whether it is text that a terminal shows as it stands. */
-export const isHarmless = (text: string) => !/(?![ \n])[\p{C}\p{Z}]/u.test(text);
+export const isHarmless = (text: string) =>
+  !/(?![ \n])[\p{C}\p{Z}]/u.test(text) && !BLANKS.some((blank) => text.includes(blank));
 
 /** A URL with another login. */
 export function as(url: string, username: string): string {

@@ -79,7 +79,7 @@ describeWithShop('unlock, where it is refused', () => {
 
   test('with the lease refused it says what is done already', async () => {
     const operator = new Operator(shop);
-    const rights = ['~*', '&*', '+info', '+hello', '+select', '+evalsha', '+eval', '+get', '+pttl', '+llen'];
+    const rights = ['~*', '&*', '+info', '+hello', '+select', '+evalsha', '+eval', '+getrange', '+pttl', '+llen'];
     await shop.redis().call('ACL', 'SETUSER', 'cli-unlock', 'reset', 'on', `>${PASSWORD}`, ...rights);
     const url = as(inject('redis').url ?? '', 'cli-unlock');
     const { ran, before, after, work } = await beside(operator, { REDIS_URL: url });

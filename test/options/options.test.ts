@@ -11,6 +11,7 @@ import {
 } from '../../src/options/options.js';
 import { checkKey, checkWork, resolveLockOptions } from '../../src/options/validate-call.js';
 import { resolveOptions } from '../../src/options/validate-options.js';
+import { BLANKS } from '../cli/operator.js';
 import { startRedis } from '../support/servers/index.js';
 import { describeWithShop } from '../support/shop.js';
 
@@ -223,6 +224,7 @@ describe('an option', () => {
         'a\nb',
         'a\u202eb',
         'a\u00a0b',
+        ...BLANKS.map((blank) => `admin${blank}`),
         '\ud800',
         'a\0b',
         'x'.repeat(101),

@@ -3,6 +3,7 @@ import net from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
+import { presentable } from '../../src/redis/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { Actor, PREFIX, someKey } from '../lease/actors.js';
 import { claimOf } from '../lease/claims.js';
@@ -45,7 +46,7 @@ describeWithRedis('a server that refuses', (redis) => {
       'check the replicas',
     ],
     ['a user without EVALSHA', acl('+@all', '-evalsha', '-eval'), ['PING'], 'NOPERM', 'docs/rights.md', less],
-    ['a user without a command in a script', acl('+@all', '-get'), ['PING'], '', 'docs/rights.md', less],
+    ['a user without a command in a script', acl('+@all', '-getrange'), ['PING'], '', 'docs/rights.md', less],
   ])('%s: the error says what was said, and what to do', async (_, set, back, said, advice, as) => {
     const [command = '', ...args] = set;
     await admin.call(command, ...args);
@@ -304,3 +305,42 @@ describeWithRedis('an address that moves to another server, as those of managed 
     await holder.acquire(someKey(), { waitTime: 10_000 });
   });
 });
+
+describe.each<[command: string, advice: RegExp, ask: (store: RedisStore) => Promise<unknown>]>([
+  ['SUBSCRIBE', /`wake: 'poll'`/, (store) => store.watch(someKey(), () => {})],
+  ['SCAN', /SCAN.*`\$locks\.inspect\(key\)`/, (store) => store.list()],
+  [
+    'LPOS',
+    /the commands in .*rights\.md under their names/,
+    async (store) => {
+      const { key } = claimOf(someKey());
+      await store.acquire(claimOf(key));
+      await store.acquire(claimOf(key), { enter: 1_000 });
+    },
+  ],
+])('a server that does not have %s', (command, advice, ask) => {
+  describeWithRedis(
+    'under that name',
+    (redis) => {
+      test('the error says what to do about this command, and nothing of EVALSHA', async () => {
+        const client = new Redis(redis().url);
+        client.on('error', () => {});
+        const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
+        onTestFinished(() => client.disconnect());
+        const said = await ask(store).catch((error: unknown) => error);
+        expect(String(said)).toMatch(advice);
+        expect(String(said)).not.toMatch(/EVALSHA|Sentinel/i);
+        await store.close();
+      });
+    },
+    { args: ['--rename-command', command, ''] },
+  );
+});
+
+test.each(['Ready check failed: ', ''])(
+  'a server that does not know INFO: %jthe option of the client is told',
+  (before) => {
+    const error = new Error(`${before}ERR unknown command 'info', with args beginning with: `);
+    expect(presentable(error).message).toMatch(/`enableReadyCheck: false`/);
+  },
+);

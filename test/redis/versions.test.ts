@@ -14,7 +14,7 @@ const SENT = ['EVAL', 'EVALSHA', 'SCAN', 'SUBSCRIBE', 'UNSUBSCRIBE', 'PING'];
 /** Since which Redis there is what; of options the ones that are used. */
 const SINCE: Readonly<Record<string, string>> = {
   DEL: '1.0.0',
-  GET: '1.0.0',
+  GETRANGE: '2.4.0',
   LINDEX: '1.0.0',
   LLEN: '1.0.0',
   LPOP: '1.0.0',

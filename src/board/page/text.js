@@ -1,7 +1,7 @@
 // Texts. What others chose, such as a key, becomes text nodes alone: no markup is ever made of it.
 
-/** What would be obeyed, hidden, or reorder what stands beside it: all but letters, marks, numbers, signs and a single space. */
-const HIDDEN = /(?! )[\p{C}\p{Z}]|^ +| +$| {2,}/gu;
+/** What would be obeyed, hidden, blank, or reorder what stands beside it, as in src/base/invisible.ts; and all but a single space. */
+const HIDDEN = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}\u{1D159}]|^ +| +$| {2,}/gu;
 
 /**
  * An element with these properties and children.

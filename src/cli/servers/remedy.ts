@@ -13,6 +13,10 @@ export const FORMS = {
 const REMEDIES: ReadonlyArray<readonly [said: RegExp, remedy: string]> = [
   [/\bWRONGPASS\b/, `Correct the user and the password in the URL of Redis: ${REDIS_LOGIN}.`],
   [/\bNOAUTH\b/, `Put the user and the password into the URL of Redis: ${REDIS_LOGIN}.`],
+  [
+    /unknown command [`']info/i,
+    'Allow INFO at the server, or let the client of the application use enableReadyCheck: false.',
+  ],
   [/\bNOPERM\b/, `Give this user of Redis the rights in ${DOCS}rights.md.`],
   [/\bREADONLY\b/, 'Give the URL of the primary: this server is a replica.'],
   [

@@ -289,7 +289,7 @@ export class Subscriber {
   }
 
   #wake(name: string, message = 'look'): void {
-    const wakeUp = wakeUpOf(message.split(' '));
+    const wakeUp = wakeUpOf(message);
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
   }
 }
@@ -299,8 +299,13 @@ function isSettled({ at, heardOn }: Channel): boolean {
   return heardOn !== undefined && heardOn === at;
 }
 
+/** More characters than a message of this package has. */
+const LONGEST_MESSAGE = 256;
+
 /** A message is `look`, `next <holder> <former holder> <attempt>`, or `<holder> <milliseconds>`. */
-function wakeUpOf([first = '', second, holder = '', attempt = '']: readonly string[]): WakeUp {
+function wakeUpOf(message: string): WakeUp {
+  if (message.length > LONGEST_MESSAGE) return 'look';
+  const [first = '', second, holder = '', attempt = ''] = message.split(' ');
   if (second === undefined) return 'look';
   if (first !== 'next') return { turn: first, expiresIn: Number(second) };
   // Older versions do not tell the former holder. Nobody is admitted behind the attempt ''.
