@@ -70,9 +70,8 @@ export function outsideWrite(key: string, operation: string, model: string | und
 
 function takenOut(key: string, operation: string, model: string | undefined): InsideTransactionError {
   return new InsideTransactionError(
-    `\`${calledAs(operation, model)}\` was called on the \`tx\` of the lock ${quoted(key)}, and was not sent, because an extension of the ` +
-      'client has put it into another transaction. Take the lock on a client without that extension, and do in its function ' +
-      'what the extension does for each operation.',
+    `\`${calledAs(operation, model)}\` was called on the \`tx\` of the lock ${quoted(key)}, and was not sent: an extension of the ` +
+      'client has put it into another transaction. Take the lock on a client without that extension.',
     { key, page: 'guides/other-extensions.md#row-level-security' },
   );
 }

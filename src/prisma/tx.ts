@@ -156,8 +156,7 @@ export interface OperationNames {
  *   operation of it, which counts in its place. Reads are ignored: not sending them changes nothing.
  * - In flight: an operation of any kind whose `then` was called and whose result has not arrived. Counted here and not
  *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
- * - Refused: an operation that was used and not sent. Prisma has skipped it, because another one of its batch had failed; it
- *   would leave the transaction; or it is raw SQL that the connection refuses. It rejects.
+ * - Refused: an operation that was used, and was skipped by Prisma behind one that failed, or refused here. It rejects.
  */
 export class Operations implements Unfinished {
   readonly names: OperationNames;
