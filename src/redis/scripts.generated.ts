@@ -4,8 +4,8 @@ import type { Script } from './script.js';
 export const acquire: Script<[lease: string, queue: string], [holder: string, leaseTime: string, receiver: string, enter: string, wake: string, offerTime: string, pubsub: string, name: string, former: string], unknown[]> = {
   name: 'acquire',
   keys: 2,
-  sha1: '13e09bf6b969f06d786d57985e550d9aac8c0898',
-  lua: `local LONGEST = 256
+  sha1: '99f26948b4a01a68ee6ba9d7461dadf928a8e6fc',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -101,8 +101,8 @@ return { time_left(KEYS[1], time), holder, name }`,
 export const extend: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'extend',
   keys: 2,
-  sha1: 'addcca43bee13e807bb6324fa50d8f9768c39ef7',
-  lua: `local LONGEST = 256
+  sha1: 'ba7561760fb4cc37c6b311ff551141d51f4c7ab6',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -179,8 +179,8 @@ return 0`,
 export const force: Script<[lease: string, queue: string], [holder: string, wake: string, offerTime: string, pubsub: string], number> = {
   name: 'force',
   keys: 2,
-  sha1: '4939ffc96f32f10058f84311ee355b8d0f77f884',
-  lua: `local LONGEST = 256
+  sha1: 'f55fa9b3c6f595331b5320c11194b82a55c401be',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -271,8 +271,8 @@ return 1`,
 export const hint: Script<[lease: string, queue: string], [holder: string, attempt: string, wake: string, pubsub: string], string> = {
   name: 'hint',
   keys: 2,
-  sha1: '488476810cee644066c15d93e17b636ac4edae38',
-  lua: `local LONGEST = 256
+  sha1: 'c77898107f531aab15e123210a99e558a9b1a43a',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -338,8 +338,8 @@ return ''`,
 export const inspect: Script<[lease: string, queue: string], [names: string], unknown[]> = {
   name: 'inspect',
   keys: 2,
-  sha1: '91369d225256ae4c82bfdf81588f78b8bdbc7e1d',
-  lua: `local LONGEST = 256
+  sha1: '22f17fdbf6153a42b8ed3630008d584978cac948',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -452,8 +452,8 @@ return { string.format('%.0f', now[1] * 1000 + math.floor(now[2] / 1000)), entri
 export const release: Script<[lease: string, queue: string], [holder: string, receiver: string, wake: string, offerTime: string, pubsub: string, name: string, told: string], number> = {
   name: 'release',
   keys: 2,
-  sha1: 'c4ac5dd328b8b364a33ce8f3b0b53e94e4d868e5',
-  lua: `local LONGEST = 256
+  sha1: '5d3edf13a9082c7da19d87c22f8375e06c5edab9',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -529,8 +529,8 @@ return holder and 1 or 0`,
 export const transfer: Script<[lease: string], [holder: string, successor: string, leaseTime: string, wake: string, pubsub: string, name: string], number> = {
   name: 'transfer',
   keys: 1,
-  sha1: 'd4cc450058bb7a2cc805293587086f8c64d4c559',
-  lua: `local LONGEST = 256
+  sha1: '2c0eb67f830d63d88a997ee5b27f668ea54913e2',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
@@ -577,8 +577,8 @@ return 1`,
 export const yield_: Script<[lease: string, queue: string], [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string], number> = {
   name: 'yield',
   keys: 2,
-  sha1: '39a6d629396219ec81d109408ebda78124683411',
-  lua: `local LONGEST = 256
+  sha1: '15527b2d4ff240ef5bca84d21ed4fecfda544292',
+  lua: `local LONGEST = 1024
 local function holder_of(lease)
   local value = redis.call('GETRANGE', lease, 0, LONGEST)
   if value == '' then return false end
