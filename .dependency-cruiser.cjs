@@ -81,6 +81,7 @@ module.exports = {
       '^src/cli/',
       file('options/options'),
       file('base/errors'),
+      file('base/invisible'),
     ),
     layer(
       'commands-check-arguments',
