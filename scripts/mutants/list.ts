@@ -139,7 +139,12 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'stale forgotten',
     file: 'src/transaction/attempt.ts',
-    change: [['if (error instanceof StaleTokenError) this.#stale ??= error;', '']],
+    change: [
+      [
+        'if (error instanceof StaleTokenError || error instanceof InvalidOptionError)',
+        'if (error instanceof InvalidOptionError)',
+      ],
+    ],
     tests: ['test/promises/g2-rows'],
     why: 'Who swallows the error would commit what rests on the row.',
   },
