@@ -12,6 +12,7 @@ import {
   type OnceResult,
   ReentryError,
 } from '../../src/index.js';
+import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
@@ -274,6 +275,18 @@ describeWithShop('$oncePer', () => {
     expect(result.next.getTime()).toBeGreaterThan(ranAt);
     expect(result.next.getTime()).toBeLessThanOrEqual(ranAt + HOUR);
     expect((result.next.getTime() - options.offset) % HOUR).toBe(0);
+  });
+
+  test('a mark that any role has set for the longest interval keeps a job away for its own interval alone', async () => {
+    const { key } = await shop.product(1);
+    const longest = 2 ** 31 - 1;
+    await shop.admin.query(`BEGIN; ${admitByHand({ keys: [key] })};
+      SELECT fenced_lock.mark_run('${key}', ${longest}, 0, ${longest}); COMMIT`);
+    const { prisma } = shop.client();
+    const first = await once(prisma, key, HOUR, () => 'ran', { ...fresh(), atLeast: HOUR });
+    if (first.ran) throw new Error('the mark did not count');
+    expect(first.nextIn).toBeLessThanOrEqual(HOUR);
+    await eventually('it runs in its next interval', async () => (await once(prisma, key, 300, () => 'ran')).ran);
   });
 
   test('a run that is due later than the longest timer ends tells a timer to come when that one ends, and when it is due', async () => {
