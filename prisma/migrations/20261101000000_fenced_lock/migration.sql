@@ -286,7 +286,7 @@ $$;
 -- general function: an expression of PL/pgSQL costs more than ten inside a statement. And by an UPDATE, which is cheaper
 -- than an upsert. The general function does the rest: it creates the row of a new key, says what is wrong with an argument,
 -- and admits under SERIALIZABLE. The answer has one word more: the attempt that was admitted right before this one, or '-'
--- if the general function has admitted it.
+-- if the row is new, or under SERIALIZABLE.
 CREATE OR REPLACE FUNCTION fenced_lock.admit(
     our_key text, our_holder uuid, attempt uuid, lease_time integer, work_time integer, wait_time integer, room integer
 ) RETURNS text
@@ -323,7 +323,10 @@ BEGIN
         END IF;
         is_set := set_config('lock_timeout', lock_before, true);
     END IF;
-    RETURN fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room) || ' -';
+    answer := fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room);
+    -- Another transaction may have created the row meanwhile. Under SERIALIZABLE, this would be a predicate lock again.
+    RETURN concat(answer, ' ', coalesce(CASE WHEN current_setting('transaction_isolation') <> 'serializable' THEN
+        (SELECT a.attempts[2]::text FROM fenced_lock.admission AS a WHERE a.key = our_key) END, '-'));
 END
 $$;
 
