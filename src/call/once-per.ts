@@ -66,10 +66,11 @@ export async function oncePer<Tx, R>(
   const { database, keys, options } = call;
   const key = keys[0] as string;
   refuseNestedCall(keys, options.nested);
-  const seen = await look(parts, call, [key, interval, offset]);
+  const values = [key, interval, offset, atLeast];
+  const seen = await look(parts, call, values);
   if (seen.due !== undefined) return notNow(seen.due, presentOf(seen), false);
   const beforeWork = async (ask: Query) => {
-    const state = await whereInstalled(ask, database)(MARK_RUN, [key, interval, offset, atLeast]).then(stateOf);
+    const state = await whereInstalled(ask, database)(MARK_RUN, values).then(stateOf);
     if (state.due !== undefined) throw new NotDue(state);
   };
   try {

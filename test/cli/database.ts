@@ -12,6 +12,8 @@ export interface OwnDatabase extends AsyncDisposable {
 export async function createDatabase(template?: OwnDatabase): Promise<OwnDatabase> {
   const name = `cli_${randomUUID().replaceAll('-', '')}`;
   await asAdmin(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template.name}`}`);
+  // The server has the roles of all tests, of which doctor warns if they may connect.
+  await asAdmin(`REVOKE CONNECT ON DATABASE ${name} FROM PUBLIC`);
   const url = new URL(inject('postgres').admin);
   url.pathname = `/${name}`;
   const pool = new pg.Pool({ connectionString: url.href, max: 4 });
