@@ -33,10 +33,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'admission without the row',
     file: SQL,
     change: [
-      ['EXIT WHEN FOUND;', 'EXIT;'],
       [
-        'WHERE a.key = our_key\n                RETURNING a.token, a.turns INTO our_token, our_turn;',
-        "WHERE false;\n                our_token := nextval('fenced_lock.token'); our_turn := 1;",
+        'and updated in the next round.\n',
+        "and updated in the next round.\n                our_token := nextval('fenced_lock.token'); our_turn := 1; EXIT;\n",
       ],
     ],
     tests: ['test/promises/g1-serial'],
