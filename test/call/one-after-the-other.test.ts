@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { Monitor } from '../redis/monitor.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, Shop, type ShopClient, STAYS } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
 describeWithShop('calls of one process, one right after the other', () => {
@@ -43,7 +43,7 @@ describeWithShop('calls of one process, one right after the other', () => {
   }
 
   test('send Redis nothing in between, as long as no hand-over is due', async () => {
-    const { prisma } = shop.client({ passOnAfter: 60_000 });
+    const { prisma } = shop.client(STAYS);
     for (let tries = 1; ; tries++) {
       const { id, sent, long } = await calls(prisma);
       expect((await shop.row(id))?.quantity).toBe(0);

@@ -4,7 +4,7 @@ import { publishEvent } from '../../src/base/events.js';
 import { LockLostError, LockTimeoutError, StaleTokenError } from '../../src/index.js';
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 import { Metrics } from './recorded-metrics.js';
 
 describeWithShop('the metrics of locks', () => {
@@ -53,7 +53,7 @@ describeWithShop('the metrics of locks', () => {
 
   test('turns are counted by how they came: alone, locally, and from another process', async () => {
     const { key, sum } = await measured();
-    const [one, other] = [shop.client().prisma, shop.client().prisma];
+    const [one, other] = [shop.client(STAYS).prisma, shop.client().prisma];
     const [inside, goOn] = [gate(), gate()];
     const first = one.$withLock(key, async () => {
       inside.open();
