@@ -80,6 +80,23 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
     },
   );
 
+  test('by an operator: a caller of its process that gets the key by that keeps it', async () => {
+    const { key, outcome, goOn } = await atWork();
+    const [begun, end] = [gate(), gate()];
+    const work = () => {
+      begun.open();
+      return end.opened;
+    };
+    const next = prisma.$withLock(key, work, { leaseTime: 60_000 });
+    expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
+    await begun.opened;
+    expect((await prisma.$locks.inspect(key)).holder).toBeDefined();
+    end.open();
+    await next;
+    expect(await outcome).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
+    goOn();
+  });
+
   test('by an administrator: its handle lives on, with the same token', async () => {
     const { id, key } = await shop.product(10);
     await using handle = await prisma.$lock(key, { leaseTime: 60_000 });
