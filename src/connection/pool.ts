@@ -164,6 +164,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
   readonly prepared: Prepared;
   readonly lostBackends: Map<number, number>;
   closedBy: unknown;
+  onClosed: ((error: unknown) => void) | undefined;
   answered = 0;
   readonly #memory: Memory;
   readonly #takenAt = now();
@@ -264,6 +265,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
     this.#noteLost();
     // The first one: the end of the connection, which follows, does not say why.
     this.closedBy ??= error;
+    this.onClosed?.(error);
     if (this.#isReturning) this.#releaseClient();
   };
 

@@ -184,7 +184,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     });
     const next = sale(prisma, key, id);
     first.end();
-    await expect(first.held).rejects.toMatchObject({ cause: { originalCode: code } });
+    await expect(first.held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code } });
     expect(await next).toBe(10);
   });
 
@@ -238,7 +238,7 @@ describeWithShop('turns that follow each other on one connection', () => {
       });
       await slow.goOn();
       await begun.opened;
-      await expect(first).rejects.toMatchObject({ cause: { originalCode: '40001' } });
+      await expect(first).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '40001' } });
       over.open();
       await next;
     },

@@ -409,7 +409,7 @@ describe('the script', () => {
     expect(refused('isStale', { because: 'other-key' })).toBe('because');
     expect(refused('conflicts', { times: 0 })).toBe('times');
     expect(refused('conflicts', { time: 2 })).toBe('time');
-    expect(refused('isLost', { after: 0, reason: 'overtaken' })).toBeUndefined();
+    expect(refused('isLost', { after: 0, reason: 'expired' })).toBeUndefined();
   });
 
   test('rejects with an error of the test', async () => {
