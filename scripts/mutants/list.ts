@@ -46,12 +46,12 @@ export const MUTANTS: readonly Mutant[] = [
     file: SQL,
     change: [
       [
-        'UPDATE fenced_lock.admission AS a SET\n                holder = coalesce(successors[place], our_holder),\n                turns = a.turns + 1,\n                attempts = array_prepend(attempt, a.attempts[1:15]),\n                xid = pg_current_xact_id(),\n                admitted_at = greatest(clock_timestamp(), transaction_timestamp())\n            -- By token and holder',
+        "INSERT INTO fenced_lock.admission AS a (key, token, holder, born, turns, attempts, admitted_at)\n            VALUES (our_key, 0, our_holder, 0, 0, '{}', clock_timestamp())\n            ON CONFLICT (key) DO UPDATE SET\n                holder = coalesce(successors[place], our_holder),\n                turns = a.turns + 1,\n                attempts = array_prepend(attempt, a.attempts[1:15]),\n                xid = pg_current_xact_id(),\n                admitted_at = greatest(clock_timestamp(), transaction_timestamp())\n            -- By token and holder",
         'SELECT a.turns INTO our_turn FROM fenced_lock.admission AS a\n            -- By token and holder',
       ],
       [
-        'AND a.holder IN (our_holder, successors[place])\n            RETURNING a.turns INTO our_turn;',
-        'AND a.holder IN (our_holder, successors[place])\n            FOR UPDATE;',
+        'WHERE a.token = our_token AND a.holder IN (our_holder, successors[place])\n            RETURNING a.turns INTO our_turn;',
+        'WHERE a.key = our_key AND a.token = our_token AND a.holder IN (our_holder, successors[place])\n            FOR UPDATE;',
       ],
     ],
     tests: ['test/transaction/admission'],
@@ -184,7 +184,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/transaction/attempt.ts',
     change: [
       ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
-      ['      this.#mayCommit();\n      // COMMIT cannot', '      // COMMIT cannot'],
+      ['      this.#mayCommit();\n    } catch', '    } catch'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
     why: 'A lease that is lost, or a row that was fresher, would be committed past.',
