@@ -395,7 +395,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'quorum: half of the nodes are enough',
     file: 'src/lease/stores/majority.ts',
-    change: [['Math.floor(count / 2) + 1', 'Math.max(1, Math.floor(count / 2))']],
+    change: [['Math.floor(nodes / 2) + 1', 'Math.max(1, Math.floor(nodes / 2))']],
     tests: ['test/lease/stores/quorum-rounds.slow', 'test/lease/stores/quorum.slow'],
     why: 'Two would have the key.',
   },

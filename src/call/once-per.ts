@@ -77,8 +77,8 @@ export async function oncePer<Tx, R>(
     const result = await workNow(parts, { ...call, operation: '$oncePer', beforeWork }, work);
     if (result.acquired) return { ran: true, value: result.value };
     const present = presentOf(seen);
-    // If it is not known when the holder's lease ends, it may have begun a moment ago, and be as long as ours.
-    const expiresIn = result.why.expiresIn ?? options.leaseTime;
+    // Where no holder is seen, several may have split the votes of independent nodes. Each is to come again alone.
+    const expiresIn = result.why.expiresIn ?? Math.random() * options.leaseTime;
     return notNow(Math.min(seen.after, present + expiresIn + 1), present, true);
   } catch (error) {
     const state = tryRead(() => error instanceof NotDue && error.state);
