@@ -5,7 +5,6 @@ import { Lease, type LookUnderWay } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { FIRST } from '../store.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
-import { LeaseWatch } from './lease-watch.js';
 import type { LeaseRequest } from './request.js';
 import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
 
@@ -65,9 +64,6 @@ export class LocalQueue implements WaiterQueue {
   #lease: Lease | undefined;
   /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
   #renewed = false;
-  /** Whether the last turn is a handle's. Another process may take over the lease then, by `$resumeLock`. */
-  #isOfHandle = false;
-  #leaseWatch: LeaseWatch | undefined;
   #unsubscribeTimer: Timer | undefined;
   /** Whether a caller had to wait since the queue was idle. */
   #waitedFor = false;
@@ -77,8 +73,8 @@ export class LocalQueue implements WaiterQueue {
   #turns = 0;
   /** How many of them have passed the key on and may run again, because their COMMIT was refused. */
   #runAgain = 0;
-  /** When the last turn began. */
-  #beganAt = 0;
+  /** The turn that began last. */
+  #lastTurn = { beganAt: 0, isOfHandle: false };
   /** From when the key passes to no caller of this process before the store has said that no other process waits. */
   #passOnAt = 0;
   /** A turn that begins after this asks the store ahead; `Infinity` once one has asked. */
@@ -107,7 +103,8 @@ export class LocalQueue implements WaiterQueue {
       this.#acquireLoop.keepPlace(request);
       if (this.#state === 'idle') void this.#acquire();
       else if (!this.#isNextWithoutStore(waiter)) waiter.startWaiting();
-      this.#updateLeaseWatch();
+      // Another process may have resumed the handle since: callers would wait here until its next renewal.
+      if (this.#lease?.mayMove) void this.#dependencies.renewal.look(this.#lease);
     });
   }
 
@@ -140,7 +137,6 @@ export class LocalQueue implements WaiterQueue {
     if (this.#waiting.size > 0) return;
     this.#waitTimeouts?.stop();
     this.#acquireLoop.stop();
-    this.#updateLeaseWatch();
   }
 
   /** Who has the key, as far as this process knows. */
@@ -150,8 +146,8 @@ export class LocalQueue implements WaiterQueue {
     return {
       process: this.#dependencies.name,
       here: true,
-      isHandle: this.#isOfHandle,
-      heldFor: now() - this.#beganAt,
+      isHandle: this.#lastTurn.isOfHandle,
+      heldFor: now() - this.#lastTurn.beganAt,
       expiresIn: lease.remaining,
     };
   }
@@ -228,10 +224,8 @@ export class LocalQueue implements WaiterQueue {
     const isCheckDue = beganAt >= this.#askAt && beganAt < this.#passOnAt;
     if (hasNext && isCheckDue) void this.#checkContention(lease, beganAt);
     this.#turns++;
-    this.#isOfHandle = !waiter.request.mayShare;
-    this.#updateLeaseWatch();
+    this.#lastTurn = { beganAt, isOfHandle: !waiter.request.mayShare };
     let [hasPassed, hasEnded, isAgain] = [false, false, false];
-    this.#beganAt = beganAt;
     waiter.startTurn({
       lease,
       via,
@@ -397,7 +391,6 @@ export class LocalQueue implements WaiterQueue {
     lease.end();
     this.#dependencies.renewal.remove(lease);
     this.#lease = undefined;
-    this.#updateLeaseWatch();
   }
 
   #becomeIdle(): void {
@@ -405,17 +398,5 @@ export class LocalQueue implements WaiterQueue {
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
     this.#onIdle(this.#waitedFor);
-  }
-
-  /** Watches the lease while callers wait behind one that another process may take over. */
-  #updateLeaseWatch(): void {
-    const lease = this.#lease;
-    if (lease && this.#isOfHandle && this.#waiting.size > 0) {
-      const { store, pollDelay, renewal } = this.#dependencies;
-      this.#leaseWatch ??= new LeaseWatch(store, this.key, pollDelay, () => void renewal.look(lease));
-    } else {
-      this.#leaseWatch?.close();
-      this.#leaseWatch = undefined;
-    }
   }
 }
