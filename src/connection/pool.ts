@@ -81,6 +81,9 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   if (pool[FENCED]) return;
   Object.defineProperty(pool, FENCED, { value: true });
   if (pool.totalCount === pool.idleCount && pool.waitingCount === 0) countedPools.add(pool);
+  // Behind a connection that the pool has just handed over there is nobody to hear that it ends in the same moment, and an
+  // event without a listener would end the process. The first statement on it fails.
+  pool.on('connect', (client) => client.on('error', () => {}));
   const { connect } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
     // With a callback it is `pool.query`, or a user of plain pg: no transaction of Prisma's.

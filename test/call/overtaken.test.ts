@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { LockTimeoutError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -127,5 +127,46 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
     const own = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
     const { key } = await shop.product(10);
     await expect(prisma.$withLock(key, () => Promise.reject(own))).rejects.toBe(own);
+  });
+
+  test('by an operator while its COMMIT runs: a caller of its process that gets the key by that keeps it', async () => {
+    // Waits in COMMIT, until it is ended.
+    await shop.admin.query(`
+      CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$;
+      CREATE CONSTRAINT TRIGGER wait_in_commit AFTER INSERT ON "Ledger" DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.worker = 'waits in commit') EXECUTE FUNCTION wait_in_commit()`);
+    onTestFinished(async () => {
+      await shop.admin.query('DROP FUNCTION wait_in_commit CASCADE');
+    });
+    // A pool of one that somebody else waits for: the next turn does not begin with this COMMIT.
+    const { prisma } = shop.client({ pool: { max: 1 } });
+    const { key } = await shop.product(1);
+    const inside = gate();
+    const holder = prisma.$withLock(key, async (tx) => {
+      await tx.ledger.create({ data: { key, token: 1n, before: 0, after: 1, worker: 'waits in commit' } });
+      inside.open();
+    });
+    holder.catch(() => {});
+    await inside.opened;
+    const bystander = prisma.stock.findMany({ take: 1 });
+    const [atWork, goOn] = [gate<AbortSignal>(), gate()];
+    const contender = prisma.$withLock(key, async (_, lock) => {
+      atWork.open(lock.signal);
+      await goOn.opened;
+      return lock.signal.aborted;
+    });
+    await eventually('COMMIT runs', async () => {
+      const { rowCount } = await shop.admin.query(
+        `SELECT FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'`,
+      );
+      return rowCount === 1;
+    });
+    expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
+    await expect(holder).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    await atWork.opened;
+    // Its own renewal or the operator would have told it by now: what forceRelease did is done.
+    goOn.open();
+    expect(await contender).toBe(false);
+    await bystander;
   });
 });

@@ -265,6 +265,14 @@ BEGIN
                     admitted_at = greatest(clock_timestamp(), transaction_timestamp())
                 RETURNING a.token, a.turns INTO our_token, our_turn;
                 EXIT WHEN our_turn > 0;
+                -- The row that this snapshot has may have been deleted behind a turn that it has not. Under SERIALIZABLE,
+                -- Postgres itself sees to that.
+                IF current_setting('transaction_isolation') = 'repeatable read' AND EXISTS (
+                    SELECT FROM fenced_lock.admission AS a WHERE a.key = our_key AND a.turns > 0
+                ) THEN
+                    RAISE EXCEPTION 'the row of the key was deleted since this transaction began'
+                        USING ERRCODE = 'serialization_failure', DETAIL = our_key;
+                END IF;
                 SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END INTO our_birth FROM fenced_lock.token AS s;
             END LOOP;
             our_birth := NULL;

@@ -280,8 +280,14 @@ export class LocalQueue implements WaiterQueue {
 
   /** The release does not wait for the answer: the COMMIT beside the hint is often as fast. */
   async #sendHint(promised: Promised, attempt: string): Promise<void> {
+    const sentAt = now();
     const told = await this.#dependencies.store.hint?.(promised.lease, attempt).catch(() => FIRST);
-    if (this.#promised === promised) promised.lease.told = told;
+    if (this.#promised !== promised) return;
+    promised.lease.told = told;
+    if (told !== undefined) return;
+    // No other process waits, so the lease may stay here.
+    this.#takeBack(promised);
+    if (this.#lease === promised.lease) this.#passOnLater(sentAt);
   }
 
   /** The other process takes the lease over only behind the transaction of its hint, which has been rolled back. */
