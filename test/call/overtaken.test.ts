@@ -164,7 +164,7 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
     expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
     await expect(holder).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
     await atWork.opened;
-    // Its own renewal or the operator would have told it by now: what forceRelease did is done.
+    expect((await shop.client().prisma.$locks.inspect(key)).holder).toBeDefined();
     goOn.open();
     expect(await contender).toBe(false);
     await bystander;
