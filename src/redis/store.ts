@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { now, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -21,7 +20,6 @@ import { isRedirection, isReply, presentable } from './errors.js';
 import { escaped, keyOf, type Names, namesOf } from './keys.js';
 import { Subscriber } from './pubsub/subscriber.js';
 import type { PubSub } from './pubsub/subscriber-connection.js';
-import { linesOf, refusalsIn, refusalsName } from './refusals.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
@@ -272,21 +270,6 @@ export class RedisStore implements LeaseStore {
   async force(key: string, holder: string): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
     return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#pubsub])) === 1;
-  }
-
-  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    // Not by the getter: a store that was closed stays closed.
-    const open = this.#open;
-    // The client would keep the command until it is connected again. A lazy one is not connected for this.
-    if (open === undefined || !open.sender.isConnected) return;
-    const { keyPrefix, name } = this.#options;
-    const args = [linesOf(refusals, name), String(MOST_REFUSALS), String(REFUSALS_KEPT)] as const;
-    await open.sender.runScript(scripts.note, [refusalsName(keyPrefix)], [...args]);
-  }
-
-  async refusals(): Promise<readonly NotedRefusal[]> {
-    const name = refusalsName(this.#options.keyPrefix);
-    return refusalsIn(await this.#sender.runScript(scripts.noted, [name], [String(MOST_REFUSALS)]));
   }
 
   serverOf(key: string): string {
