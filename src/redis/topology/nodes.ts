@@ -16,8 +16,6 @@ export interface Nodes {
   readonly pubsub: PubSub;
   /** How often a connection for wake-ups is pinged; milliseconds. */
   readonly pingEvery: number;
-  /** Whether the client may send a failed command again, after commands that were issued later. */
-  readonly resends: boolean;
   /** Whether the server's machine has just refused a connection. */
   readonly refused: boolean;
   /**
@@ -65,7 +63,6 @@ class OneNode implements Nodes {
   readonly pubsub = 'classic';
   /** A silent connection is replaced within five seconds: the answer may take one. */
   readonly pingEvery = 4_000;
-  readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
   /** Not for Sentinel: a dead master is replaced by a replica, which has the leases. */
@@ -146,7 +143,6 @@ class ClusterNodes implements Nodes {
   readonly pubsub = 'sharded';
   /** A frozen node is replaced within seconds, and its subscribers get no event. */
   readonly pingEvery = 1_000;
-  readonly resends = true;
   readonly refused = false;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
