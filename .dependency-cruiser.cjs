@@ -81,6 +81,7 @@ module.exports = {
       '^src/cli/',
       file('options/options'),
       file('base/errors'),
+      file('base/invisible'),
     ),
     layer(
       'commands-check-arguments',
@@ -154,12 +155,12 @@ module.exports = {
     },
     {
       name: 'the-cli-reads-options-and-connects',
-      comment: 'commander for its options; pg and ioredis are loaded only by the commands that connect.',
+      comment: 'commander for its options, diff for what it shows; pg and ioredis are loaded only by the commands that connect.',
       severity: 'error',
       from: { path: '^src/cli/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
-        pathNot: 'node_modules/(commander|pg|@types/pg|ioredis)/',
+        pathNot: 'node_modules/(commander|diff|pg|@types/pg|ioredis)/',
       },
     },
     {

@@ -224,12 +224,10 @@ function extensionOf(resolved: ResolvedOptions) {
           /** What both servers know of a key. @throws LockUnavailableError if one of them gives no answer. */
           async inspect(key: string): Promise<LockState> {
             const checked = checkKey(key);
-            parts.room.releaseLingering();
             return await inspect(store, rescue(checked), checked);
           },
           /** The keys that somebody has or waits for now. @throws as `inspect`. */
           async list(): Promise<readonly LockState[]> {
-            parts.room.releaseLingering();
             return await list(store, rescue());
           },
           /**
@@ -243,7 +241,6 @@ function extensionOf(resolved: ResolvedOptions) {
             const checked = checkKey(key);
             const checkedSeen = checkSeen(seen);
             refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-            parts.room.releaseLingering();
             return await forceRelease(parts, store, databaseOf(base), checked, defaults, checkedSeen);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */

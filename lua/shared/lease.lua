@@ -10,7 +10,7 @@
 
 -- More bytes than a lease or an entry of the queue of this package has. A longer value is of other software. It is neither
 -- read to its end nor parsed, because no other client is served meanwhile.
-local LONGEST = 256
+local LONGEST = 1024
 
 -- The patterns take linear time.
 local function holder_of(lease)

@@ -113,7 +113,7 @@ export class LockTimeoutError extends FencedLockError {
 }
 
 /** How a lease ended before its work did. */
-export type LossReason = 'expired' | 'gone' | 'overtaken';
+export type LossReason = 'expired' | 'gone';
 
 /** A handle may have no transaction under way. */
 const IF_OPEN = 'If a transaction was open under it, that was rolled back: run it again';
@@ -130,9 +130,6 @@ const LOST_BECAUSE: Readonly<Record<LossReason, (cause: unknown) => string>> = {
     `${STORE} no longer has it for this holder. It had expired there, was lost there (by a restart, a flush or a ` +
     `failover), somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`), or another process has resumed the ` +
     `handle (\`$resumeLock\`). ${IF_OPEN}. ${WHAT_STAYS}`,
-  overtaken: () =>
-    `another holder or an operator has ended its transaction in Postgres, and ${STORE} no longer has it for this holder. ` +
-    `The transaction was rolled back: run it again. ${WHAT_STAYS}`,
 };
 const REFUSED_BY_POSTGRES = `Postgres has refused its token (see the cause). ${IF_OPEN}, under a lock that is taken anew. ${WHAT_STAYS}`;
 
@@ -141,7 +138,6 @@ export class LockLostError extends FencedLockError {
   /**
    * `expired`: the lease was not renewed in time. `gone`: Redis (or the `memoryStore()`) does not have it any more, or has another
    * holder.
-   * `overtaken`: like `gone`, and the next holder or an operator has ended the transaction.
    */
   readonly reason: LossReason;
 

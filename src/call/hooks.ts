@@ -39,7 +39,7 @@ export class RunningHooks {
 
 async function runEach(hooks: readonly DueHook[], key: string, emit: Emit | undefined): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
-  // A lease that lingers is released at the end of this event loop turn, and a hook may block the loop.
+  // The next caller of this process begins first, because a hook may block the event loop.
   await turnOfLoop();
   for (const hook of hooks) {
     try {

@@ -66,18 +66,19 @@ export async function oncePer<Tx, R>(
   const { database, keys, options } = call;
   const key = keys[0] as string;
   refuseNestedCall(keys, options.nested);
-  const seen = await look(parts, call, [key, interval, offset]);
+  const values = [key, interval, offset, atLeast];
+  const seen = await look(parts, call, values);
   if (seen.due !== undefined) return notNow(seen.due, presentOf(seen), false);
   const beforeWork = async (ask: Query) => {
-    const state = await whereInstalled(ask, database)(MARK_RUN, [key, interval, offset, atLeast]).then(stateOf);
+    const state = await whereInstalled(ask, database)(MARK_RUN, values).then(stateOf);
     if (state.due !== undefined) throw new NotDue(state);
   };
   try {
     const result = await workNow(parts, { ...call, operation: '$oncePer', beforeWork }, work);
     if (result.acquired) return { ran: true, value: result.value };
     const present = presentOf(seen);
-    // If it is not known when the holder's lease ends, it may have begun a moment ago, and be as long as ours.
-    const expiresIn = result.why.expiresIn ?? options.leaseTime;
+    // Where no holder is seen, several may have split the votes of independent nodes. Each is to come again alone.
+    const expiresIn = result.why.expiresIn ?? Math.random() * options.leaseTime;
     return notNow(Math.min(seen.after, present + expiresIn + 1), present, true);
   } catch (error) {
     const state = tryRead(() => error instanceof NotDue && error.state);

@@ -18,7 +18,7 @@ export function unleased(
     get age() {
       return ageOf();
     },
-    look: async () => {},
+    show: () => {},
     attach: () => {},
     detach: () => {},
   };

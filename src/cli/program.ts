@@ -127,6 +127,7 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     .action((options) => sql(context, options));
   command('gc', 'delete the rows of keys that nobody has locked for a while')
     .option('--older-than <time>', 'how long a key must have been idle, at least 1d', '1d')
+    .option('--run <key>', 'only forget the last run of this job, so that it may run again in its interval')
     .option('--dry-run', 'only count')
     .option('--database-url <url>', `the database, as its owner; default: ${DATABASE_DEFAULT}`)
     .action((options) => gc(context, options));

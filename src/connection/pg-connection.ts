@@ -31,6 +31,8 @@ export interface BorrowedConnection {
   readonly settledStatus: string | null | undefined;
   /** The error that the client emitted, as when the server ends the session while nothing is in flight. */
   readonly closedBy: unknown;
+  /** Called with that error. */
+  onClosed: ((error: unknown) => void) | undefined;
   /** Sends the statements in one write. */
   sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
   /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
@@ -87,6 +89,7 @@ export class PgConnection implements Connection {
     this.#pooled = pooled;
     this.answers = sentBefore?.begun ?? [];
     this.#commitBefore = sentBefore?.commit;
+    pooled.onClosed = (error) => this.conductor?.closed(error);
     const { client } = pooled;
     this.facade = {
       query: this.#onQuery,

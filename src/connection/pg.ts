@@ -2,6 +2,7 @@
 
 export interface PgPool {
   connect(): Promise<PgClient>;
+  on(event: 'connect', listener: (client: PgClient) => void): unknown;
   readonly totalCount: number;
   readonly idleCount: number;
   readonly waitingCount: number;

@@ -81,6 +81,9 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   if (pool[FENCED]) return;
   Object.defineProperty(pool, FENCED, { value: true });
   if (pool.totalCount === pool.idleCount && pool.waitingCount === 0) countedPools.add(pool);
+  // Behind a connection that the pool has just handed over there is nobody to hear that it ends in the same moment, and an
+  // event without a listener would end the process. The first statement on it fails.
+  pool.on('connect', (client) => client.on('error', () => {}));
   const { connect } = pool;
   pool.connect = function (this: PgPool, ...given: unknown[]) {
     // With a callback it is `pool.query`, or a user of plain pg: no transaction of Prisma's.
@@ -164,6 +167,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
   readonly prepared: Prepared;
   readonly lostBackends: Map<number, number>;
   closedBy: unknown;
+  onClosed: ((error: unknown) => void) | undefined;
   answered = 0;
   readonly #memory: Memory;
   readonly #takenAt = now();
@@ -264,6 +268,7 @@ export class PooledConnection implements BorrowedConnection, FlightContext {
     this.#noteLost();
     // The first one: the end of the connection, which follows, does not say why.
     this.closedBy ??= error;
+    this.onClosed?.(error);
     if (this.#isReturning) this.#releaseClient();
   };
 

@@ -42,6 +42,8 @@ export interface Conductor {
    * server told.
    */
   ended(tag: string): void;
+  /** Called when the connection has ended, whether or not a statement was in flight. */
+  closed(error: unknown): void;
 }
 
 /** A COMMIT that has been sent. */

@@ -142,10 +142,11 @@ export const LAST_TURNS = `SELECT e.attempts, e.turns::pg_catalog.text, l.turns:
 FROM fenced_lock.evidence($1::pg_catalog.text, '1'::pg_catalog.text) AS e
 CROSS JOIN fenced_lock.last_admission($1::pg_catalog.text) AS l`;
 
-/** When a run of the key $1, once in each $2 milliseconds that begin $3 later, is due. */
-export const NEXT_RUN = `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
-FROM fenced_lock.next_run($1::pg_catalog.text, $2::integer, $3::integer) AS n`;
+const runs = (name: string) => `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
+FROM fenced_lock.${name}($1::pg_catalog.text, $2::integer, $3::integer, $4::integer) AS n`;
 
-/** The same, and if it is due, it begins; $4: the next one comes so much later at the earliest. */
-export const MARK_RUN = `SELECT n.now_ms::pg_catalog.text, n.due_ms::pg_catalog.text, n.after_ms::pg_catalog.text
-FROM fenced_lock.mark_run($1::pg_catalog.text, $2::integer, $3::integer, $4::integer) AS n`;
+/** When a run of the key $1, once in each $2 milliseconds that begin $3 later, and $4 behind the last one, is due. */
+export const NEXT_RUN = runs('next_run');
+
+/** The same, and if it is due, it begins. */
+export const MARK_RUN = runs('mark_run');

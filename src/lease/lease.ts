@@ -252,7 +252,7 @@ export class LeaseSet {
     for (const turn of this.#turns) turn.runsAgain();
   }
 
-  /** Called when the holder ids are shown: another process may take the leases over. */
+  /** Called when another process may take the leases over by their holder ids, or from them. */
   show(): void {
     for (const { lease } of this.#turns) lease.mayMove = true;
   }

@@ -44,7 +44,7 @@ export class Renewal {
   /**
    * Asks the store now whether the lease still stands. Resolves to whether it is gone.
    *
-   * A renewed lease is extended instead of read: a quorum node that has forgotten it gets it again.
+   * A renewed lease is extended instead of read: of several nodes, only a majority that has lost it tells so.
    */
   async look(lease: Lease): Promise<boolean> {
     const renewed = this.#leases.get(lease);

@@ -96,14 +96,8 @@ export interface Look {
 
 /** What a store's client knows of its connection. */
 export interface Reach {
-  /** Whether a command would be sent at once, or would open the connection. */
-  readonly ready: boolean;
-  /** Whether a command would have to wait for a connection that has not failed yet. */
+  /** Whether the client is making its connection, or would make it for a command. */
   readonly connecting: boolean;
-  /** Whether the client would queue a command until it is connected again. */
-  readonly away: boolean;
-  /** Whether the server's machine has just refused a connection. The server's memory is gone then. */
-  readonly refused: boolean;
   /** Describes the state of the connection, for an error. */
   readonly says: string;
 }

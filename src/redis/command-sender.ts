@@ -6,12 +6,8 @@ import { isUnknownScript, type Script } from './script.js';
 import { listen } from './shared-listeners.js';
 import type { Nodes } from './topology/nodes.js';
 
-/** Statuses of a client that is connected, or connects at its first command. */
-const READY = ['ready', 'wait'];
 /** Statuses of a client that makes its connection, or would make it for a command. */
 const CONNECTING = ['wait', 'connecting', 'connect'];
-/** Statuses of a client without a connection that had one or failed to get one. */
-const AWAY = ['close', 'reconnecting', 'end'];
 /** Statuses of a client that is going to connect. */
 const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
 /** Statuses in which a client without a queue of its own refuses commands, and is not ended. */
@@ -43,11 +39,8 @@ export class CommandSender {
 
   get reach(): Reach {
     const { status } = this.#redis;
-    // `connecting` is not `away`: the first connection may be there in a moment.
     const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
-    const { refused } = this.#nodes;
-    const connecting = CONNECTING.includes(status) && !refused;
-    return { ready: READY.includes(status), connecting, away: AWAY.includes(status), refused, says };
+    return { connecting: CONNECTING.includes(status), says };
   }
 
   /** While the client has no connection: resolves when it has one, or soon if it has ended. */

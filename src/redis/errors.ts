@@ -95,9 +95,3 @@ export function isReply(error: unknown): boolean {
 export function isRedirection(error: unknown): boolean {
   return error instanceof Error && /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /.test(error.message);
 }
-
-/** Whether the server's machine refused the connection, at every address of its name. */
-export function isConnectionRefused(error: unknown): boolean {
-  if (error instanceof AggregateError) return error.errors.every(isConnectionRefused);
-  return (error as { readonly code?: unknown } | null | undefined)?.code === 'ECONNREFUSED';
-}

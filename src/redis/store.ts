@@ -200,11 +200,10 @@ export class RedisStore implements LeaseStore {
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const { sender } = this.#opened;
-    const { lease, wake } = this.#names(key);
+    const { lease } = this.#names(key);
     const { connection } = sender;
     if (connection) await sender.connected(connection);
-    const args = [holder, successor, String(leaseTime), wake, this.#pubsub, this.#name] as const;
-    return (await this.#number(scripts.transfer, [lease], [...args])) === 1;
+    return (await this.#number(scripts.transfer, [lease], [holder, successor, String(leaseTime), this.#name])) === 1;
   }
 
   async inspect(key: string, names = 0): Promise<KeyState> {

@@ -25,14 +25,13 @@ import type {
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH, STILL_HERE } from '../database/sql.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import { type Admission, Opening, type OpeningOptions, requestOf } from './admission.js';
-import { ANSWER_TIME, BlockerEnd, drain, endBackend, isLoss, roomOf } from './backends.js';
+import { ANSWER_TIME, BlockerEnd, drain, endBackend, roomOf } from './backends.js';
 import type { Call, Outcome } from './call.js';
-import { connectionClosed, fromClosedConnection } from './closed-connection.js';
+import { connectionClosed, fromClosedConnection, isLoss } from './closed-connection.js';
 import { endedByWork, tagOfEnd } from './ended-by-work.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
-import { endOfLostCommit, isCommitRefused, LEAST_COMMIT_TIME } from './lost-commit.js';
-import { fromOvertaking } from './overtaken.js';
+import { commitFailed, endOfLostCommit, isCommitRefused, LEAST_COMMIT_TIME } from './lost-commit.js';
 import type { EarlierAttempts } from './repetition.js';
 
 /**
@@ -80,7 +79,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #ended: string | undefined;
   /** The error with which the transaction's function rejected. */
   #rejection: { readonly error: unknown } | undefined;
-  #hasNextTurn = false;
   /** Takes the hint to the next process back. */
   #takeBackHint: (() => void) | undefined;
   #commitSentAt: number | undefined;
@@ -145,15 +143,18 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const why = this.#rejection ? this.#rejection.error : this.#named(error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
     const failure = this.gate.failure?.error;
-    if (failure === undefined || !isLoss(this.#call.database, failure)) this.#fail(why);
-    else void this.#onConnectionLost(why, failure);
+    if (!this.admitted || !isLoss(this.#call.database, failure)) this.#fail(why);
+    else this.#fail(fromClosedConnection(why, this.#call, this.#opening.connection?.closedBy, failure));
   }
 
-  /** Called when a statement has failed because its connection did. */
-  async #onConnectionLost(error: unknown, failure: unknown): Promise<void> {
-    const closedBy = this.admitted ? this.#opening.connection?.closedBy : undefined;
-    const named = await fromOvertaking(error, this.#call, closedBy);
-    this.#fail(fromClosedConnection(named, this.#call, closedBy, failure));
+  /** As `Conductor.closed`. COMMIT has not been sent, so the transaction cannot commit, and the work is of no use any more. */
+  closed(error: unknown): void {
+    if (this.#phase !== 'working') return;
+    const { abort, leases } = this.#call;
+    this.gate.fail(error);
+    // Whoever takes the key from its holder ends its transaction first. The next caller must not have the key under this holder's id.
+    leases.show();
+    abort.abort(leases.loss ?? connectionClosed(this.#call, error, [error, this.gate.failure?.error]));
   }
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
@@ -199,6 +200,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       this.#trace?.admitted(admission);
       this.#phase = 'working';
       connection.stage = 'working';
+      if (connection.closedBy !== undefined) this.closed(connection.closedBy);
       const { timeout } = this.#call.options;
       this.#workDeadline = new Deadline(timeout);
       this.#abortAfter(timeout, 'timeout', () => overdue(timeout, connection.isPoolWaitedFor));
@@ -300,8 +302,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
       if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();
       this.#mayCommit();
-      // COMMIT cannot be sent, so Postgres rolls back.
-      if (connection.closedBy !== undefined) throw await this.#closedBeforeCommit(connection.closedBy);
     } catch (error) {
       this.#rejection = { error };
       await connection.rollback();
@@ -313,7 +313,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const { answer, next } = this.#trace
       ? this.#trace.committing(() => connection.commit(beginning))
       : connection.commit(beginning);
-    this.#hasNextTurn = next !== undefined;
     if (next) chained?.onSent(next);
     // Behind a chained COMMIT the answer may be late, and would say nothing about how long a COMMIT takes.
     else if (handover) this.#commitSentAt = now();
@@ -334,13 +333,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     );
   }
 
-  /** The connection may be broken for this side alone: the backend would keep the rows locked. */
-  async #closedBeforeCommit(closedBy: unknown): Promise<unknown> {
-    this.gate.fail(closedBy);
-    await within(endBackend(this.#call, this.#admission as Admission), ANSWER_TIME);
-    return connectionClosed(this.#call, closedBy);
-  }
-
   #onAnswer({ tag }: StatementResult): TransactionAbortedError | undefined {
     if (tag === 'COMMIT') {
       this.#settle({ value: this.#value as R });
@@ -359,9 +351,13 @@ export class Attempt<Tx, R> implements Conductor, Hook {
 
   #onNoAnswer(connection: Connection, error: unknown): void {
     const code = this.#call.database.sqlState(error);
-    // The database client converts the error of a refused COMMIT.
-    if (isCommitRefused(code)) this.#phase = 'commit-refused';
-    else this.#onLost(connection, error);
+    if (!isCommitRefused(code)) {
+      this.#onLost(connection, error);
+      return;
+    }
+    this.#phase = 'commit-refused';
+    const named = this.#named(error);
+    this.#rejection = { error: named === error ? commitFailed(this.#call.leases.key, error, code) : named };
   }
 
   /** Throws the error that forbids a commit, if there is one. */
@@ -409,14 +405,16 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     this.gate.enterBeat();
     void connection
       .query(STILL_HERE, [])
-      .catch((error: unknown) => this.gate.fail(error))
+      .catch((error: unknown) => (isLoss(this.#call.database, error) ? this.closed(error) : this.gate.fail(error)))
       .finally(() => this.gate.leaveBeat());
   }
 
   #onLost(connection: Connection, error: unknown): void {
     if (this.#isLost) return;
     this.#isLost = true;
-    void endOfLostCommit(this.#call, this.#admission as Admission, error, this.#hasNextTurn).then((failed) => {
+    // Whoever has ended its session may take its lease, too: the next caller must not have that.
+    this.#call.leases.show();
+    void endOfLostCommit(this.#call, this.#admission as Admission, error).then((failed) => {
       connection.destroy();
       this.#settle(failed ?? { value: this.#value as R });
     });

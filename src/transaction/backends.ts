@@ -4,6 +4,7 @@ import type { Connection, Row, StatementResult, TextRow } from '../database/data
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
+import { isClosedByPostgres, isLoss } from './closed-connection.js';
 import type { Gate } from './gate.js';
 
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
@@ -88,17 +89,11 @@ export async function drain(
   }
   // If the connection broke, Postgres may not know it yet and would keep the key's row locked for the lease time.
   const failed = gate.failure?.error;
-  if (failed !== undefined && isLoss(call.database, failed)) {
+  const { closedBy } = connection;
+  const isBroken = closedBy !== undefined || isLoss(call.database, failed);
+  if (isBroken && ![closedBy, failed].some((error) => isClosedByPostgres(call.database, error))) {
     await within(endBackend(call, admission), ANSWER_TIME);
   }
-}
-
-/**
- * Whether a statement failed because its connection did. On a connection that was there, an error such as ETIMEDOUT
- * says that, too.
- */
-export function isLoss(database: CallContext['database'], error: unknown): boolean {
-  return database.isDisconnect(error) || database.isUnavailable(error);
 }
 
 /**

@@ -28,8 +28,8 @@ export interface HeldLeases {
   readonly confirming?: Promise<void> | undefined;
   /** Marks a lease as lost if its time is over. Timers do that, too, but late after a pause of the process. */
   checkExpiry(): void;
-  /** Asks the store now whether the leases still stand, and marks a missing one as lost. */
-  look(): Promise<unknown>;
+  /** Keeps their holder ids from the next callers of this process. */
+  show(): void;
   /** Calls `lost` when a lease is lost, and `beat` at each renewal, until `detach`. */
   attach(user: LeaseUser): void;
   detach(user: LeaseUser): void;

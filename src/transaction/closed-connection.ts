@@ -1,6 +1,5 @@
 import { FencedLockError, TransactionAbortedError } from '../base/errors.js';
 import { ADMIN_SHUTDOWN, IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
-import { isLoss } from './backends.js';
 import type { CallContext } from './call.js';
 
 /** Why a connection was closed, by the SQLSTATE with which Postgres closed it. */
@@ -21,6 +20,19 @@ const CLOSED_BECAUSE: ReadonlyMap<string, string> = new Map([
       'transaction_timeout of the role or the database (25P04).',
   ],
 ]);
+
+/**
+ * Whether a statement failed because its connection did. On a connection that was there, an error such as ETIMEDOUT
+ * says that, too.
+ */
+export function isLoss(database: CallContext['database'], error: unknown): boolean {
+  return database.isDisconnect(error) || database.isUnavailable(error);
+}
+
+/** Whether Postgres said that it closes the connection. Its backend then ends by itself. */
+export function isClosedByPostgres(database: CallContext['database'], error: unknown): boolean {
+  return CLOSED_BECAUSE.has(database.sqlState(error) ?? '');
+}
 
 /**
  * The error of a transaction that did not commit because its connection failed.
@@ -45,6 +57,7 @@ export function connectionClosed(
  * @param failure the first failure of a statement.
  */
 export function fromClosedConnection(error: unknown, call: CallContext, closedBy: unknown, failure: unknown): unknown {
-  if (closedBy === undefined || error instanceof FencedLockError || !isLoss(call.database, error)) return error;
+  const { database } = call;
+  if (error instanceof FencedLockError || !isLoss(database, error) || database.isStatementError(failure)) return error;
   return connectionClosed(call, error, [closedBy, failure]);
 }

@@ -3,11 +3,15 @@ import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
 import { CommitUnknownError, TransactionAbortedError } from '../base/errors.js';
 import type { Query } from '../database/database.js';
 import { END_BACKEND, EVIDENCE } from '../database/sql.js';
-import { IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
+import {
+  DEADLOCK,
+  IDLE_IN_TRANSACTION_TIMEOUT,
+  SERIALIZATION_FAILURE,
+  TRANSACTION_TIMEOUT,
+} from '../database/sql-states.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
 import { connectionClosed } from './closed-connection.js';
-import { fromOvertaking } from './overtaken.js';
 
 type Verdict = 'committed' | 'aborted' | 'unknown';
 
@@ -52,14 +56,13 @@ function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
   );
 }
 
-/** The error of a transaction whose COMMIT ran a trigger or a constraint that failed, or was cancelled. */
-function commitFailed(key: string, error: unknown): TransactionAbortedError {
-  return new TransactionAbortedError(
-    key,
-    'failed-statement',
-    'Postgres answered its COMMIT with an error, and rolled it back. Deferred constraints and triggers run in COMMIT. See the cause.',
-    error,
-  );
+/** The error of a transaction whose COMMIT was cancelled, or refused: by a trigger, a constraint or a conflict. */
+export function commitFailed(key: string, error: unknown, code?: string): TransactionAbortedError {
+  const why =
+    code === SERIALIZATION_FAILURE || code === DEADLOCK
+      ? `a concurrent transaction is in conflict with it, so Postgres refused its COMMIT (${code}). Run it again: the option \`retries\` does.`
+      : 'Postgres answered its COMMIT with an error. Deferred constraints and triggers run in COMMIT. See the cause.';
+  return new TransactionAbortedError(key, 'failed-statement', why, error);
 }
 
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
@@ -71,13 +74,11 @@ export function isCommitRefused(code: string | undefined): boolean {
  * The end of a transaction whose COMMIT got no answer: `undefined` if it has committed, else the error of the call.
  *
  * @param error what came in place of the answer; `undefined` if nothing came within the timeout.
- * @param hasNextTurn whether the next turn of this process began with that COMMIT.
  */
 export async function endOfLostCommit(
   call: CallContext,
   admission: Admission,
   error: unknown,
-  hasNextTurn: boolean,
 ): Promise<{ readonly error: unknown; readonly isUnknown?: boolean } | undefined> {
   const { database, parts, leases, options } = call;
   let wasRunning = false;
@@ -91,9 +92,7 @@ export async function endOfLostCommit(
   }
   // COMMIT had arrived, so the connection was not what failed. No `statement_timeout` covers COMMIT.
   if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
-  const aborted = database.isStatementError(error) ? commitFailed(leases.key, error) : connectionClosed(call, error);
-  // If the next turn has begun, the lease tells about that turn, not about this call.
-  return { error: hasNextTurn ? aborted : await fromOvertaking(aborted, call) };
+  return { error: database.isStatementError(error) ? commitFailed(leases.key, error) : connectionClosed(call, error) };
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   LockUnavailableError,
   NotInstalledError,
   StaleTokenError,
+  TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
 import { NotRun } from '../database/database.js';
@@ -192,6 +193,7 @@ export class Repetition {
 function isRetryable(error: unknown, { database }: CallContext): boolean {
   // A handle's token never rises, so the same row would refuse it again.
   if (error instanceof StaleTokenError) return error.reason === 'other-key' && !error.ofHandle;
-  const code = database.sqlState(error);
+  const isAtCommit = error instanceof TransactionAbortedError && error.reason === 'failed-statement';
+  const code = database.sqlState(isAtCommit ? error.cause : error);
   return code === SERIALIZATION_FAILURE || code === DEADLOCK;
 }

@@ -92,7 +92,7 @@ describeWithShop('at one moment of a workload with faults', () => {
     for (const each of [web1, web2, jobs1]) expect(await each.done(writes)).toMatchObject({ code: 'STALE_TOKEN' });
     await web1.inside(handled, SHORT);
     expect(await observer.$locks.forceRelease(handled)).toBe(true);
-    expect(await web1.worker.next('hold')).toMatchObject({ code: 'LOCK_LOST' });
+    expect(await web1.worker.next('hold')).toMatchObject({ code: 'TRANSACTION_ABORTED' });
     // A holder that is killed: its lease runs on, and a caller gives up behind it.
     await jobs2.inside(dead, LONG);
     await jobs2.worker.kill();
@@ -191,7 +191,7 @@ describeWithShop('at one moment of a workload with faults', () => {
         expect([key, leases]).toEqual([key, committed + rolledBack + notAdmitted + held]);
       }
     }
-    // One was refused as stale, and one lost its lease to the operator.
+    // One was refused as stale, and one was ended by the operator.
     expect(keys.map((key) => ofWeb1[key]?.rolledBack)).toEqual([1, 1, 0, 0]);
     // Who waits, by name: the same in all of them.
     const waiters = (row: { waiters: readonly (string | null | undefined)[] }) => row.waiters;
@@ -213,7 +213,7 @@ describeWithShop('at one moment of a workload with faults', () => {
       lost: ofProcess(of, 'leasesLost'),
     });
     const told = viewer.told.filter(({ event }) => event === 'happened').at(-1)?.data;
-    expect(wrong(ofWeb1)).toEqual({ timeouts: 2, refused: 1, lost: 1 });
+    expect(wrong(ofWeb1)).toEqual({ timeouts: 2, refused: 1, lost: 0 });
     expect(told).toMatchObject(wrong(ofWeb1));
     expect(wrong(ofWeb2)).toEqual({ timeouts: 1, refused: 1, lost: 0 });
     expect(wrong(ofJobs1).lost).toBeGreaterThanOrEqual(1);

@@ -22,7 +22,7 @@ describeWithShop('a function that goes on after its lock was aborted', () => {
     {
       by: 'an operator who takes its key',
       abort: (_, key) => shop.client().prisma.$locks.forceRelease(key),
-      error: { code: 'LOCK_LOST' },
+      error: { code: 'TRANSACTION_ABORTED', reason: 'connection' },
     },
   ];
 

@@ -113,7 +113,7 @@ describeWithShop('hooks of a lock', () => {
       noting(ran, lock);
       await tx.$executeRawUnsafe(slow.insert(true));
     });
-    await expect(held).rejects.toMatchObject({ cause: { originalCode: '23514' } });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '23514' } });
     expect(ran).toEqual(['afterRollback']);
   });
 

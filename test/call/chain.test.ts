@@ -10,13 +10,10 @@ import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { proxied } from '../support/proxied.js';
 import { withDatabase, withUser } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 import { slowAdmission } from './slow-admission.js';
 import { slowCommit } from './slow-commit.js';
-
-/** However long a turn lasts in a test, the next one of its process follows. */
-const STAYS = { passOnAfter: 60_000 };
 
 describeWithShop('turns that follow each other on one connection', () => {
   const shop = new Shop();
@@ -187,7 +184,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     });
     const next = sale(prisma, key, id);
     first.end();
-    await expect(first.held).rejects.toMatchObject({ cause: { originalCode: code } });
+    await expect(first.held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code } });
     expect(await next).toBe(10);
   });
 
@@ -241,7 +238,7 @@ describeWithShop('turns that follow each other on one connection', () => {
       });
       await slow.goOn();
       await begun.opened;
-      await expect(first).rejects.toMatchObject({ cause: { originalCode: '40001' } });
+      await expect(first).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '40001' } });
       over.open();
       await next;
     },

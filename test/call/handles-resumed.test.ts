@@ -84,36 +84,40 @@ describeWithShop('a handle that is handed on', () => {
     expect(await Promise.race([behind, beyond])).toBeGreaterThan(lock.token);
   });
 
-  test.each([
-    ['that is renewed', { renew: true }, 'pubsub'],
-    ['that is not renewed', { renew: false }, 'pubsub'],
-    ['without wake-ups', { renew: true }, 'poll'],
-  ] as const)(
-    'callers that wait behind the old one, %s, go on as soon as the key is free',
-    async (_, options, wake) => {
-      const keyPrefix = `${randomUUID()}:`;
+  test.each([{ renew: true }, { renew: false }])(
+    'callers that wait behind the old one go on by its next renewal, or by the end of its lease: %o',
+    async (options) => {
       const { key } = await shop.product(10);
-      const holder = shop.client({ wake, keyPrefix }).prisma;
-      // By its renewal it would find out after the end of this test.
-      const lock = await holder.$lock(key, { ...options, leaseTime: 600_000 });
-      const behind = holder.$withLock(key, (_, { token }) => token, { waitTime: 60_000 });
-      const resumed = await shop.client({ wake, keyPrefix }).prisma.$resumeLock(journey(lock));
-      await eventually('the old one knows', async () => lock.signal.aborted);
+      const holder = shop.client().prisma;
+      const lock = await holder.$lock(key, { ...options, leaseTime: 1_500 });
+      const behind = holder.$withLock(key, (_, { token }) => token, { waitTime: 50_000 });
+      const resumed = await shop.client().prisma.$resumeLock(journey(lock));
       await resumed.release();
       expect(await behind).toBeGreaterThan(lock.token);
+      expect(lock.signal.aborted).toBe(true);
       await lock.release();
     },
   );
 
-  test('a caller that comes behind the old one only now goes on, too', async () => {
-    const { key } = await shop.product(10);
-    const holder = shop.client().prisma;
-    const lock = await holder.$lock(key, { leaseTime: 600_000 });
-    const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-    await resumed.release();
-    expect(await holder.$withLock(key, (_, { token }) => token)).toBeGreaterThan(lock.token);
-    await lock.release();
-  });
+  test.each([{ renew: true }, { renew: false }])(
+    'a caller that comes behind the old one only now goes on as soon as the key is free, and so do those that wait: %o',
+    async (options) => {
+      const { key } = await shop.product(10);
+      const holder = shop.client().prisma;
+      // By its renewal it would find out after the end of this test.
+      const lock = await holder.$lock(key, { ...options, leaseTime: 600_000 });
+      const begun: string[] = [];
+      const behind = holder.$withLock(key, () => begun.push('behind'), { waitTime: 60_000 });
+      const resumed = await shop.client().prisma.$resumeLock(journey(lock));
+      const late = holder.$withLock(key, () => begun.push('late'), { waitTime: 60_000 });
+      await eventually('the old one knows', async () => lock.signal.aborted);
+      expect(begun).toEqual([]);
+      await resumed.release();
+      await Promise.all([behind, late]);
+      expect(begun).toEqual(['behind', 'late']);
+      await lock.release();
+    },
+  );
 
   test.each([1, 3])(
     'and of %d keys, for which callers wait: these wait for the new one, also behind the release of the old one',
@@ -160,9 +164,9 @@ describeWithShop('a handle that is handed on', () => {
       const lock = await holder.$lock(keys);
       react(lock);
       const begun: string[] = [];
-      const waiters = keys.map((key) => holder.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
       const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock));
       await first.opened;
+      const waiters = keys.map((key) => holder.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
       await eventually('the old one knows', async () => lock.signal.aborted);
       // Behind all that the old one would send now.
       await turnOfLoop();

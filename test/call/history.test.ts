@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { InvalidOptionError, LockLostError, recordLockHistory } from '../../src/index.js';
+import { InvalidOptionError, recordLockHistory, TransactionAbortedError } from '../../src/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('$locks.history', () => {
@@ -64,7 +64,7 @@ describeWithShop('$locks.history', () => {
       await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
     });
     await inside.opened;
-    const lost = expect(working).rejects.toThrow(LockLostError);
+    const lost = expect(working).rejects.toThrow(TransactionAbortedError);
     await prisma.$locks.forceRelease(key);
     await lost;
     const handle = await operator.$lock([key, `${key}:b`]);
@@ -78,7 +78,7 @@ describeWithShop('$locks.history', () => {
       ]);
     }
     const { last } = await operator.$locks.history(key);
-    expect(last.find(({ outcome }) => outcome === 'rolled-back')).toMatchObject({ error: 'LOCK_LOST' });
+    expect(last.find(({ outcome }) => outcome === 'rolled-back')).toMatchObject({ error: 'TRANSACTION_ABORTED' });
   });
 
   test('a recorder keeps no more turns of a key, and no more keys, than it was told', async () => {

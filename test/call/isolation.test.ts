@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LockTx } from '../../src/index.js';
-import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 const levelOf = async (tx: Pick<LockTx<ShopClient>, '$queryRaw'>) => {
   const [row] = await tx.$queryRaw<{ transaction_isolation: string }[]>`SHOW transaction_isolation`;
@@ -34,5 +34,58 @@ describeWithShop('the isolation level', () => {
   test("is refused at once where the client's is none of Postgres", () => {
     const none = { isolationLevel: 'Snapshot' as 'Serializable' };
     expect(() => shop.client({ transactionOptions: none })).toThrow('`isolationLevel` must be one of ReadUncommitted');
+  });
+
+  type Run = (key: string, work: () => Promise<void>) => Promise<unknown>;
+  const ways: Array<[what: string, run: (prisma: ShopClient) => Run]> = [
+    ['$withLock', (prisma) => (key, work) => prisma.$withLock(key, work)],
+    ['$withLock of two keys', (prisma) => (key, work) => prisma.$withLock([key, `${key}:too`], work)],
+    ['$oncePer', (prisma) => (key, work) => prisma.$oncePer(key, 3_600_000, work)],
+  ];
+
+  // If each reads a page of our index before the next one writes to it, the second cannot commit behind the third.
+  test.each(ways)('Serializable lets %s of different keys commit in any order', async (_, run) => {
+    const { prisma } = shop.client({ transactionOptions });
+    const key = (await shop.product(1)).key;
+    const doors: Array<() => void> = [];
+    const calls: Promise<unknown>[] = [];
+    for (const one of ['a', 'b', 'c']) {
+      const [inside, goOn] = [gate(), gate()];
+      const work = async () => {
+        inside.open();
+        await goOn.opened;
+      };
+      calls.push(run(prisma)(`${key}:${one}`, work));
+      await Promise.race([inside.opened, calls.at(-1)]);
+      doors.push(goOn.open);
+    }
+    for (const at of [2, 1, 0]) {
+      doors[at]?.();
+      await calls[at];
+    }
+  });
+
+  test('Serializable counts the row of a handle as no reason to refuse a call of another key', async () => {
+    const { prisma, plain } = shop.client({ transactionOptions });
+    const { id, key } = await shop.product(1);
+    const [holder, contender, release, goOn] = [gate(), gate(), gate(), gate()];
+    await using handle = await prisma.$lock(`${key}:handle`);
+    const held = handle.$transaction(async () => {
+      holder.open();
+      await release.opened;
+    });
+    await holder.opened;
+    const call = prisma.$withLock(key, async (tx) => {
+      await tx.stock.findUniqueOrThrow({ where: { id } });
+      contender.open();
+      await goOn.opened;
+    });
+    await contender.opened;
+    // The call comes before whoever writes what it has read. It may not come behind another one, too.
+    await plain.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 2 } }));
+    goOn.open();
+    await call;
+    release.open();
+    await held;
   });
 });

@@ -12,6 +12,7 @@ import {
   type OnceResult,
   ReentryError,
 } from '../../src/index.js';
+import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
@@ -262,9 +263,9 @@ describeWithShop('$oncePer', () => {
     const { prisma } = shop.client();
     const options = fresh();
     await once(prisma, key, HOUR, () => {}, options);
-    // As if it had run when the clock was a day ahead.
+    // As if it had run when the clock was nearly an hour ahead.
     const { rows } = await shop.admin.query(
-      `UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '1 day', held_until = held_until + interval '1 day'
+      `UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '50 minutes'
        WHERE key = $1 RETURNING extract(epoch FROM ran_at)::float8 * 1000 AS ran_at`,
       [key],
     );
@@ -276,21 +277,32 @@ describeWithShop('$oncePer', () => {
     expect((result.next.getTime() - options.offset) % HOUR).toBe(0);
   });
 
+  test('a mark that any role has set for the longest interval keeps a job away for its own interval alone', async () => {
+    const { key } = await shop.product(1);
+    const longest = 2 ** 31 - 1;
+    await shop.admin.query(`BEGIN; ${admitByHand({ keys: [key] })};
+      SELECT fenced_lock.mark_run('${key}', ${longest}, 0, ${longest}); COMMIT`);
+    const { prisma } = shop.client();
+    const first = await once(prisma, key, HOUR, () => 'ran', { ...fresh(), atLeast: HOUR });
+    if (first.ran) throw new Error('the mark did not count');
+    expect(first.nextIn).toBeLessThanOrEqual(HOUR);
+    await eventually('it runs in its next interval', async () => (await once(prisma, key, 300, () => 'ran')).ran);
+  });
+
   test('a run that is due later than the longest timer ends tells a timer to come when that one ends, and when it is due', async () => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client();
-    const options = fresh();
-    await once(prisma, key, HOUR, () => {}, options);
-    // As if it had run when the clock was 60 days ahead.
-    await shop.admin.query(
-      `UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '60 days', held_until = held_until + interval '60 days'
-       WHERE key = $1`,
-      [key],
-    );
-    const result = await once(prisma, key, HOUR, () => 'ran', options);
+    const longest = 2 ** 31 - 1;
+    const options = { offset: Date.now() % longest };
+    await once(prisma, key, longest, () => {}, options);
+    // As if it had run when the clock was 20 days ahead.
+    await shop.admin.query(`UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '20 days' WHERE key = $1`, [
+      key,
+    ]);
+    const result = await once(prisma, key, longest, () => 'ran', { ...options, atLeast: longest });
     if (result.ran) throw new Error('it ran again');
-    expect(result.nextIn).toBe(2 ** 31 - 1);
-    expect(result.next.getTime()).toBeGreaterThan(Date.now() + 59 * 24 * HOUR);
+    expect(result.nextIn).toBe(longest);
+    expect(result.next.getTime()).toBeGreaterThan(Date.now() + 44 * 24 * HOUR);
   });
 
   test('`atLeast` keeps the next run away although the next interval has begun; without it, that one runs', async () => {
@@ -306,7 +318,7 @@ describeWithShop('$oncePer', () => {
       return result.ran && result;
     });
     expect(again).toMatchObject({ value: 'again' });
-    const result = await once(prisma, kept, HOUR, () => 'again', options);
+    const result = await once(prisma, kept, HOUR, () => 'again', { ...options, atLeast: 60_000 });
     if (result.ran) throw new Error('it ran again');
     expect(result.nextIn).toBeGreaterThan(30_000);
     expect(result.nextIn).toBeLessThanOrEqual(60_000);
@@ -382,7 +394,7 @@ describeWithShop('$oncePer', () => {
     await expect(once(prisma, 'job', HOUR, 'work' as never)).rejects.toMatchObject({ option: 'fn' });
   });
 
-  test.each(['next_run(text, integer, integer)', 'mark_run(text, integer, integer, integer)'])(
+  test.each(['next_run(text, integer, integer, integer)', 'mark_run(text, integer, integer, integer)'])(
     'where the objects are of an older version, without %s: NOT_INSTALLED',
     async (missing) => {
       const name = `once_${randomUUID().replaceAll('-', '')}`;

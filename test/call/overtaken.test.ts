@@ -1,135 +1,172 @@
-import { expect, test } from 'vitest';
-import { LockLostError } from '../../src/index.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { LockTimeoutError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { forget } from './handle-work.js';
 
-describeWithShop('a holder whose transaction is ended by somebody else', () => {
+describeWithShop('a holder whose transaction is ended by somebody else, while its function waits', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 
-  /** How the holder loses its key, to whom, and that its transaction has been ended for that. */
+  /** How the transaction is ended, and by whom. */
   const WAYS: Record<string, (key: string) => Promise<unknown>> = {
     'by the next holder, after a flush': async (key) => {
       await forget(shop, key);
       await shop.client().prisma.$withLock(key, () => {});
     },
     'by an operator': (key) => shop.client().prisma.$locks.forceRelease(key),
+    'by an administrator': async (key) => {
+      const { transaction } = await prisma.$locks.inspect(key);
+      await shop.admin.query('SELECT pg_terminate_backend($1)', [transaction?.pid]);
+    },
   };
 
-  /** At work under a new key, in the middle of a transaction that nobody else would end. */
-  async function atWork(then: (write: () => Promise<unknown>) => Promise<unknown>, fresh = false) {
+  /** At work under a new key, in the middle of a transaction. No renewal finds the lease gone before the end of the test. */
+  async function atWork() {
     const { id, key } = await shop.product(10);
     // From its second turn on a key has a row that others see.
     await prisma.$withLock(key, () => {});
-    const [inside, goOn] = [gate(), gate()];
-    // One that has not asked yet which tables have a guard asks before its first write.
-    const client = fresh ? shop.client().prisma : prisma;
-    const work = async (tx: Pick<ShopClient, 'stock'>) => {
-      const write = () => tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      await (fresh ? tx.stock.findUniqueOrThrow({ where: { id } }) : write());
-      inside.open();
-      await goOn.opened;
-      return await then(write);
-    };
-    // So long that no renewal is the first to find the lease gone.
-    const held = client.$withLock(key, work, { leaseTime: 60_000 });
+    const [inside, goOn] = [gate<AbortSignal>(), gate()];
+    let work: Promise<unknown> | undefined;
+    const held = prisma.$withLock(
+      key,
+      (tx, lock) => {
+        const working = async () => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          inside.open(lock.signal);
+          await goOn.opened;
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        };
+        const ended = working();
+        work = ended.catch((error: unknown) => error);
+        return ended;
+      },
+      { leaseTime: 60_000 },
+    );
     const outcome = held.catch((error: unknown) => error);
-    await inside.opened;
-    return { id, key, outcome, goOn: () => goOn.open() };
+    const signal = await inside.opened;
+    return { id, key, outcome, signal, goOn: () => goOn.open(), work };
   }
 
   test.each(Object.entries(WAYS))(
-    '%s: its next statement rejects with LOCK_LOST, which says so',
-    async (_, overtake) => {
-      const { id, key, outcome, goOn } = await atWork((write) => write());
-      await overtake(key);
-      goOn();
+    '%s: rejects at once, its signal aborts, and nothing is written later',
+    async (_, end) => {
+      const { id, key, outcome, signal, goOn, work } = await atWork();
+      await end(key);
       const error = await outcome;
-      expect(error).toBeInstanceOf(LockLostError);
-      expect(error).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key, cause: expect.any(Error) });
-      const { message } = error as Error;
-      expect(message).toContain('another holder or an operator has ended its transaction');
-      expect(message).toContain('The transaction was rolled back: run it again.');
-      expect(message).not.toContain('leaseTime');
+      expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key, cause: { code: '57P01' } });
+      expect((error as Error).message).toMatch(
+        /somebody asked for that \(57P01: pg_terminate_backend, .*or a shutdown/,
+      );
+      expect(signal.reason).toBe(error);
+      goOn();
+      expect(await work).toMatchObject({ code: 'CLOSED' });
       expect((await shop.row(id))?.quantity).toBe(10);
+      await eventually('the key is free', async () => (await prisma.$locks.inspect(key)).holder === undefined);
     },
   );
-
-  test.each(Object.entries(WAYS))('%s: its first write, behind a read, rejects with the same', async (_, overtake) => {
-    const { key, outcome, goOn } = await atWork((write) => write(), true);
-    await overtake(key);
-    goOn();
-    expect(await outcome).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key });
-  });
-
-  test.each(Object.entries(WAYS))('%s: its COMMIT rejects with the same', async (_, overtake) => {
-    const { id, key, outcome, goOn } = await atWork(async () => 'done');
-    await overtake(key);
-    goOn();
-    expect(await outcome).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
 
   test.each(Object.entries(WAYS))(
-    '%s: it hears the same where its function swallows the error',
-    async (_, overtake) => {
-      const { key, outcome, goOn } = await atWork((write) => write().catch(() => {}));
-      await overtake(key);
+    '%s: callers behind it, here and elsewhere, get the key before its function ends',
+    async (_, end) => {
+      const { key, outcome, goOn } = await atWork();
+      const elsewhere = shop.client().prisma;
+      const next = [prisma, prisma, elsewhere].map((client) => client.$withLock(key, (tx) => tx.stock.count()));
+      await eventually('the other process waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      await end(key);
+      await Promise.all(next);
+      expect(await outcome).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
       goOn();
-      expect(await outcome).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key });
     },
   );
 
-  test('by an operator, in the middle of a statement: hears the same, though its lease is taken only later', async () => {
-    const { key } = await shop.product(10);
-    await prisma.$withLock(key, () => {});
-    const held = prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT pg_sleep(25)::text AS until_it_is_ended`, {
-      leaseTime: 60_000,
-    });
-    const outcome = held.catch((error: unknown) => error);
-    await eventually('it is at work', async () => {
-      const { rowCount } = await shop.admin.query(
-        "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND position('until_it_is_ended' IN query) > 0",
-      );
-      return rowCount === 1;
-    });
-    await shop.client().prisma.$locks.forceRelease(key);
-    expect(await outcome).toMatchObject({ code: 'LOCK_LOST', reason: 'overtaken', key });
+  test('by an operator: a caller of its process that gets the key by that keeps it', async () => {
+    const { key, outcome, goOn } = await atWork();
+    const [begun, end] = [gate(), gate()];
+    const work = () => {
+      begun.open();
+      return end.opened;
+    };
+    const next = prisma.$withLock(key, work, { leaseTime: 60_000 });
+    expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
+    await begun.opened;
+    expect((await prisma.$locks.inspect(key)).holder).toBeDefined();
+    end.open();
+    await next;
+    expect(await outcome).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
+    goOn();
   });
+
+  test('by an administrator: its handle lives on, with the same token', async () => {
+    const { id, key } = await shop.product(10);
+    await using handle = await prisma.$lock(key, { leaseTime: 60_000 });
+    const [inside, never] = [gate(), gate()];
+    const ended = handle.$transaction(async (tx, lock) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+      inside.open();
+      lock.signal.addEventListener('abort', () => never.open());
+      await never.opened;
+    });
+    ended.catch(() => {});
+    await inside.opened;
+    await WAYS['by an administrator']?.(key);
+    await expect(ended).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key });
+    expect(handle.signal.aborted).toBe(false);
+    await expect(elsewhereNow(key)).rejects.toBeInstanceOf(LockTimeoutError);
+    const token = await handle.$transaction(async (tx, lock) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      return lock.token;
+    });
+    expect(token).toBe(handle.token);
+    expect(await shop.row(id)).toEqual({ quantity: 9, fence: token });
+  });
+
+  const elsewhereNow = (key: string) => shop.client().prisma.$withLock(key, () => {}, { waitTime: 0 });
 
   test('an error of its own stays its own, also one that looks like that', async () => {
     const own = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
-    const { key, outcome, goOn } = await atWork(() => Promise.reject(own));
-    await forget(shop, key);
-    goOn();
-    expect(await outcome).toBe(own);
+    const { key } = await shop.product(10);
+    await expect(prisma.$withLock(key, () => Promise.reject(own))).rejects.toBe(own);
   });
 
-  test('by an administrator, before its COMMIT: TRANSACTION_ABORTED says that somebody has ended it', async () => {
-    const { key, outcome, goOn } = await atWork(async () => 'done');
-    const { transaction } = await prisma.$locks.inspect(key);
-    await shop.admin.query('SELECT pg_terminate_backend($1, 2000)', [transaction?.pid]);
-    goOn();
-    const error = await outcome;
-    expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '57P01' } });
-    expect((error as Error).message).toMatch(/somebody asked for that \(57P01: pg_terminate_backend, .*or a shutdown/);
-  });
-
-  test('by an administrator or a restart: keeps its lease, and the error is that of its connection', async () => {
-    const ended = async (key: string) => {
-      const { transaction } = await prisma.$locks.inspect(key);
-      await shop.admin.query('SELECT pg_terminate_backend($1, 2000)', [transaction?.pid]);
-    };
-    for (const then of [(write: () => Promise<unknown>) => write(), async () => 'done']) {
-      const { id, key, outcome, goOn } = await atWork(then);
-      await ended(key);
-      goOn();
-      const error = await outcome;
-      expect(error).toBeInstanceOf(Error);
-      expect(error).not.toMatchObject({ code: 'LOCK_LOST' });
-      expect((await shop.row(id))?.quantity).toBe(10);
-      await eventually('the key is free', async () => (await prisma.$locks.inspect(key)).holder === undefined);
-    }
+  test('by an operator while its COMMIT runs: a caller of its process that gets the key by that keeps it', async () => {
+    // Waits in COMMIT, until it is ended.
+    await shop.admin.query(`
+      CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$;
+      CREATE CONSTRAINT TRIGGER wait_in_commit AFTER INSERT ON "Ledger" DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.worker = 'waits in commit') EXECUTE FUNCTION wait_in_commit()`);
+    onTestFinished(async () => {
+      await shop.admin.query('DROP FUNCTION wait_in_commit CASCADE');
+    });
+    // A pool of one that somebody else waits for: the next turn does not begin with this COMMIT.
+    const { prisma } = shop.client({ pool: { max: 1 } });
+    const { key } = await shop.product(1);
+    const inside = gate();
+    const holder = prisma.$withLock(key, async (tx) => {
+      await tx.ledger.create({ data: { key, token: 1n, before: 0, after: 1, worker: 'waits in commit' } });
+      inside.open();
+    });
+    holder.catch(() => {});
+    await inside.opened;
+    const bystander = prisma.stock.findMany({ take: 1 });
+    const [atWork, goOn] = [gate<AbortSignal>(), gate()];
+    const contender = prisma.$withLock(key, async (_, lock) => {
+      atWork.open(lock.signal);
+      await goOn.opened;
+      return lock.signal.aborted;
+    });
+    await eventually('COMMIT runs', async () => {
+      const { rowCount } = await shop.admin.query(
+        `SELECT FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'`,
+      );
+      return rowCount === 1;
+    });
+    expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
+    await expect(holder).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    await atWork.opened;
+    // Its own renewal or the operator would have told it by now: what forceRelease did is done.
+    goOn.open();
+    expect(await contender).toBe(false);
+    await bystander;
   });
 });

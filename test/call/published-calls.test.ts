@@ -5,7 +5,7 @@ import { turnOfLoop } from '../../src/base/clock.js';
 import { LockTimeoutError, type LockTx } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
 
 describeWithShop('the tracing channels', () => {
   const shop = new Shop();
@@ -146,7 +146,7 @@ describeWithShop('the tracing channels', () => {
 
   test('each turn says how it came by the lease: alone, with COMMIT, with the lease, and from another process', async () => {
     const { key } = await shop.product(1);
-    const [one, other] = [shop.client().prisma, shop.client().prisma];
+    const [one, other] = [shop.client(STAYS).prisma, shop.client().prisma];
     const [inside, goOn] = [gate(), gate()];
     const first = one.$withLock(key, async () => {
       inside.open();

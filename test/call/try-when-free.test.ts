@@ -62,9 +62,7 @@ describeWithShop('a call that does not wait', () => {
     const [holder, contender] = [shop.client().prisma, shop.client().prisma];
     await contender.$withLock(`free:${randomUUID()}`, () => {});
     for (let time = 0; time < TIMES; time++) {
-      const [key, earlier] = [`free:${randomUUID()}`, `free:${randomUUID()}`];
-      // A client that is in use sends its releases behind its callers.
-      await holder.$withLock(earlier, () => {});
+      const key = `free:${randomUUID()}`;
       await holder.$withLock(key, () => {});
       expect(await contender.$tryWithLock(key, () => time)).toEqual({ acquired: true, value: time });
     }

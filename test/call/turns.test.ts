@@ -4,7 +4,7 @@ import { memoryStore } from '../../src/index.js';
 import { turnOfLoop } from '../lease/queue/tally.js';
 import { Monitor } from '../redis/monitor.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
 
 describeWithShop('turns', () => {
   const shop = new Shop();
@@ -73,7 +73,7 @@ describeWithShop('turns', () => {
 
   test('pass from caller to caller of one process without Redis', async () => {
     const { key } = await shop.product(1);
-    const { prisma } = shop.client({ passOnAfter: 60_000 });
+    const { prisma } = shop.client(STAYS);
     const monitor = await Monitor.start(inject('redis').url as string);
     shop.closeLater(() => monitor.stop());
     await Promise.all(Array.from({ length: 16 }, () => prisma.$withLock(key, () => {})));

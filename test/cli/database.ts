@@ -9,9 +9,13 @@ export interface OwnDatabase extends AsyncDisposable {
   readonly pool: pg.Pool;
 }
 
-export async function createDatabase(template?: OwnDatabase): Promise<OwnDatabase> {
+/** @param role another role that may connect. */
+export async function createDatabase(template?: OwnDatabase, role?: string): Promise<OwnDatabase> {
   const name = `cli_${randomUUID().replaceAll('-', '')}`;
   await asAdmin(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template.name}`}`);
+  // The server has the roles of all tests, of which doctor warns if they may connect.
+  await asAdmin(`REVOKE CONNECT ON DATABASE ${name} FROM PUBLIC`);
+  if (role !== undefined) await asAdmin(`GRANT CONNECT ON DATABASE ${name} TO ${role}`);
   const url = new URL(inject('postgres').admin);
   url.pathname = `/${name}`;
   const pool = new pg.Pool({ connectionString: url.href, max: 4 });

@@ -23,6 +23,7 @@ function installed(): { app: Project; bin: string } {
   app.write(`${home}/package.json`, text);
   cpSync(join(ROOT, OBJECTS), app.path(home, OBJECTS), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules/commander'), app.path('node_modules/commander'));
+  symlinkSync(join(ROOT, 'node_modules/diff'), app.path('node_modules/diff'));
   app.write('node_modules/.bin/README', '');
   const { bin } = JSON.parse(text) as { bin: Record<string, string> };
   symlinkSync(

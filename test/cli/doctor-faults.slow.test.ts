@@ -15,6 +15,18 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
   ['no objects at all', 'DROP SCHEMA fenced_lock CASCADE', 'objects', /schema fenced_lock is not in/],
   ['a function missing', 'DROP FUNCTION fenced_lock.evidence', 'objects', /Missing .*: function evidence/],
   [
+    'one of two functions of a name missing',
+    'DROP FUNCTION fenced_lock.admit(text, uuid, uuid, integer, integer, integer, integer)',
+    'objects',
+    /Missing .*: function admit\(text, uuid, uuid, integer, integer, integer, integer\)\.$/,
+  ],
+  [
+    'a column missing',
+    'ALTER TABLE fenced_lock.admission DROP COLUMN attempts',
+    'objects',
+    /Missing .*: column admission\.attempts\.$/,
+  ],
+  [
     'what shows an operator the last admission missing',
     'DROP FUNCTION fenced_lock.last_admission',
     'objects',
@@ -146,6 +158,7 @@ describe('doctor', () => {
       'objects version',
       'epoch',
       'rights',
+      'everybody',
       'owners',
       'override',
       'timeouts',
@@ -198,6 +211,12 @@ describe('doctor', () => {
        CREATE TRIGGER zzzz_late BEFORE UPDATE ON "Stock" FOR EACH ROW EXECUTE FUNCTION late()`,
       'guards',
       /zzzz_late runs after the guard/,
+    ],
+    [
+      'other roles that may lock as everybody may',
+      'GRANT CONNECT ON DATABASE $DATABASE TO $ROLE',
+      'everybody',
+      /^Everybody who may connect may lock, also "doctor_\w+": /,
     ],
     ['no history of Prisma', 'DROP TABLE _prisma_migrations', 'migrations', /no history/],
   ])('warns of %s, and calls the database healthy', async (_, planted, check, message) => {

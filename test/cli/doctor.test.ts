@@ -10,6 +10,8 @@ import { rewritingProxy } from './rewriting-proxy.js';
 const admission = `INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
     VALUES ('k', 5000, gen_random_uuid(), 0, 1, '{}', now());`;
 
+const MAY_CONNECT = 'GRANT CONNECT ON DATABASE $DATABASE TO $ROLE';
+
 describe('doctor', () => {
   const patient = new Patient();
 
@@ -61,7 +63,7 @@ describe('doctor', () => {
   });
 
   test('tells a role that cannot lock which right it lacks, as a fault, when it is the connected one', async () => {
-    await using database = await patient.ill('REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC');
+    await using database = await patient.ill(`REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC; ${MAY_CONNECT}`);
     const url = Object.assign(new URL(database.url), { username: patient.role, password: 'secret-of-doctor' }).href;
     const ran = await patient.doctor(url);
     expect(ran.code).toBe(1);
@@ -198,7 +200,7 @@ describe('doctor', () => {
   });
 
   test('for a role that may not read the tables it says what it could not see, and does not call it a fault', async () => {
-    await using database = await patient.ill('SELECT 1');
+    await using database = await patient.ill(MAY_CONNECT);
     const url = Object.assign(new URL(database.url), { username: patient.role, password: 'secret-of-doctor' });
     const ran = await patient.doctor(url.href);
     expect(notOk(ran).map(({ check, status }) => `${check} ${status}`)).toEqual([

@@ -102,21 +102,3 @@ describe('a child by inheritance that is a fenced model of its own', () => {
     expect(await faults()).toEqual([]);
   });
 });
-
-test('a fenced table that no migration has created is not taken for one that another migration fences', async () => {
-  const project = new Project({ 'prisma/schema.prisma': SCHEMA });
-  await using database = await createDatabase();
-  try {
-    await project.run('init');
-    await applyMigrations(database.url, { dir: project.path('prisma/migrations') });
-    await project.run('add-fence', 'Cat');
-    await project.run('add-fence', 'Animal');
-    const { json } = await project.run('doctor', '--json', '--database-url', database.url);
-    const found = (json['findings'] as Array<{ check: string; remedy?: string }>).find(
-      ({ check }) => check === 'fences',
-    );
-    expect(found?.remedy).toMatch(/_add_fence_cat\b/);
-  } finally {
-    project.remove();
-  }
-});

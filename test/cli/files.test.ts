@@ -102,12 +102,16 @@ describe('what is shown', () => {
     const fresh = shop();
     fresh.write('prisma/migrations/20200101000000_stock/migration.sql', 'CREATE TABLE "Stock" (id int);\n');
     const brief = await fresh.run('init');
-    expect(brief.out.split('\n').slice(-3)).toEqual([
+    expect(brief.out.split('\n').slice(-4)).toEqual([
       expect.stringMatching(/^Written: .*_fenced_lock\/migration\.sql.* --print shows the SQL\)$/),
       'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
+      expect.stringMatching(
+        /^Every role that may connect may lock\. .* npx fenced-lock init --role <the application's role>, then /,
+      ),
       '',
     ]);
     expect(brief.out).not.toContain('CREATE');
+    expect((await shop().run('init', '--role', 'web')).out).not.toContain('Every role');
     expect((await shop().run('init', '--print')).out).toContain('+CREATE SCHEMA');
     expect((await shop().run('init', '--dry-run')).out).toContain('+CREATE SCHEMA');
   });

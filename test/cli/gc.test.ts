@@ -56,20 +56,39 @@ describe('gc', () => {
     expect(await left()).toBe(1);
   });
 
-  test('deletes the marks of jobs that have not run for longer than any interval, and no other', async () => {
-    await database.pool.query(`INSERT INTO fenced_lock.last_run
-      SELECT 'job:' || d, now() - make_interval(days => d), now() - make_interval(days => d) FROM unnest('{1,24,26,99}'::int[]) AS d`);
-    await database.pool.query(
-      `INSERT INTO fenced_lock.last_run VALUES ('kept', now() - interval '99 days', now() + interval '1 day')`,
+  /** Marks of jobs that ran so many days ago. */
+  const ran = (...days: number[]) =>
+    database.pool.query(
+      `INSERT INTO fenced_lock.last_run SELECT 'job:' || d, now() - make_interval(days => d) FROM unnest($1::int[]) AS d`,
+      [days],
     );
-    expect(await gc('--dry-run', '--json')).toMatchObject({ json: { runs: 2 } });
+
+  async function marks(): Promise<string[]> {
+    const { rows } = await database.pool.query<{ key: string }>('SELECT key FROM fenced_lock.last_run ORDER BY ran_at');
+    return rows.map(({ key }) => key);
+  }
+
+  test('with --run it forgets the last run of one job, and nothing else', async () => {
+    await admitted(48);
+    await ran(1, 2);
+    expect((await gc('--run', 'job:1', '--dry-run')).out).toMatch(/^Would forget the last run of job:1 in /);
+    expect(await marks()).toEqual(['job:2', 'job:1']);
+    expect(await gc('--run', 'job:1', '--json')).toMatchObject({ code: 0, json: { rows: 0, runs: 1 } });
+    expect(await marks()).toEqual(['job:2']);
+    expect((await gc('--run', 'job:1')).out).toMatch(/^There is no mark of the last run of job:1 in /);
+    expect(await left()).toBe(1);
+    await database.pool.query('TRUNCATE fenced_lock.last_run');
+  });
+
+  test('deletes the marks that are farther from now than any interval, and no other', async () => {
+    await ran(26, 24, 1, -1, 99, -24, -26);
+    expect(await gc('--dry-run', '--json')).toMatchObject({ json: { runs: 3 } });
     // The keys are those of a day, and the marks are not.
     expect((await gc('--dry-run')).out).toMatch(
-      /idle for more than 1d, and 2 of jobs that have not run for 25 days, in /,
+      /idle for more than 1d, and 3 of jobs that have not run for 25 days, in /,
     );
-    expect(await gc('--json')).toMatchObject({ json: { runs: 2 } });
-    const { rows } = await database.pool.query<{ key: string }>('SELECT key FROM fenced_lock.last_run ORDER BY key');
-    expect(rows.map(({ key }) => key)).toEqual(['job:1', 'job:24', 'kept']);
+    expect(await gc('--json')).toMatchObject({ json: { runs: 3 } });
+    expect(await marks()).toEqual(['job:24', 'job:1', 'job:-1', 'job:-24']);
     await database.pool.query('DROP TABLE fenced_lock.last_run');
     expect(await gc('--json')).toMatchObject({ code: 0, json: { runs: 0 } });
     await applyMigrations(database.url);
@@ -92,13 +111,15 @@ describe('gc', () => {
 
   test('a role that does not own the table is told so, and no URL is shown', async () => {
     const role = `gc_${randomUUID().replaceAll('-', '')}`;
-    await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'secret-of-gc'`);
+    await database.pool.query(
+      `CREATE ROLE ${role} LOGIN PASSWORD 'secret-of-gc'; GRANT CONNECT ON DATABASE ${database.name} TO ${role}`,
+    );
     const url = new URL(database.url);
     [url.username, url.password] = [role, 'secret-of-gc'];
     const { code, err } = await gc('--database-url', url.href);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('the role that owns the schema') });
     expect(err).not.toMatch(/secret-of-gc|:\/\//);
-    await database.pool.query(`DROP ROLE ${role}`);
+    await database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
 
   test('a database that takes no writes is told so, and why that may be', async () => {

@@ -207,7 +207,7 @@ describeWithShop('ls', () => {
   ])('a database with %s', async (_, sql, message) => {
     const operator = new Operator(shop);
     await using held = await operator.client().$lock('stock:1');
-    await using database = await createDatabase();
+    await using database = await createDatabase(undefined, new URL(inject('postgres').app).username);
     if (sql !== '') {
       await applyMigrations(database.url);
       await database.pool.query(sql);
@@ -221,7 +221,7 @@ describeWithShop('ls', () => {
 
   test('without keys says what keeps the database from giving any, and what to do', async () => {
     const operator = new Operator(shop);
-    await using database = await createDatabase();
+    await using database = await createDatabase(undefined, new URL(inject('postgres').app).username);
     const url = Object.assign(new URL(inject('postgres').app), { pathname: `/${database.name}` }).href;
     const { code, out, err } = await operator.runWith({ DATABASE_URL: url }, 'ls');
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/\nNo key is held or waited for\.\n$/) });

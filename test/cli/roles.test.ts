@@ -31,7 +31,7 @@ const CALLS: Readonly<Record<string, readonly unknown[]>> = {
   TOUCH: ['["k"]', '["00000000-0000-0000-0000-000000000000"]', '["1"]'],
   AWAIT_ROW: ['public', 'Stock', '{"id":1}'],
   LAST_ADMISSIONS: ['["k"]'],
-  NEXT_RUN: ['k', 1_000, 0],
+  NEXT_RUN: ['k', 1_000, 0, 0],
   MARK_RUN: ['k', 1_000, 0, 0],
 };
 

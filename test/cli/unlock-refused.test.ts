@@ -28,8 +28,10 @@ describeWithShop('unlock, where it is refused', () => {
     const client = operator.client();
     await client.$withLock(key, () => {});
     const [inside, goOn] = [gate(), gate()];
-    const work = client
-      .$withLock(key, async () => {
+    // A handle has its lease longer than a transaction that is ended.
+    await using handle = await client.$lock(key);
+    const work = handle
+      .$transaction(async () => {
         inside.open();
         await goOn.opened;
       })

@@ -218,7 +218,7 @@ describeWithShop('unlock', () => {
     expect(out).not.toContain('this is not the');
     expect(out).toMatch(
       new RegExp(
-        `Unlocked ${key}:\n  .*: backend ${pid} was ended; the token was ${token} and is \\d+\\.\n  .*: the lease was taken\\.\n$`,
+        `Unlocked ${key}:\n  .*: backend ${pid} was ended; the token was ${token} and is \\d+\\.\n  .*: (the lease was taken|that holder had no lease any more, .*)\\.\n$`,
       ),
     );
     goOn();
@@ -245,7 +245,7 @@ describeWithShop('unlock', () => {
       before: { holder: expect.any(String), token: null, transaction: null },
       ended: [expect.any(Number)],
       token: { before: null },
-      leaseTaken: true,
+      leaseTaken: expect.any(Boolean),
     });
     goOn.open();
     expect(await end).toBeInstanceOf(Error);

@@ -297,6 +297,7 @@ function throughPgBouncer(): void {
         await late.opened;
         await tx.stock.update({ where: { id }, data: { quantity: 0 } });
       });
+      held.catch(() => {});
       await inside.opened;
       await forget(shop, key);
       await contender.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));

@@ -54,7 +54,7 @@ describe.each([
       age: 0,
       loss: undefined,
       checkExpiry: () => {},
-      look: async () => {},
+      show: () => {},
       attach: () => {},
       detach: () => {},
     };
@@ -305,7 +305,7 @@ describe.each([
       nextTurn,
       handover: { hint: () => undefined, runsAgain: () => {}, release: () => {} },
     });
-    await expect(fencedTransaction(refused)).rejects.toMatchObject({ code: '23505' });
+    await expect(fencedTransaction(refused)).rejects.toMatchObject({ cause: { code: '23505' } });
     await fencedTransaction(callOf(name, (tx) => write(tx, name, 3), { opening: await opening }));
     expect(await rowOf(name)).toMatchObject({ value: 3 });
     expect(pool.idleCount).toBe(pool.totalCount);
@@ -349,7 +349,7 @@ describe.each([
       return 'committed';
     };
     const call = callOf(`stock:${randomUUID()}`, work, { handover, database: of });
-    expect(await fencedTransaction(call).catch(String)).toContain(end);
+    expect(await fencedTransaction(call).catch((error: Error) => `${error} ${error.cause}`)).toContain(end);
     expect(takenBack).toBe(isTakenBack);
   });
 });

@@ -45,6 +45,18 @@ describe('what one admission may ask for', () => {
     expect(await outcome(readonly, admit(more))).toBe(code);
   });
 
+  test('is refused to a snapshot from before the row of the key was deleted, behind a turn that it does not see', async () => {
+    const keys = ['deleted', 'deleted:too'];
+    expect(await outcome(readonly, admit({ keys }))).toBe('ok');
+    await readonly.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1');
+    await stage.admin.query(admit({ keys: ['deleted'] }));
+    await stage.admin.query(`DELETE FROM fenced_lock.admission WHERE key = 'deleted'`);
+    await expect(readonly.query(admit({ keys }))).rejects.toMatchObject({ code: '40001' });
+    await readonly.query('ROLLBACK');
+    expect(await outcome(readonly, admit({ keys }))).toBe('ok');
+    await stage.admin.query('DELETE FROM fenced_lock.admission');
+  });
+
   const [MINE, NEXT] = [randomUUID(), randomUUID()];
   /** Arrays as text, that of `name` another one. */
   const arrays = { keys: '{odd}', holders: `{${MINE}}`, tokens: 'NULL', successors: 'NULL' };

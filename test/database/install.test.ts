@@ -9,7 +9,7 @@ const MIGRATION = readFileSync(
   new URL('../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url),
   'utf8',
 );
-const NEWER = MIGRATION.replace(/objects 6'/, "objects 7'").replace(/> 6;/, '> 7;');
+const NEWER = MIGRATION.replace(/objects 7'/, "objects 8'").replace(/> 7;/, '> 8;');
 
 /** How the owner applies the script. */
 const apply = (owner: pg.Client, script = MIGRATION) => outcome(owner, script);
@@ -54,7 +54,7 @@ describe('the script, in a database where something is already', () => {
     expect(await apply(owner)).toBe('ok');
     const { rows } = await owner.query(`SELECT obj_description('fenced_lock'::regnamespace) AS version,
       (SELECT prosrc FROM pg_proc WHERE oid = 'fenced_lock.start_epoch'::regproc) AS source`);
-    expect(rows).toEqual([{ version: 'prisma-extension-fenced-lock objects 7', source: 'SELECT /* newer */' }]);
+    expect(rows).toEqual([{ version: 'prisma-extension-fenced-lock objects 8', source: 'SELECT /* newer */' }]);
     expect(await apply(owner, NEWER)).toBe('ok');
   });
 
@@ -137,6 +137,29 @@ describe('the script, where the admission still takes one JSON', () => {
   });
 });
 
+describe('the script, where a mark still has the time of the next run', () => {
+  const stage = new Stage('security_marks', async () => {
+    await stage.install();
+  });
+
+  test('keeps when each job ran, and nothing of the other', async () => {
+    const owner = await stage.session('sec_owner');
+    await owner.query(`ALTER TABLE fenced_lock.last_run ADD COLUMN held_until timestamptz NOT NULL;
+      INSERT INTO fenced_lock.last_run VALUES ('job', '2026-11-01T00:00:00Z', '2026-11-25T00:00:00Z');
+      DROP FUNCTION fenced_lock.next_run(text, integer, integer, integer);
+      CREATE FUNCTION fenced_lock.next_run(text, integer, integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+      COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 6'`);
+    expect(await apply(owner)).toBe('ok');
+    const { rows } = await owner.query(
+      'SELECT r.*, (SELECT count(*)::int FROM pg_proc WHERE proname = $1) AS functions FROM fenced_lock.last_run AS r',
+      ['next_run'],
+    );
+    expect(rows).toEqual([{ key: 'job', ran_at: new Date('2026-11-01T00:00:00Z'), functions: 1 }]);
+    const app = await stage.session('sec_app');
+    expect(await outcome(app, "SELECT fenced_lock.next_run('job', 1000, 0, 0)")).toBe('ok');
+  });
+});
+
 describe('the script, where somebody else was first', () => {
   const stage = new Stage('security_squatted', async () => {});
 
@@ -195,7 +218,13 @@ describe('a new installation', () => {
       name: string;
     }>(`SELECT format('%s.%I(%s)', pronamespace::regnamespace, proname,
       oidvectortypes(proargtypes)) AS name FROM pg_proc WHERE pronamespace = 'fenced_lock'::regnamespace`);
-    const kept = ['guard()', 'guard_truncate()', 'override(text)', 'limit_times(integer, integer)'];
+    const kept = [
+      'guard()',
+      'guard_truncate()',
+      'override(text)',
+      'limit_times(integer, integer)',
+      'run_after(timestamp with time zone, integer, integer, integer)',
+    ];
     const listed = [...applicationFunctions(MIGRATION), ...kept.map((name) => `fenced_lock.${name}`)];
     expect(rows.map(({ name }) => name).sort()).toEqual(listed.sort());
   });

@@ -26,7 +26,8 @@ describe('runs of a key, once in each interval', () => {
     due: row?.['due_ms'] == null ? undefined : Number(row['due_ms']),
     after: Number(row?.['after_ms']),
   });
-  const next = async (key: string, every: number, shift = 0) => read(await app.query(NEXT_RUN, [key, every, shift]));
+  const next = async (key: string, every: number, shift = 0, atLeast = 0) =>
+    read(await app.query(NEXT_RUN, [key, every, shift, atLeast]));
 
   /** A run that is committed, or what there is instead of it. */
   async function mark(key: string, every: number, atLeast = 0, end = 'COMMIT'): Promise<Run> {
@@ -36,11 +37,10 @@ describe('runs of a key, once in each interval', () => {
     return run;
   }
   const setBack = (key: string, ms: number) =>
-    stage.admin.query(
-      `UPDATE fenced_lock.last_run SET ran_at = ran_at - make_interval(secs => $2), held_until = held_until - make_interval(secs => $2)
-       WHERE key = $1`,
-      [key, ms / 1_000],
-    );
+    stage.admin.query('UPDATE fenced_lock.last_run SET ran_at = ran_at - make_interval(secs => $2) WHERE key = $1', [
+      key,
+      ms / 1_000,
+    ]);
 
   test('begin at the multiples of the interval since 1970, and so much later as is asked for', async () => {
     for (const every of [1, 100, 7_919, HOUR, 2 ** 31 - 1]) {
@@ -82,10 +82,29 @@ describe('runs of a key, once in each interval', () => {
     expect([undefined, weekly.after]).toContain(weekly.due);
   });
 
-  test('one may keep the next one away for longer', async () => {
-    const { now } = await mark('kept', MINUTE, MINUTE);
-    expect((await next('kept', MINUTE)).due).toBe(now + MINUTE);
-    expect((await next('kept', 100)).due).toBe(now + MINUTE);
+  test('whoever asks for a longer distance is kept away for longer', async () => {
+    const { now, after } = await mark('kept', MINUTE);
+    expect((await next('kept', MINUTE, 0, MINUTE)).due).toBe(now + MINUTE);
+    expect((await mark('kept', MINUTE, MINUTE)).due).toBe(now + MINUTE);
+    expect([undefined, after]).toContain((await next('kept', MINUTE)).due);
+  });
+
+  test('a mark keeps nobody away for longer than the own interval, whatever its writer has asked for', async () => {
+    const longest = 2 ** 31 - 1;
+    const { now } = await mark('suppressed', longest, longest);
+    const { due } = await next('suppressed', HOUR, 0, HOUR);
+    expect(due).toBe(now + HOUR);
+    await setBack('suppressed', HOUR);
+    expect((await mark('suppressed', HOUR, HOUR)).due).toBeUndefined();
+  });
+
+  test('a mark ahead of the clock counts for an interval, and not if it is farther ahead', async () => {
+    const { after } = await mark('ahead', HOUR);
+    await setBack('ahead', -HOUR + MINUTE);
+    const { due = 0 } = await next('ahead', HOUR);
+    expect([after, after + HOUR]).toContain(due);
+    await setBack('ahead', -2 * MINUTE);
+    expect((await mark('ahead', HOUR)).due).toBeUndefined();
   });
 
   test('are marked only behind an admission of their key, in the same transaction', async () => {
@@ -105,14 +124,15 @@ describe('runs of a key, once in each interval', () => {
   });
 
   test.each([
-    `next_run('', 1000, 0)`,
-    `next_run(repeat('x', 513), 1000, 0)`,
-    `next_run('job', 0, 0)`,
-    `next_run('job', 1000, 1000)`,
-    `next_run('job', 1000, -1)`,
-    `next_run(NULL, 1000, 0)`,
-    `next_run('job', NULL, 0)`,
-    `next_run('job', 1000, NULL)`,
+    `next_run('', 1000, 0, 0)`,
+    `next_run(repeat('x', 513), 1000, 0, 0)`,
+    `next_run('job', 0, 0, 0)`,
+    `next_run('job', 1000, 1000, 0)`,
+    `next_run('job', 1000, -1, 0)`,
+    `next_run(NULL, 1000, 0, 0)`,
+    `next_run('job', NULL, 0, 0)`,
+    `next_run('job', 1000, NULL, 0)`,
+    `next_run('job', 1000, 0, 1001)`,
     `mark_run('job', 1000, 0, -1)`,
     `mark_run('job', 1000, 0, 1001)`,
     `mark_run('job', 1000, 0, NULL)`,

@@ -26,7 +26,7 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   HEALTH: [],
   PLACE: [],
   LAST_TURNS: ['stock:1'],
-  NEXT_RUN: ['stock:1', 60_000, 0],
+  NEXT_RUN: ['stock:1', 60_000, 0, 0],
   MARK_RUN: ['stock:1', 60_000, 0, 0],
 };
 

@@ -12,9 +12,8 @@ import type { MemoryStore } from '../../src/lease/stores/memory.js';
 import { namesOf } from '../../src/redis/keys.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { ObservedStore } from './queue/observed-store.js';
-import { Tally, turnOfLoop } from './queue/tally.js';
 
-export { Tally, turnOfLoop };
+export { Tally, turnOfLoop } from './queue/tally.js';
 
 export const PREFIX = 'fenced-lock:';
 
@@ -67,8 +66,6 @@ export abstract class Party {
   /** Resolves when the lease, if it was given back by that, is. */
   async release(turn: Turn): Promise<void> {
     turn.end();
-    // It may be kept for the rest of this one.
-    await turnOfLoop();
     await this.store.released.settled();
   }
 

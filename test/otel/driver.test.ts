@@ -5,7 +5,7 @@ import { BasicTracerProvider, type ReadableSpan } from '@opentelemetry/sdk-trace
 import { afterAll, expect, test } from 'vitest';
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 import { Spans } from './recorded-spans.js';
 
 describeWithShop('the spans of pg, beside those of a lock', () => {
@@ -82,7 +82,7 @@ describeWithShop('the spans of pg, beside those of a lock', () => {
     });
     pg.setTracerProvider(provider);
     const { key } = await shop.product(3);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const [inside, goOn] = [gate(), gate()];
     const first = prisma.$withLock(key, async () => {
       inside.open();

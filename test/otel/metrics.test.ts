@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { afterAll, expect, inject, test } from 'vitest';
 import { publishEvent } from '../../src/base/events.js';
-import { LockLostError, LockTimeoutError, StaleTokenError } from '../../src/index.js';
+import { LockTimeoutError, StaleTokenError, TransactionAbortedError } from '../../src/index.js';
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 import { Metrics } from './recorded-metrics.js';
 
 describeWithShop('the metrics of locks', () => {
@@ -53,7 +53,7 @@ describeWithShop('the metrics of locks', () => {
 
   test('turns are counted by how they came: alone, locally, and from another process', async () => {
     const { key, sum } = await measured();
-    const [one, other] = [shop.client().prisma, shop.client().prisma];
+    const [one, other] = [shop.client(STAYS).prisma, shop.client().prisma];
     const [inside, goOn] = [gate(), gate()];
     const first = one.$withLock(key, async () => {
       inside.open();
@@ -101,15 +101,17 @@ describeWithShop('the metrics of locks', () => {
     const { key, sum } = await measured();
     const [inside, goOn] = [gate(), gate()];
     const { prisma } = shop.client();
-    const working = prisma.$withLock(key, async () => {
+    const handle = await prisma.$lock(key);
+    const working = handle.$transaction(async () => {
       inside.open();
       await goOn.opened;
     });
     await inside.opened;
-    const lost = expect(working).rejects.toThrow(LockLostError);
+    const ended = expect(working).rejects.toThrow(TransactionAbortedError);
     await prisma.$locks.forceRelease(key);
-    await lost;
+    await ended;
     goOn.open();
+    await handle.release();
     expect(await sum('leases.lost')).toBe(1);
     expect(await sum('backends.ended')).toBe(1);
   });

@@ -5,7 +5,7 @@ import { LockTimeoutError } from '../../src/index.js';
 import { errorType } from '../../src/otel/attributes.js';
 import { instrumentFencedLock } from '../../src/otel/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 import { Spans, tracerTo } from './recorded-spans.js';
 
 describeWithShop('the spans of a lock', () => {
@@ -59,7 +59,7 @@ describeWithShop('the spans of a lock', () => {
 
   test('a call is inside the span that is active where it is made, also where it waits behind another one', async () => {
     const { key } = await shop.product(1);
-    const { prisma } = shop.client();
+    const { prisma } = shop.client(STAYS);
     const [inside, goOn] = [gate(), gate()];
     const tracer = trace.getTracer('application');
     const request = (name: string, run: () => Promise<unknown>) => {

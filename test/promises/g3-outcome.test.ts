@@ -96,7 +96,7 @@ describeWithShop('G3: released only when the outcome is known', () => {
     expect(after.quantity).toBe(10);
   });
 
-  test('a COMMIT that the server refuses is reported as it stands, and is rolled back', async () => {
+  test('a COMMIT that the server refuses is reported as rolled back, with what the server said', async () => {
     const { id, key } = await shop.product(10);
     const entry = { key, token: 0n, before: 0, after: 0, worker: '', once: key };
     await shop.admin.query(`INSERT INTO "Ledger" (key, token, before, after, worker, once) VALUES ($1,0,0,0,'',$1)`, [
@@ -106,7 +106,7 @@ describeWithShop('G3: released only when the outcome is known', () => {
       await tx.stock.update({ where: { id }, data: { quantity: 0 } });
       await tx.ledger.create({ data: entry });
     });
-    await expect(held).rejects.toMatchObject({ cause: { originalCode: '23505' } });
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, cause: { code: '23505' } });
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 

@@ -33,6 +33,9 @@ export type ShopOptions = Partial<FencedLockOptions> & {
 /** The extended client, as an application has it. */
 export type ShopClient = ReturnType<Shop['client']>['prisma'];
 
+/** However long a turn lasts in a test, the next one of its process follows. */
+export const STAYS = { passOnAfter: 60_000 };
+
 /**
  * What the actors of a test work with. Every client is an actor of its own: its own connections, its own queue, as
  * if it were another process. All are closed after the suite.

@@ -1,12 +1,11 @@
 import type { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { fencedLock, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 type Tx = LockTx<ShopClient>;
@@ -29,68 +28,75 @@ describeWithShop('a transaction whose connection is closed while its function ru
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('by a time limit of Postgres, is told sooner than one that an operator may have ended, who takes the lease then', async () => {
-    const { prisma } = shop.client();
-    const order: string[] = [];
-    const ended = await Promise.all(
-      ['57P01', '25P03'].map(async (code) => {
-        const { id, key } = await shop.product(10);
-        const [closed, goOn] = [gate(), gate()];
-        const held = prisma.$withLock(key, async (tx) => {
-          const [session] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
-          if (code === '25P03') await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
-          else await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [session?.pid]);
-          await eventually('the session is over', async () => {
-            const { rowCount } = await shop.admin.query('SELECT FROM pg_stat_activity WHERE pid = $1', [session?.pid]);
-            return rowCount === 0 || undefined;
-          });
-          closed.open();
-          await goOn.opened;
-          await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-        });
-        held.catch(() => order.push(code));
-        await closed.opened;
-        return { code, held, goOn };
-      }),
-    );
-    for (const { goOn } of ended) goOn.open();
-    for (const { code, held } of ended) {
-      await expect(held).rejects.toMatchObject({ reason: 'connection', message: expect.stringContaining(code) });
-    }
-    expect(order).toEqual(['25P03', '57P01']);
+  test('by a time limit of Postgres, is told while the function still waits', async () => {
+    const { key } = await shop.product(10);
+    const held = shop.client().prisma.$withLock(key, async (tx) => {
+      await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
+      await new Promise(() => {});
+    });
+    const message = expect.stringContaining('25P03');
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key, message });
   });
 
-  test('by a time limit while the function computes, is told as soon', async () => {
-    const { prisma } = shop.client();
-    const order: string[] = [];
-    const { key } = await shop.product(10);
-    const other = await shop.product(10);
-    const failed = gate();
-    const closed = prisma.$withLock(other.key, (tx) => endedBefore(tx, other.id).finally(failed.open));
-    closed.catch(() => order.push('57P01'));
-    const held = prisma.$withLock(key, async (tx) => {
-      await failed.opened;
-      // So that it would be the later one if both were told after the same time.
-      await pause(200);
+  test('by a time limit while the function computes, is not committed', async () => {
+    const { id, key } = await shop.product(10);
+    const held = shop.client().prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
       await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
       const until = performance.now() + 50;
       while (performance.now() < until);
     });
-    held.catch(() => order.push('25P03'));
     await expect(held).rejects.toMatchObject({ reason: 'connection', message: expect.stringContaining('25P03') });
-    await expect(closed).rejects.toMatchObject({ reason: 'connection' });
-    expect(order).toEqual(['25P03', '57P01']);
+    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('rejects with the own error of the function, if it threw one', async () => {
-    const { id, key } = await shop.product(10);
+  const endsItself = (tx: Tx) => tx.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`;
+
+  test('by a statement of its own, is told with what Postgres said', async () => {
+    const { key } = await shop.product(10);
+    const held = shop.client().prisma.$withLock(key, endsItself);
+    const message = expect.stringContaining('57P01');
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key, message });
+  });
+
+  test('rejects with the own error of the function, if it threw one at that statement', async () => {
+    const { key } = await shop.product(10);
     const held = shop.client().prisma.$withLock(key, async (tx) => {
-      await endedBefore(tx, id).catch(() => {
+      await endsItself(tx).catch(() => {
         throw new Error('sold out');
       });
     });
     await expect(held).rejects.toThrow('sold out');
-    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('swallows the error of that statement and waits: is told at once', async () => {
+    const { key } = await shop.product(10);
+    const held = shop.client().prisma.$withLock(key, async (tx) => {
+      await endsItself(tx).catch(() => {});
+      await new Promise(() => {});
+    });
+    await expect(held).rejects.toMatchObject({ reason: 'connection', message: expect.stringContaining('57P01') });
+  });
+
+  test('is told at the next renewal, where the adapter has no pool of pg', async () => {
+    const connectionString = inject('postgres').app;
+    const plain = new PrismaClient({ adapter: new PoollessPg({ connectionString }) });
+    shop.closeLater(() => plain.$disconnect());
+    const prisma = plain.$extends(fencedLock({ redis: shop.redis() }));
+    const { key } = await shop.product(10);
+    const inside = gate<number>();
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        const [session] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
+        inside.open(session?.pid as number);
+        await new Promise(() => {});
+      },
+      { leaseTime: 1_500 },
+    );
+    held.catch(() => {});
+    await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [await inside.opened]);
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key });
   });
 
   /** A client with one connection, through a proxy, and whether it has noticed that this was closed. */

@@ -7,7 +7,7 @@ import { expect, inject, test } from 'vitest';
 import { type FencedLockEvent, fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { proxied } from '../support/proxied.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 
 /** A way to the server of which only the client's side can be broken: the server believes that its client is there. */
 async function breakable(url: string) {
@@ -63,7 +63,7 @@ describeWithShop('a connection that is broken for the client alone', () => {
     const way = await breakable(app);
     shop.closeLater(() => way.close());
     const rescue = new PrismaPg({ connectionString: app });
-    return { way, ...shop.client({ pool: { connectionString: way.url }, rescue, passOnAfter: 60_000 }) };
+    return { way, ...shop.client({ pool: { connectionString: way.url }, rescue, ...STAYS }) };
   }
 
   test('costs the next caller of the process no more than the end of its backend', async () => {

@@ -28,7 +28,7 @@ DECLARE
         fenced_lock.is_overridden(),
         fenced_lock.last_admission(text),
         fenced_lock.mark_run(text, integer, integer, integer),
-        fenced_lock.next_run(text, integer, integer),
+        fenced_lock.next_run(text, integer, integer, integer),
         fenced_lock.refuse_stale(regclass, bigint, bigint, jsonb),
         fenced_lock.start_epoch(),
         fenced_lock.touch(jsonb, jsonb, jsonb)';
@@ -67,7 +67,7 @@ END LOOP;
 
 -- A newer version has been applied, and its objects stay.
 EXIT install WHEN substring(obj_description('fenced_lock'::regnamespace, 'pg_namespace')
-    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 6;
+    FROM '^prisma-extension-fenced-lock objects ([0-9]+)$')::integer > 7;
 
 -- One sequence for all keys, so that a token is never issued twice and the row of an idle key may be deleted. CACHE 1:
 -- a session that caches numbers would issue them after higher ones.
@@ -105,12 +105,14 @@ CREATE UNLOGGED TABLE IF NOT EXISTS fenced_lock.epoch (
 
 -- The last committed run of each key that runs once in each interval. Written in the transaction of that run.
 CREATE TABLE IF NOT EXISTS fenced_lock.last_run (
-    key        text PRIMARY KEY,
+    key    text PRIMARY KEY,
     -- When its work began, by the clock of this server.
-    ran_at     timestamptz NOT NULL,
-    -- No other run begins before.
-    held_until timestamptz NOT NULL
+    ran_at timestamptz NOT NULL
 );
+-- Of version 6: when the next run was due, for every caller.
+IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'fenced_lock.last_run'::regclass AND attname = 'held_until') THEN
+    ALTER TABLE fenced_lock.last_run DROP COLUMN held_until;
+END IF;
 
 -- Starts an epoch if crash recovery has ended the last one. Call it in a separate transaction. The lock_timeout keeps
 -- another session that locks the row from delaying the caller.
@@ -174,6 +176,8 @@ DECLARE
     our_token   bigint;
     our_tokens  text := '';
     our_turn    bigint;
+    -- The last token that was drawn before the row was inserted; NULL if the row was there.
+    our_birth   bigint;
     our_epoch   uuid;
     -- Receives the result of set_config. An assignment is an expression and cheaper than PERFORM, which is a query.
     is_set      text;
@@ -221,47 +225,57 @@ BEGIN
             is_set := set_config('lock_timeout',
                 greatest(1, wait_time - extract(epoch FROM clock_timestamp() - began) * 1000)::integer::text, true);
         END IF;
+        -- The row is written, not only read or locked: a transaction with a snapshot from before another turn then cannot
+        -- commit. By an upsert, which finds the row without a predicate lock: under SERIALIZABLE, those of UPDATE ... WHERE
+        -- are on a page of the index or on the whole table, and let transactions of other keys fail. Behind a transaction
+        -- that had the row, it reads the row again.
         IF tokens IS NOT NULL THEN
-            -- The row is written, not only read or locked: a transaction with a snapshot from before another turn then
-            -- cannot commit.
-            UPDATE fenced_lock.admission AS a SET
+            INSERT INTO fenced_lock.admission AS a (key, token, holder, born, turns, attempts, admitted_at)
+            VALUES (our_key, 0, our_holder, 0, 0, '{}', clock_timestamp())
+            ON CONFLICT (key) DO UPDATE SET
                 holder = coalesce(successors[place], our_holder),
                 turns = a.turns + 1,
                 attempts = array_prepend(attempt, a.attempts[1:15]),
                 xid = pg_current_xact_id(),
                 admitted_at = greatest(clock_timestamp(), transaction_timestamp())
             -- By token and holder: after a failover that lost the end of the sequence, a token can be issued twice.
-            WHERE a.key = our_key AND a.token = our_token AND a.holder IN (our_holder, successors[place])
+            WHERE a.token = our_token AND a.holder IN (our_holder, successors[place])
             RETURNING a.turns INTO our_turn;
             IF NOT FOUND THEN
-                IF EXISTS (SELECT FROM fenced_lock.admission AS a WHERE a.key = our_key) THEN
-                    RAISE EXCEPTION 'the token % is not the last of its key any more', our_token
-                        USING ERRCODE = 'FL003', DETAIL = our_key;
-                END IF;
+                RAISE EXCEPTION 'the token % is not the last of its key any more', our_token
+                    USING ERRCODE = 'FL003', DETAIL = our_key;
+            ELSIF our_turn = 0 THEN
                 RAISE EXCEPTION 'the key of the token % has no row', our_token
                     USING ERRCODE = 'FL005', DETAIL = our_key,
                         HINT = 'It was deleted by gc, or was never in this database.';
             END IF;
         ELSE
             LOOP
-                -- UPDATE first. An upsert would draw its token before it has the row, and tokens could then commit out
-                -- of order. UPDATE reads the row again if it had to wait for it.
-                UPDATE fenced_lock.admission AS a SET
+                -- The token is drawn in DO UPDATE, when the row is locked: one that is drawn before could commit out of
+                -- order. So a new row is inserted without one, and updated in the next round.
+                INSERT INTO fenced_lock.admission AS a (key, token, holder, born, turns, attempts, admitted_at)
+                VALUES (our_key, 0, our_holder, 0, 0, '{}', clock_timestamp())
+                ON CONFLICT (key) DO UPDATE SET
                     token = nextval('fenced_lock.token'),
                     holder = our_holder,
+                    born = coalesce(our_birth, a.born),
                     turns = a.turns + 1,
                     attempts = array_prepend(attempt, a.attempts[1:15]),
                     xid = pg_current_xact_id(),
                     admitted_at = greatest(clock_timestamp(), transaction_timestamp())
-                WHERE a.key = our_key
                 RETURNING a.token, a.turns INTO our_token, our_turn;
-                EXIT WHEN FOUND;
-                INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
-                SELECT our_key, 0, our_holder, CASE WHEN s.is_called THEN s.last_value ELSE 0 END, 0, '{}',
-                    clock_timestamp()
-                FROM fenced_lock.token AS s
-                ON CONFLICT (key) DO NOTHING;
+                EXIT WHEN our_turn > 0;
+                -- The row that this snapshot has may have been deleted behind a turn that it has not. Under SERIALIZABLE,
+                -- Postgres itself sees to that.
+                IF current_setting('transaction_isolation') = 'repeatable read' AND EXISTS (
+                    SELECT FROM fenced_lock.admission AS a WHERE a.key = our_key AND a.turns > 0
+                ) THEN
+                    RAISE EXCEPTION 'the row of the key was deleted since this transaction began'
+                        USING ERRCODE = 'serialization_failure', DETAIL = our_key;
+                END IF;
+                SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END INTO our_birth FROM fenced_lock.token AS s;
             END LOOP;
+            our_birth := NULL;
         END IF;
         our_tokens := our_tokens || ' ' || our_token;
     END LOOP;
@@ -277,9 +291,10 @@ END
 $$;
 
 -- The usual admission: one key, which has a row, and no registered token. With one statement in place of the loop of the
--- general function: an expression of PL/pgSQL costs more than ten inside a statement. The general function does the rest:
--- it creates the row of a new key, and says what is wrong with an argument. The answer has one word more: the attempt
--- that was admitted right before this one, or '-' if the row is new.
+-- general function: an expression of PL/pgSQL costs more than ten inside a statement. And by an UPDATE, which is cheaper
+-- than an upsert. The general function does the rest: it creates the row of a new key, says what is wrong with an argument,
+-- and admits under SERIALIZABLE. The answer has one word more: the attempt that was admitted right before this one, or '-'
+-- if the row is new, or under SERIALIZABLE.
 CREATE OR REPLACE FUNCTION fenced_lock.admit(
     our_key text, our_holder uuid, attempt uuid, lease_time integer, work_time integer, wait_time integer, room integer
 ) RETURNS text
@@ -290,7 +305,8 @@ DECLARE
     is_set      text;
     answer      text;
 BEGIN
-    IF attempt IS NOT NULL AND our_holder IS NOT NULL AND lease_time >= 1 AND work_time >= 1 AND wait_time >= 0 THEN
+    IF attempt IS NOT NULL AND our_holder IS NOT NULL AND lease_time >= 1 AND work_time >= 1 AND wait_time >= 0
+        AND current_setting('transaction_isolation') <> 'serializable' THEN
         -- Before the row, as in the general function: the limits, and the mark of the waiting room.
         is_set := concat(fenced_lock.limit_times(lease_time, work_time),
             set_config('lock_timeout', greatest(1, wait_time)::text, true),
@@ -316,9 +332,9 @@ BEGIN
         is_set := set_config('lock_timeout', lock_before, true);
     END IF;
     answer := fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room);
-    -- Another transaction may have created the row meanwhile.
-    RETURN concat(answer, ' ',
-        coalesce((SELECT a.attempts[2]::text FROM fenced_lock.admission AS a WHERE a.key = our_key), '-'));
+    -- Another transaction may have created the row meanwhile. Under SERIALIZABLE, this would be a predicate lock again.
+    RETURN concat(answer, ' ', coalesce(CASE WHEN current_setting('transaction_isolation') <> 'serializable' THEN
+        (SELECT a.attempts[2]::text FROM fenced_lock.admission AS a WHERE a.key = our_key) END, '-'));
 END
 $$;
 
@@ -352,63 +368,85 @@ AS $$
     FROM ours WHERE a.key = ours.key AND a.token = ours.token
 $$;
 
--- When the next run of a key is due, of those that run once in each interval. The intervals begin at the multiples of
+-- When the run after that of `ran_at` is due, by the interval of whoever asks. The intervals begin at the multiples of
 -- `every` since the Unix epoch, and `shift` later; times are milliseconds since then, by the clock of this server.
+--   at_least  the next run begins so much later at the earliest; ms
 --   now_ms    what the clock shows
---   due_ms    when it is due: behind the interval of the last run, which lies ahead if the clock was set back since;
---             NULL: now
+--   due_ms    when it is due: behind the interval of the last run, which lies ahead if the clock was set back since.
+--             If it lies ahead by more than an interval, it does not count. NULL: now
 --   after_ms  when the next interval begins
-CREATE OR REPLACE FUNCTION fenced_lock.next_run(
-    of_key text, every integer, shift integer,
+CREATE OR REPLACE FUNCTION fenced_lock.run_after(
+    ran_at timestamp with time zone, every integer, shift integer, at_least integer,
     OUT now_ms bigint, OUT due_ms bigint, OUT after_ms bigint
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    ran_ms constant bigint := CASE WHEN isfinite(ran_at) THEN floor(extract(epoch FROM ran_at) * 1000) END;
 BEGIN
-    IF (octet_length(of_key) BETWEEN 1 AND 512 AND every >= 1 AND shift >= 0 AND shift < every) IS NOT TRUE THEN
-        RAISE EXCEPTION 'a run has a key of 1 to 512 bytes, an interval of at least 1 ms, and a shift that is shorter'
-            USING ERRCODE = 'invalid_parameter_value';
+    IF (every >= 1 AND shift >= 0 AND shift < every AND at_least BETWEEN 0 AND every) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a run has an interval of at least 1 ms, a shift that is shorter, and a least time until the next '
+            'run from 0 to the interval' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
     after_ms := ((now_ms - shift) / every + 1) * every + shift;
-    SELECT greatest(
-        ((floor(extract(epoch FROM r.ran_at) * 1000)::bigint - shift) / every + 1) * every + shift,
-        ceil(extract(epoch FROM r.held_until) * 1000)::bigint
-    ) INTO due_ms FROM fenced_lock.last_run AS r WHERE r.key = of_key;
+    IF ran_ms <= now_ms + every THEN
+        due_ms := greatest(((ran_ms - shift) / every + 1) * every + shift, ran_ms + at_least);
+    END IF;
     IF due_ms <= now_ms THEN
         due_ms := NULL;
     END IF;
 END
 $$;
 
--- Begins a run of a key if it is due, as next_run says: due_ms is NULL then. In the transaction of its work, behind the
--- admission of the same key, whose row keeps all other runs of it away to the end of the transaction: what is read here
--- is what the last of them has committed.
---   at_least  the next run begins so much later at the earliest; ms
-CREATE OR REPLACE FUNCTION fenced_lock.mark_run(
+-- When the next run of a key is due.
+CREATE OR REPLACE FUNCTION fenced_lock.next_run(
     of_key text, every integer, shift integer, at_least integer,
     OUT now_ms bigint, OUT due_ms bigint, OUT after_ms bigint
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF (at_least BETWEEN 0 AND every) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the least time between two runs is from 0 to the interval'
-            USING ERRCODE = 'invalid_parameter_value';
+    IF (octet_length(of_key) BETWEEN 1 AND 512) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a run has a key of 1 to 512 bytes' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF NOT EXISTS (
-        SELECT FROM fenced_lock.admission AS a WHERE a.key = of_key AND a.xid = pg_current_xact_id_if_assigned()
-            AND a.admitted_at >= transaction_timestamp()
-    ) THEN
+    SELECT n.now_ms, n.due_ms, n.after_ms INTO now_ms, due_ms, after_ms FROM fenced_lock.run_after(
+        (SELECT r.ran_at FROM fenced_lock.last_run AS r WHERE r.key = of_key), every, shift, at_least) AS n;
+END
+$$;
+
+-- Begins a run of a key if it is due, as next_run says: due_ms is NULL then. In the transaction of its work, behind the
+-- admission of the same key, whose row keeps all other runs of it away to the end of the transaction: what is read here
+-- is what the last of them has committed. What is kept is when it ran, so that a mark binds each caller by the caller's own
+-- interval, and no longer, whoever has set it.
+CREATE OR REPLACE FUNCTION fenced_lock.mark_run(
+    of_key text, every integer, shift integer, at_least integer,
+    OUT now_ms bigint, OUT due_ms bigint, OUT after_ms bigint
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    our_turn bigint;
+    last     timestamptz;
+BEGIN
+    -- A new row has no turns. By upserts, as in admit: they take no predicate lock.
+    INSERT INTO fenced_lock.admission AS a (key, token, holder, born, turns, attempts, admitted_at)
+    VALUES (of_key, 0, '00000000-0000-0000-0000-000000000000', 0, 0, '{}', clock_timestamp())
+    ON CONFLICT (key) DO UPDATE SET xid = a.xid
+    WHERE a.xid = pg_current_xact_id() AND a.admitted_at >= transaction_timestamp()
+    RETURNING a.turns INTO our_turn;
+    IF (our_turn > 0) IS NOT TRUE THEN
         RAISE EXCEPTION 'a run begins in a transaction that was admitted for its key'
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = of_key;
     END IF;
+    INSERT INTO fenced_lock.last_run AS r (key, ran_at) VALUES (of_key, '-infinity')
+    ON CONFLICT (key) DO UPDATE SET ran_at = r.ran_at
+    RETURNING r.ran_at INTO last;
     SELECT n.now_ms, n.due_ms, n.after_ms INTO now_ms, due_ms, after_ms
-    FROM fenced_lock.next_run(of_key, every, shift) AS n;
+    FROM fenced_lock.run_after(last, every, shift, at_least) AS n;
     IF due_ms IS NULL THEN
-        INSERT INTO fenced_lock.last_run AS r (key, ran_at, held_until)
-        VALUES (of_key, to_timestamp(now_ms / 1000.0), to_timestamp((now_ms + at_least) / 1000.0))
-        ON CONFLICT (key) DO UPDATE SET ran_at = excluded.ran_at, held_until = excluded.held_until;
+        INSERT INTO fenced_lock.last_run AS r (key, ran_at) VALUES (of_key, to_timestamp(now_ms / 1000.0))
+        ON CONFLICT (key) DO UPDATE SET ran_at = excluded.ran_at;
     END IF;
 END
 $$;
@@ -799,8 +837,9 @@ LOOP
 END LOOP;
 DROP FUNCTION IF EXISTS fenced_lock.admit(jsonb);
 DROP FUNCTION IF EXISTS fenced_lock.limit_time(text, numeric, integer);
+DROP FUNCTION IF EXISTS fenced_lock.next_run(text, integer, integer);
 
-COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 6';
+COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 7';
 END install;
 
 PERFORM set_config('search_path', own_path, true);

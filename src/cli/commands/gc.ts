@@ -3,9 +3,13 @@ import { codeOf, Misuse, Problem } from '../problem.js';
 import { refused } from '../servers/both.js';
 import { connectPostgres, notInstalled, type PostgresServer } from '../servers/postgres.js';
 import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
+import { visible } from '../visible.js';
+import { checkedKey } from './key.js';
 
 export interface GcOptions extends DatabaseOptions {
   readonly olderThan: string;
+  /** The key of a job whose last run is to be forgotten, in place of all else. */
+  readonly run?: string;
   readonly dryRun?: boolean;
 }
 
@@ -37,20 +41,30 @@ WHERE admitted_at < now() - make_interval(secs => $1)`;
 const LONGEST_INTERVAL = 25 * 86_400;
 /** Objects of an earlier version have no such table. */
 const HAS_RUNS = `SELECT to_regclass('fenced_lock.last_run') IS NOT NULL AS there`;
-const OLD_RUNS = 'WHERE ran_at < now() - make_interval(secs => $1) AND held_until < now()';
-const COLLECT_RUNS = `WITH gone AS (DELETE FROM fenced_lock.last_run ${OLD_RUNS} RETURNING 1)
-SELECT count(*)::integer AS rows FROM gone`;
-const COUNT_RUNS = `SELECT count(*)::integer AS rows FROM fenced_lock.last_run ${OLD_RUNS}`;
+/** Of one key, or of all keys those that no caller's interval reaches, also ahead of the clock. */
+const RUNS = `FROM fenced_lock.last_run WHERE CASE WHEN $2::text IS NULL
+  THEN abs(extract(epoch FROM now() - ran_at)) > $1 ELSE key = $2 END`;
+const COLLECT_RUNS = `WITH gone AS (DELETE ${RUNS} RETURNING 1) SELECT count(*)::integer AS rows FROM gone`;
+const COUNT_RUNS = `SELECT count(*)::integer AS rows ${RUNS}`;
 
 /** Deletes the rows of keys that nobody has locked for a while. */
 export async function gc(context: Context, options: GcOptions): Promise<void> {
   const seconds = age(options.olderThan);
+  const key = options.run === undefined ? undefined : checkedKey(options.run);
   const database = await connectPostgres(context, await databaseUrl(context, options));
   try {
     const dryRun = options.dryRun === true;
+    if (key !== undefined) {
+      const runs = await collectRuns(database, 0, dryRun, key);
+      const what = `the last run of ${visible(key)}`;
+      const done = dryRun ? `Would forget ${what}` : `Forgot ${what}, which may run again now,`;
+      context.say(`${runs === 0 ? `There is no mark of ${what}` : done} in ${database.shown}.`);
+      context.document({ command: 'gc', ok: true, dryRun, rows: 0, runs });
+      return;
+    }
     const rows = dryRun ? await count(database, seconds) : await collect(database, seconds);
     const idle = Math.max(seconds, LONGEST_INTERVAL);
-    const runs = await oldRuns(database, idle, dryRun);
+    const runs = await collectRuns(database, idle, dryRun);
     const keys = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
     const what =
       runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for ${Math.floor(idle / 86_400)} days,`;
@@ -86,10 +100,10 @@ async function collect(database: PostgresServer, seconds: number): Promise<numbe
   return total;
 }
 
-async function oldRuns(database: PostgresServer, seconds: number, dryRun: boolean): Promise<number> {
+async function collectRuns(database: PostgresServer, seconds: number, dryRun: boolean, key?: string): Promise<number> {
   const [table] = await database.query<{ there: boolean }>(HAS_RUNS);
   if (!table?.there) return 0;
-  return (await database.query<{ rows: number }>(dryRun ? COUNT_RUNS : COLLECT_RUNS, [seconds]))[0]?.rows ?? 0;
+  return (await database.query<{ rows: number }>(dryRun ? COUNT_RUNS : COLLECT_RUNS, [seconds, key]))[0]?.rows ?? 0;
 }
 
 function notCollected(error: unknown, database: PostgresServer): unknown {

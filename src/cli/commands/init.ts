@@ -3,7 +3,7 @@ import { restrictTo } from '../migrations/grants.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import type { History } from '../project/migration-history.js';
-import { FROM_PUSH, PUSHED } from '../project/remedies.js';
+import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
 import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
 
 export interface InitOptions extends FileOptions {
@@ -47,6 +47,7 @@ export async function init(context: Context, options: InitOptions): Promise<void
     brief: 'the objects of the schema fenced_lock; --print shows the SQL',
     next: [
       'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
+      ...(roles.length === 0 ? [`Every role that may connect may lock. Best let one alone: ${onlyRole(true)}.`] : []),
       ...(history.isEmpty ? maybePushed(context.shown(history.folder)) : []),
     ],
     data: { version, ...(roles.length > 0 && { roles }) },

@@ -2,7 +2,7 @@ import { CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/gran
 import { GUARD } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
-import { PUSHED } from '../project/remedies.js';
+import { onlyRole, PUSHED } from '../project/remedies.js';
 import { type Check, type Finding, fault, ok, warning } from './check.js';
 import type { PostgresSubject } from './subject.js';
 
@@ -23,29 +23,40 @@ const objects: Check<PostgresSubject> = {
       `SELECT CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || c.relname AS name FROM pg_class AS c
          WHERE c.relnamespace = to_regnamespace('fenced_lock')
        UNION ALL
-       SELECT 'function ' || p.proname FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('fenced_lock')`,
+       SELECT 'column ' || c.relname || '.' || a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+         WHERE c.relnamespace = to_regnamespace('fenced_lock') AND a.attnum > 0 AND NOT a.attisdropped
+       UNION ALL
+       SELECT 'function ' || p.proname || '(' || oidvectortypes(p.proargtypes) || ')' FROM pg_proc AS p
+         WHERE p.pronamespace = to_regnamespace('fenced_lock')`,
     );
     if (rows.length === 0) {
       // A project that has just begun has no migrations either.
       const instead = subject.migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
       return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
     }
+    // The next check says what to do about another version.
+    if ((await installedVersion(ask)) !== objects.version) return ok('Not compared: they are of another version.');
     const there = new Set(rows.map(({ name }) => name));
     const missing = objects.names.filter((name) => !there.has(name));
     if (missing.length > 0) {
       return fault(`Missing in the schema fenced_lock: ${missing.join(', ')}.`, install(subject));
     }
-    return ok(`All ${objects.names.length} are there.`);
+    return ok('All are there.');
   },
 };
 
+async function installedVersion(ask: PostgresSubject['ask']): Promise<number | undefined> {
+  const [row] = await ask<{ comment: string | null }>(
+    `SELECT obj_description(to_regnamespace('fenced_lock'), 'pg_namespace') AS comment`,
+  );
+  return versionOfComment(row?.comment);
+}
+
 const version: Check<PostgresSubject> = {
   name: 'objects version',
+  essential: true,
   async look({ ask, migrates, objects }) {
-    const [row] = await ask<{ comment: string | null }>(
-      `SELECT obj_description(to_regnamespace('fenced_lock'), 'pg_namespace') AS comment`,
-    );
-    const installed = versionOfComment(row?.comment);
+    const installed = await installedVersion(ask);
     if (installed === objects.version) return ok(`Version ${installed}, as this package brings.`);
     if (installed !== undefined && installed > objects.version) {
       return warning(`Version ${installed} is newer than this package's ${objects.version}.`, 'Update the package.');
@@ -190,6 +201,28 @@ const owners: Check<PostgresSubject> = {
   },
 };
 
+/** Roles that may lock because everybody may. Superusers and those who own the schema may in any case. */
+const everybody: Check<PostgresSubject> = {
+  name: 'everybody',
+  async look({ ask, role, migrates }) {
+    const rows = await ask<{ name: string }>(
+      `SELECT r.rolname::text AS name FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
+       WHERE r.rolcanlogin AND NOT pg_has_role(r.oid, n.nspowner, 'MEMBER') AND r.rolname <> coalesce($1::text, current_user::text)
+         AND has_database_privilege(r.oid, current_database(), 'CONNECT')
+         AND has_schema_privilege('public', n.oid, 'USAGE') AND EXISTS (SELECT FROM pg_proc AS p
+           WHERE p.pronamespace = n.oid AND p.proname = 'admit' AND has_function_privilege('public', p.oid, 'EXECUTE'))
+       ORDER BY 1 LIMIT 5`,
+      [role],
+    );
+    if (rows.length === 0) return ok('No other role may lock without having been given the right.');
+    return warning(
+      `Everybody who may connect may lock, also ${rows.map(({ name }) => identifier(name)).join(', ')}: such a role can hold up ` +
+        'each key, end the handles of others, and mark their jobs as done.',
+      onlyRole(migrates),
+    );
+  },
+};
+
 /** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
 const override: Check<PostgresSubject> = {
   name: 'override',
@@ -213,4 +246,4 @@ const override: Check<PostgresSubject> = {
   },
 };
 
-export const objectChecks = [objects, version, epoch, rights, owners, override];
+export const objectChecks = [objects, version, epoch, rights, everybody, owners, override];

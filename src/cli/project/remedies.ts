@@ -8,5 +8,12 @@ export function deploy(migrates: boolean): string {
   return migrates ? 'npx prisma migrate deploy' : `npx prisma db push, then ${PUSHED}`;
 }
 
+/** What lets only the application's role lock. */
+export function onlyRole(migrates: boolean): string {
+  return migrates
+    ? "npx fenced-lock init --role <the application's role>, then npx prisma migrate deploy"
+    : "npx fenced-lock sql --role <the application's role> | npx prisma db execute --stdin";
+}
+
 /** Where the way from a pushed database to migrations is described. */
 export const FROM_PUSH = `${DOCS}guides/migrations.md#from-db-push-to-migrations`;

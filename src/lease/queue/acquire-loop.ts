@@ -24,8 +24,6 @@ import { type WaitingProcess, WakeUps } from './wake-ups.js';
 /** First and longest pause after a failed look or split votes of a quorum; milliseconds. */
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 500;
-/** How often a caller that does not wait looks again because the votes were split: then nobody had the key. */
-const MOST_TIES = 5;
 /**
  * Time limit of the first look if less wait time is left; milliseconds. A process that has just started makes its
  * connection within it, with TLS, on a machine that is busy.
@@ -171,7 +169,6 @@ export class AcquireLoop implements WaitingProcess {
     // Whether the store may have this process in its queue, or may have granted the lease in a lost reply.
     let isKnownToStore = false;
     let leaseTime = 0;
-    let ties = 0;
     for (let looks = 0; ; looks++) {
       const first = this.#queue.first();
       if (first === undefined) break;
@@ -191,10 +188,9 @@ export class AcquireLoop implements WaitingProcess {
       const sentAt = now();
       this.#inFlightSince = sentAt;
       let nextLook: number;
-      let isTie = false;
       try {
         const told = preopen?.former;
-        const looking = this.#look(claim, { deadline: looks === ties ? deadline : undefined, former: told });
+        const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: told });
         const former = told ?? (preopen?.admitting && (await admittedBehind(looking, preopen)));
         if (former !== undefined) {
           this.#present = undefined;
@@ -212,7 +208,6 @@ export class AcquireLoop implements WaitingProcess {
           nextLook = 0;
         } else {
           nextLook = this.#onDenied(answer);
-          isTie = answer.split === true;
         }
       } catch (error) {
         nextLook = this.#onFailed(error, first);
@@ -221,12 +216,6 @@ export class AcquireLoop implements WaitingProcess {
       }
       const isInDoubt = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
       isKnownToStore ||= isInDoubt || this.listens;
-      // It would be told that somebody has the key, and all that have asked at once would be told so.
-      if (isTie && first.request.options.waitTime === 0 && ties < MOST_TIES) {
-        ties++;
-        await this.#ensureWakeUps().sleep(nextLook);
-        continue;
-      }
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
       this.#queue.first(true)?.ensureWaiting();

@@ -1,12 +1,10 @@
 import { after, now, stop, type Timer } from '../../base/clock.js';
-import { EndOfTurn, runDelayed } from '../../base/end-of-turn.js';
 import { type LockLostError, LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
 import { Lease, type LookUnderWay } from '../lease.js';
 import type { Renewal } from '../renewal.js';
 import { FIRST } from '../store.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
-import { LeaseWatch } from './lease-watch.js';
 import type { LeaseRequest } from './request.js';
 import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
 
@@ -17,22 +15,10 @@ import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.
 const UNSUBSCRIBE_AFTER = 2;
 
 /**
- * In a turn shorter than this, it is unlikely that another process began to wait unnoticed. Behind a longer one the lease does
- * not linger: callers that come one after the other would keep the key from that process; milliseconds.
- */
-const SHORT_TURN = 5;
-
-/**
  * A turn of at least this length sends a hint even if nobody is known to wait: a command of 0.1 ms does not make it much
  * longer; milliseconds.
  */
 const LONG_TURN = 50;
-
-/**
- * A lease that has lingered for longer is not resumed, and the key's releases are not delayed for a while: its callers
- * compute behind their locks, or the process was held up; milliseconds.
- */
-const LONG_LINGERING = 2;
 
 /** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
@@ -50,14 +36,6 @@ interface Promised {
   loss?: LockLostError;
 }
 
-/** What happened until the queue became idle. */
-export interface QueueHistory {
-  /** Whether a caller had to wait. */
-  readonly waitedFor: boolean;
-  /** How long others may have waited for a release because the event loop was busy; 0 if it came soon; milliseconds. */
-  readonly lateBy: number;
-}
-
 /**
  * The queue of one process for one key. It holds the callers that wait, one place in the store's queue, and at most one
  * lease, which passes from caller to caller. Its states, and how it leaves them:
@@ -68,45 +46,35 @@ export interface QueueHistory {
  *   - It suits the next caller: `holding`.
  *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
  *   - It does not suit the next caller, or `passOnAfter` is over: `yielding`.
- *   - No caller waits here, and nobody is known to wait elsewhere: `lingering`.
- *   - Otherwise, as when it is lost, may be taken over by another process, or could not be confirmed, it is released:
- *     `acquiring` if callers wait here, else `idle`.
+ *   - Otherwise, as when nobody waits here, or when it is lost, may be taken over by another process, or could not be
+ *     confirmed, it is released: `acquiring` if callers wait here, else `idle`. The release is sent before the last
+ *     caller's call resolves, and nobody awaits its answer.
  * - `confirming`: the lease was taken behind a hint (`unconfirmed-lease.ts`), and no turn uses it until the look beside it
  *   is answered or has failed. Then `#passOn` decides.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
- * - `lingering`: no caller; the lease is kept for the rest of the event loop's turn, so that the last caller goes on
- *   before the release is sent. A caller enters at once: `#passOn` decides. A caller enters after the event loop was
- *   busy: the lease is released, `acquiring`. Nobody enters: the lease is released, `idle`.
  */
 export class LocalQueue implements WaiterQueue {
   readonly key: string;
   readonly #dependencies: QueueDependencies;
-  /** Whether the lease may be kept for the rest of the event loop's turn, where the next caller often comes. */
-  readonly #mayLinger: boolean;
-  readonly #onIdle: (had: QueueHistory) => void;
+  readonly #onIdle: (waitedFor: boolean) => void;
   readonly #waiting = new Set<Waiter>();
   /** Made when the first caller waits: most queues have none. */
   #waitTimeouts: WaitTimeouts | undefined;
-  #state: 'idle' | 'acquiring' | 'holding' | 'confirming' | 'yielding' | 'lingering' = 'idle';
+  #state: 'idle' | 'acquiring' | 'holding' | 'confirming' | 'yielding' = 'idle';
   #lease: Lease | undefined;
-  #lingering: EndOfTurn | undefined;
   /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
   #renewed = false;
-  /** Whether the last turn is a handle's. Another process may take over the lease then, by `$resumeLock`. */
-  #isOfHandle = false;
-  #leaseWatch: LeaseWatch | undefined;
   #unsubscribeTimer: Timer | undefined;
   /** Whether a caller had to wait since the queue was idle. */
   #waitedFor = false;
-  #lateBy = 0;
   /**
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
   #turns = 0;
   /** How many of them have passed the key on and may run again, because their COMMIT was refused. */
   #runAgain = 0;
-  /** When the last turn began. */
-  #beganAt = 0;
+  /** The turn that began last. */
+  #lastTurn = { beganAt: 0, isOfHandle: false };
   /** From when the key passes to no caller of this process before the store has said that no other process waits. */
   #passOnAt = 0;
   /** A turn that begins after this asks the store ahead; `Infinity` once one has asked. */
@@ -114,10 +82,10 @@ export class LocalQueue implements WaiterQueue {
   #promised: Promised | undefined;
   readonly #acquireLoop: AcquireLoop;
 
-  constructor(key: string, shared: QueueDependencies, mayLinger: boolean, onIdle: (had: QueueHistory) => void) {
+  /** @param onIdle called with whether a caller had to wait. */
+  constructor(key: string, shared: QueueDependencies, onIdle: (waitedFor: boolean) => void) {
     this.key = key;
     this.#dependencies = shared;
-    this.#mayLinger = mayLinger;
     this.#onIdle = onIdle;
     this.#acquireLoop = new AcquireLoop(key, shared, this);
   }
@@ -134,21 +102,15 @@ export class LocalQueue implements WaiterQueue {
       this.#waiting.add(waiter);
       this.#acquireLoop.keepPlace(request);
       if (this.#state === 'idle') void this.#acquire();
-      else if (this.#state === 'lingering') this.#resume();
       else if (!this.#isNextWithoutStore(waiter)) waiter.startWaiting();
-      this.#updateLeaseWatch();
+      // Another process may have resumed the handle since: callers would wait here until its next renewal.
+      if (this.#lease?.mayMove) void this.#dependencies.renewal.look(this.#lease);
     });
   }
 
   /** Turns away the callers that wait. The present turn goes on. */
   close(error: unknown): void {
     for (const waiter of this.#waiting) waiter.turnAway(error);
-    this.releaseLingering();
-  }
-
-  /** Releases a lease that lingers at once. */
-  releaseLingering(): void {
-    this.#lingering?.now();
   }
 
   /** Called when another process has taken the lease from `holder`. */
@@ -175,7 +137,6 @@ export class LocalQueue implements WaiterQueue {
     if (this.#waiting.size > 0) return;
     this.#waitTimeouts?.stop();
     this.#acquireLoop.stop();
-    this.#updateLeaseWatch();
   }
 
   /** Who has the key, as far as this process knows. */
@@ -185,8 +146,8 @@ export class LocalQueue implements WaiterQueue {
     return {
       process: this.#dependencies.name,
       here: true,
-      isHandle: this.#isOfHandle,
-      heldFor: now() - this.#beganAt,
+      isHandle: this.#lastTurn.isOfHandle,
+      heldFor: now() - this.#lastTurn.beganAt,
       expiresIn: lease.remaining,
     };
   }
@@ -205,9 +166,6 @@ export class LocalQueue implements WaiterQueue {
 
   async #acquire(): Promise<void> {
     this.#state = 'acquiring';
-    // Another client of this process may keep a lease of the key whose call has ended. Its release must be sent before
-    // the look: `$tryWithLock` would find the key taken, and a caller that waits would wait for a message.
-    runDelayed(this.key);
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
     if (lease) this.#take(lease, lease.wasElsewhere ? 'redis' : 'free');
@@ -264,12 +222,10 @@ export class LocalQueue implements WaiterQueue {
     if (!hasNext) this.#waitTimeouts?.stop();
     const beganAt = now();
     const isCheckDue = beganAt >= this.#askAt && beganAt < this.#passOnAt;
-    if ((hasNext || this.#mayLinger) && isCheckDue) void this.#checkContention(lease, beganAt);
+    if (hasNext && isCheckDue) void this.#checkContention(lease, beganAt);
     this.#turns++;
-    this.#isOfHandle = !waiter.request.mayShare;
-    this.#updateLeaseWatch();
+    this.#lastTurn = { beganAt, isOfHandle: !waiter.request.mayShare };
     let [hasPassed, hasEnded, isAgain] = [false, false, false];
-    this.#beganAt = beganAt;
     waiter.startTurn({
       lease,
       via,
@@ -324,8 +280,14 @@ export class LocalQueue implements WaiterQueue {
 
   /** The release does not wait for the answer: the COMMIT beside the hint is often as fast. */
   async #sendHint(promised: Promised, attempt: string): Promise<void> {
+    const sentAt = now();
     const told = await this.#dependencies.store.hint?.(promised.lease, attempt).catch(() => FIRST);
-    if (this.#promised === promised) promised.lease.told = told;
+    if (this.#promised !== promised) return;
+    promised.lease.told = told;
+    if (told !== undefined) return;
+    // No other process waits, so the lease may stay here.
+    this.#takeBack(promised);
+    if (this.#lease === promised.lease) this.#passOnLater(sentAt);
   }
 
   /** The other process takes the lease over only behind the transaction of its hint, which has been rolled back. */
@@ -371,13 +333,6 @@ export class LocalQueue implements WaiterQueue {
       void this.#yield(lease, next.request);
     } else if (next && lease.loss === undefined && !mayMove && lease.asking) {
       void this.#passOnConfirmed(lease, lease.asking, via);
-    } else if (next === undefined && !mayMove && this.#isGoodForOneMore(lease)) {
-      this.#state = 'lingering';
-      this.#lingering = new EndOfTurn(this.key, (time) => {
-        // The others did not wait for longer than the lease stood.
-        if (time > LONG_LINGERING) this.#lateBy = Math.min(time, lease.leaseTime);
-        this.#release(lease);
-      });
     } else {
       this.#release(lease);
     }
@@ -397,16 +352,6 @@ export class LocalQueue implements WaiterQueue {
    */
   #mayMove(lease: Lease): boolean {
     return lease.mayMove || lease.hinted;
-  }
-
-  /**
-   * Whether the lease may linger: it is good for one more caller, and no other process is known to wait. That of a handle
-   * may not: its owner awaits the release.
-   */
-  #isGoodForOneMore(lease: Lease): boolean {
-    const isGood = this.#renewed && !this.#isOfHandle && now() < this.#passOnAt && !lease.loss;
-    const isKnownAlone = !lease.contended && now() - this.#beganAt < SHORT_TURN;
-    return this.#mayLinger && isGood && isKnownAlone && !lease.shared && this.#lateBy === 0;
   }
 
   /**
@@ -441,20 +386,7 @@ export class LocalQueue implements WaiterQueue {
     void this.#acquire();
   }
 
-  /** Called when a caller enters while the lease lingers. */
-  #resume(): void {
-    // The event loop was busy since the end of the last turn: another process may wait, and the lease has less time left.
-    if (this.#lingering && this.#lingering.age > LONG_LINGERING) {
-      this.#lingering.now();
-      return;
-    }
-    this.#lingering?.stop();
-    this.#lingering = undefined;
-    this.#passOn(this.#lease as Lease);
-  }
-
   #release(lease: Lease): void {
-    this.#lingering = undefined;
     this.#dropLease(lease);
     this.#dependencies.releases.send(lease);
     if (this.#waiting.size > 0) void this.#acquire();
@@ -465,25 +397,12 @@ export class LocalQueue implements WaiterQueue {
     lease.end();
     this.#dependencies.renewal.remove(lease);
     this.#lease = undefined;
-    this.#updateLeaseWatch();
   }
 
   #becomeIdle(): void {
     stop(this.#unsubscribeTimer);
     this.#acquireLoop.unsubscribe();
     this.#state = 'idle';
-    this.#onIdle({ waitedFor: this.#waitedFor, lateBy: this.#lateBy });
-  }
-
-  /** Watches the lease while callers wait behind one that another process may take over. */
-  #updateLeaseWatch(): void {
-    const lease = this.#lease;
-    if (lease && this.#isOfHandle && this.#waiting.size > 0) {
-      const { store, pollDelay, renewal } = this.#dependencies;
-      this.#leaseWatch ??= new LeaseWatch(store, this.key, pollDelay, () => void renewal.look(lease));
-    } else {
-      this.#leaseWatch?.close();
-      this.#leaseWatch = undefined;
-    }
+    this.#onIdle(this.#waitedFor);
   }
 }

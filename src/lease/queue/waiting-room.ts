@@ -19,18 +19,6 @@ const DEFAULT_POLL_DELAY = 250;
 
 /** How long a key counts as contended after a caller had to wait for it; milliseconds. */
 const BUSY_TIME = 1_000;
-/**
- * A release is sent behind its caller only if the client's last one was within this time. A program that takes one lock
- * may close its Redis client right behind it; milliseconds.
- */
-const IN_USE_TIME = 1_000;
-/**
- * If a release was late by t, because the event loop was busy, the releases of its key are sent at once for this many
- * times t.
- * A caller that computes behind its locks for 50 ms then keeps the others waiting once in five seconds. A short pause, as of
- * the garbage collector, changes nothing that lasts.
- */
-const AT_ONCE_TIMES = 100;
 const MOST_KEYS = 1_000;
 
 interface TakeOverOptions {
@@ -57,9 +45,6 @@ export class WaitingRoom {
   readonly #queues = new Set<LocalQueue>();
   /** Keys that callers had to wait for lately. */
   readonly #recentlyContended = new RecentKeys(MOST_KEYS);
-  /** Keys whose callers keep the event loop busy behind their locks. */
-  readonly #releasedLate = new RecentKeys(MOST_KEYS);
-  #lastReleaseAt = Number.NEGATIVE_INFINITY;
   /** Calls that wait for their admission: what turns each away, with its key. */
   readonly #notAdmitted = new Map<(error: ClosedError) => void, string>();
   #operations = 0;
@@ -132,11 +117,6 @@ export class WaitingRoom {
       if (waiting > 0) callers.set(key, (callers.get(key) ?? 0) + waiting);
     }
     return callers;
-  }
-
-  /** Sends the delayed releases now, so that a caller that looks next does not see their leases. */
-  releaseLingering(): void {
-    for (const queue of [...this.#queues]) queue.releaseLingering();
   }
 
   /** Registers an operation that `close` waits for. Returns the function that ends it. */
@@ -258,19 +238,12 @@ export class WaitingRoom {
   #queueFor(key: string): LocalQueue {
     const known = this.#strict ? undefined : this.#byKey.get(key);
     if (known) return known;
-    const queue = new LocalQueue(
-      key,
-      this.#dependencies,
-      !this.#strict && now() - this.#lastReleaseAt < IN_USE_TIME && !this.#releasedLate.has(key),
-      ({ waitedFor, lateBy }) => {
-        if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
-        this.#lastReleaseAt = now();
-        if (lateBy > 0) this.#releasedLate.note(key, AT_ONCE_TIMES * lateBy);
-        if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
-        this.#queues.delete(queue);
-        this.#noticeEmpty();
-      },
-    );
+    const queue = new LocalQueue(key, this.#dependencies, (waitedFor) => {
+      if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
+      if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
+      this.#queues.delete(queue);
+      this.#noticeEmpty();
+    });
     this.#byKey.set(key, queue);
     this.#queues.add(queue);
     return queue;

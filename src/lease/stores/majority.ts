@@ -1,77 +1,59 @@
+import { asError } from '../../base/errors.js';
 import type { KeyState } from '../store.js';
 
-/**
- * How many nodes count. A dead node has lost its leases, so it does not count. But once no more than half of all nodes
- * are alive, the dead ones count again: they may come back without their leases.
- */
-function votersOf(nodes: number, dead: number): number {
-  const alive = nodes - dead;
-  return alive >= moreThanHalf(nodes) ? alive : nodes;
+/** How many nodes make a majority: more than half of all, whether they answer or not. */
+export function majorityOf(nodes: number): number {
+  return Math.floor(nodes / 2) + 1;
 }
 
-/** How many nodes make a majority. */
-export function majorityOf(nodes: number, dead: number): number {
-  return moreThanHalf(votersOf(nodes, dead));
-}
-
-function moreThanHalf(count: number): number {
-  return Math.floor(count / 2) + 1;
-}
-
-/** The answers of all nodes, one vote for each, in the order of the nodes. */
-export class Ballot<Vote> {
-  /** `undefined` while the vote is awaited. */
-  readonly cast: (Vote | undefined)[];
+/** One vote of each node, in the order of the nodes. A node that fails has voted, too: its error. */
+export class Ballot<Answer extends object | boolean> {
   readonly majority: number;
-  readonly #votes: readonly Promise<Vote>[];
-  readonly #voters: number;
-  #left: number;
+  /** `undefined` while the vote is awaited. */
+  readonly cast: (Answer | Error | undefined)[];
+  readonly #votes: readonly Promise<void>[];
 
-  /** @param dead how many nodes are known to be dead. */
-  constructor(votes: readonly Promise<Vote>[], dead: number) {
-    this.#votes = votes;
-    this.#voters = votersOf(votes.length, dead);
-    this.majority = majorityOf(votes.length, dead);
-    this.#left = votes.length;
+  constructor(votes: readonly Promise<Answer>[]) {
+    this.majority = majorityOf(votes.length);
     this.cast = votes.map(() => undefined);
-    this.each((vote, node) => {
-      this.cast[node] = vote;
-      this.#left--;
+    this.#votes = votes.map(async (vote, node) => {
+      this.cast[node] = await vote.catch(asError);
     });
+  }
+
+  get answers(): Answer[] {
+    return this.cast.filter((vote): vote is Answer => vote !== undefined && !(vote instanceof Error));
   }
 
   /** The number of votes that are awaited. */
   get left(): number {
-    return this.#left;
+    return this.cast.filter((vote) => vote === undefined).length;
   }
 
-  count(counts: (vote: Vote) => boolean): number {
-    return this.cast.filter((vote) => vote !== undefined && counts(vote)).length;
+  /** Whether a majority has answered. */
+  get isKnown(): boolean {
+    return this.answers.length >= this.majority;
   }
 
-  isMajority(counts: (vote: Vote) => boolean): boolean {
-    return this.count(counts) >= this.majority;
-  }
-
-  /** Whether so many nodes have voted no that no majority is possible any more. */
-  isOut(no: (vote: Vote) => boolean): boolean {
-    return this.#voters - this.count(no) < this.majority;
-  }
-
-  /** Calls the listener with every vote when it is cast. */
-  each(listener: (vote: Vote, node: number) => void): void {
-    this.#votes.forEach((vote, node) => void vote.then((cast) => listener(cast, node)));
+  isMajority(counts: (answer: Answer) => boolean): boolean {
+    return this.answers.filter(counts).length >= this.majority;
   }
 
   /** Resolves when `enough` is true, or when all votes are cast. */
   until(enough: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       const look = () => {
-        if (this.#left === 0 || enough()) resolve();
+        if (this.left === 0 || enough()) resolve();
       };
       look();
-      this.each(look);
+      for (const vote of this.#votes) void vote.then(look);
     });
+  }
+
+  /** Whether a majority has answered, and the nodes that have not cannot change who has the key. */
+  isClear(states: readonly KeyState[]): boolean {
+    const most = Math.max(0, ...[...timesOf(states).values()].map(({ length }) => length));
+    return this.isKnown && (most >= this.majority || most + this.left < this.majority);
   }
 }
 
@@ -96,12 +78,6 @@ export function stateOf(key: string, states: readonly KeyState[], majority: numb
     ...(holder !== undefined && process !== undefined && { process }),
     ...(problem !== undefined && { problem }),
   };
-}
-
-/** Whether the nodes that have not answered yet cannot change who holds the key. */
-export function isClear(states: readonly KeyState[], left: number, majority: number): boolean {
-  const most = Math.max(0, ...[...timesOf(states).values()].map(({ length }) => length));
-  return most >= majority || most + left < majority;
 }
 
 function timesOf(states: readonly KeyState[]): Map<string, number[]> {

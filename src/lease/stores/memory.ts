@@ -135,7 +135,6 @@ class MemoryClient implements LeaseStore, Receiver {
     const present = this.#leases.holderOf(key);
     if (present !== holder && present !== successor) return false;
     this.#leases.put(key, successor, leaseTime, this.#name);
-    this.#leases.tell(key, 'look');
     return true;
   }
 

@@ -4,7 +4,6 @@ import { listen } from '../shared-listeners.js';
 import { handleAsking } from './asking.js';
 import { ConnectFailures } from './connect-failures.js';
 import { Reconnector } from './reconnector.js';
-import { RefusedConnection } from './refused-connection.js';
 import { slotOf } from './slot.js';
 
 /** Statuses of a client that is making its first connection. */
@@ -16,8 +15,6 @@ export interface Nodes {
   readonly pubsub: PubSub;
   /** How often a connection for wake-ups is pinged; milliseconds. */
   readonly pingEvery: number;
-  /** Whether the server's machine has just refused a connection. */
-  readonly refused: boolean;
   /**
    * Whether the client has ended: its owner has closed it, or its `retryStrategy` has given up. It connects again only if
    * somebody calls its `connect()`.
@@ -65,8 +62,6 @@ class OneNode implements Nodes {
   readonly pingEvery = 4_000;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
-  /** Not for Sentinel: a dead master is replaced by a replica, which has the leases. */
-  readonly #refused: RefusedConnection | undefined;
   readonly #reconnector: Reconnector | undefined;
   readonly #connectFailures: ConnectFailures;
 
@@ -74,11 +69,6 @@ class OneNode implements Nodes {
     this.#redis = redis;
     this.#connectFailures = new ConnectFailures(redis);
     if (redis.options?.sentinels) this.#reconnector = new Reconnector(redis);
-    else this.#refused = new RefusedConnection(redis);
-  }
-
-  get refused(): boolean {
-    return this.#refused?.isRecent === true;
   }
 
   get ended(): boolean {
@@ -133,7 +123,6 @@ class OneNode implements Nodes {
   }
 
   close(): void {
-    this.#refused?.close();
     this.#reconnector?.close();
     this.#connectFailures.close();
   }
@@ -143,7 +132,6 @@ class ClusterNodes implements Nodes {
   readonly pubsub = 'sharded';
   /** A frozen node is replaced within seconds, and its subscribers get no event. */
   readonly pingEvery = 1_000;
-  readonly refused = false;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
   readonly #connectFailures: ConnectFailures;

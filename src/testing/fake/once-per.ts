@@ -22,7 +22,7 @@ export async function oncePer<R>(
   const due = parts.runs.due(key, schedule);
   if (due !== undefined) return notNow(due, Date.now(), false);
   const begunAt = Date.now();
-  const committed = () => parts.runs.mark(key, begunAt, schedule);
+  const committed = () => parts.runs.mark(key, begunAt);
   const result = await tryWithLock(parts, { ...call, committed }, work);
   if (result.acquired) return { ran: true, value: result.value };
   return notNow(Math.min(nextInterval(begunAt, schedule), begunAt + options.leaseTime), Date.now(), true);

@@ -70,7 +70,7 @@ export interface Next {
   rejects(error: unknown): void;
 }
 
-const LOSS_REASONS = ['expired', 'gone', 'overtaken'] satisfies readonly LossReason[];
+const LOSS_REASONS = ['expired', 'gone'] satisfies readonly LossReason[];
 const STALE_REASONS = ['superseded', 'other-key', 'forgotten', 'hidden-rows'] satisfies readonly StaleReason[];
 const SCRIPTED = new Error('The script of fakeLocks says so.');
 

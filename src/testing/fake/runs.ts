@@ -7,10 +7,10 @@ export function nextInterval(at: number, { interval, offset }: Schedule): number
 
 /** The last committed run of each key of `$oncePer`. */
 export class Runs {
-  readonly #last = new Map<string, { readonly ranAt: number; readonly heldUntil: number }>();
+  readonly #last = new Map<string, number>();
 
-  mark(key: string, ranAt: number, { atLeast }: Schedule): void {
-    this.#last.set(key, { ranAt, heldUntil: ranAt + atLeast });
+  mark(key: string, ranAt: number): void {
+    this.#last.set(key, ranAt);
   }
 
   clear(): void {
@@ -20,8 +20,9 @@ export class Runs {
   /** When the next one is due; `undefined`: now. */
   due(key: string, schedule: Schedule): number | undefined {
     const last = this.#last.get(key);
-    if (last === undefined) return undefined;
-    const due = Math.max(nextInterval(last.ranAt, schedule), last.heldUntil);
+    // As in Postgres: one that lies ahead by more than an interval does not count.
+    if (last === undefined || last > Date.now() + schedule.interval) return undefined;
+    const due = Math.max(nextInterval(last, schedule), last + schedule.atLeast);
     return due <= Date.now() ? undefined : due;
   }
 }

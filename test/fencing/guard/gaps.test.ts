@@ -140,6 +140,28 @@ test('COPY of rows from a dump, before the sequence has its place, keeps no lock
   expect(await outcome(app, admit(), 'UPDATE gap.copied SET place = 2')).toBe('ok');
 });
 
+test.each([
+  ['allow', 'ok', '0'],
+  ['require', 'FL002', undefined],
+  ['prove', 'FL002', undefined],
+])(
+  'COPY of rows from a dump of data alone, under %s, keeps their fences behind override()',
+  async (policy, plain, fence) => {
+    await owner.query('ALTER SEQUENCE fenced_lock.token RESTART');
+    await table(`restored_${policy}`, '', policy);
+    const copy = `COPY gap.restored_${policy} FROM PROGRAM 'printf "1\\t1\\t5000\\n"'`;
+    const fences = async () =>
+      (await stage.admin.query<{ fence: string }>(`SELECT fence FROM gap.restored_${policy}`)).rows.map(
+        (row) => row.fence,
+      );
+    expect(await outcome(stage.admin, copy)).toBe(plain);
+    expect(await fences()).toEqual(fence === undefined ? [] : [fence]);
+    const emptied = `DELETE FROM gap.restored_${policy}`;
+    expect(await outcome(stage.admin, "SELECT fenced_lock.override('restore')", emptied, copy)).toBe('ok');
+    expect(await fences()).toEqual(['5000']);
+  },
+);
+
 describe('TRUNCATE', () => {
   test('under row-level security is refused, where a policy may hide the fresher row', async () => {
     await table('secured', '');

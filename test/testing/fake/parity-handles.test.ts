@@ -94,7 +94,7 @@ describeWithShop('the same on the fake and on real servers: a transaction of a h
       },
     ],
     'behind another one rejects when the lease is lost': [
-      ['LOCK_LOST gone', 'LOCK_LOST gone', 'LOCK_LOST gone', 'CLOSED'],
+      ['LOCK_LOST gone', 'LOCK_LOST gone', 'CLOSED'],
       async (prisma, key) => {
         const handle = await prisma.$lock(key);
         const inside = gate();
@@ -108,7 +108,9 @@ describeWithShop('the same on the fake and on real servers: a transaction of a h
         await inside.opened;
         await prisma.$locks.forceRelease(key);
         const third = await toldBy(handle.$transaction(() => 3));
-        const told = [await first, await second, third];
+        // A real one is told by the end of its connection, a fake one by the lease.
+        await first;
+        const told = [await second, third];
         await handle.release();
         return [...told, await toldBy(handle.$transaction(() => 4))];
       },

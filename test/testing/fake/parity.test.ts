@@ -231,8 +231,7 @@ describeWithShop('the same function on the fake and on real servers: an operatio
       () => on.$withLock(key, async (tx) => forget(tx, id)),
       () => on.$withLock(key, (tx) => forget(tx, id)),
       () => on.$withLock(key, () => on.$withLock(key, (tx) => forget(tx, id))),
-      // A key of its own: the others are released behind their calls, and this one does not wait.
-      () => on.$oncePer(`${key}:once`, 60_000, (tx) => forget(tx, id)),
+      () => on.$oncePer(key, 60_000, (tx) => forget(tx, id)),
       async () => {
         await using handle = await on.$lock(key);
         await handle.$transaction((tx) => forget(tx, id));

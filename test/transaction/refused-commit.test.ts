@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { slowCommit } from '../call/slow-commit.js';
+import { describeWithShop, Shop } from '../support/shop.js';
+
+describeWithShop('a COMMIT that Postgres refuses', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  /** A sale whose COMMIT a deferred trigger refuses with this SQLSTATE, as often. */
+  async function refusedSale(sqlState: string, { times = 1, retries = 0 } = {}) {
+    const { id, key } = await shop.product(10);
+    const slow = await slowCommit(shop, sqlState);
+    await slow.goOn();
+    let runs = 0;
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        await tx.$executeRawUnsafe(slow.insert(++runs <= times));
+        return runs;
+      },
+      { retries },
+    );
+    held.catch(() => {});
+    return { id, key, held };
+  }
+
+  test('for a deferred constraint: TRANSACTION_ABORTED has the key, and the error of Postgres', async () => {
+    const { id, key } = await shop.product(10);
+    const entry = { key, token: 0n, before: 0, after: 0, worker: '', once: key };
+    await prisma.$withLock(key, (tx) => tx.ledger.create({ data: entry }));
+    const held = prisma.$withLock(key, async (tx) => {
+      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+      await tx.ledger.create({ data: entry });
+    });
+    const cause = { code: '23505', constraint: 'Ledger_once_key' };
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause });
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('for a deferred trigger: the same', async () => {
+    const { id, key, held } = await refusedSale('P0001');
+    const cause = { code: 'P0001', message: 'refused' };
+    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause });
+    await expect(held).rejects.toThrow('Deferred constraints and triggers run in COMMIT.');
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test.each(['40001', '40P01'])('for a conflict (%s): the same, and the message names `retries`', async (code) => {
+    const { id, key, held } = await refusedSale(code, { times: 2, retries: 1 });
+    const expected = { code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause: { code } };
+    await expect(held).rejects.toMatchObject(expected);
+    await expect(held).rejects.toThrow('`retries`');
+    expect((await shop.row(id))?.quantity).toBe(10);
+    const repeated = await refusedSale(code, { times: 2, retries: 2 });
+    expect(await repeated.held).toBe(3);
+  });
+});
