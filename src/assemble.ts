@@ -4,7 +4,6 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import { MovingAverage } from './base/moving-average.js';
-import { refusalOf } from './base/refusal.js';
 import { RunningHooks } from './call/hooks.js';
 import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
@@ -13,7 +12,6 @@ import type { Parts } from './call/parts.js';
 import { Fencing } from './fencing/fencing.js';
 import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
 import { WaitingRoom } from './lease/queue/waiting-room.js';
-import { Refusals } from './lease/refusals.js';
 import { Renewal } from './lease/renewal.js';
 import type { LeaseStore } from './lease/store.js';
 import { FallbackStore } from './lease/stores/fallback.js';
@@ -44,7 +42,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const handles = new OpenHandles();
   const hooks = new RunningHooks();
   const fencing = fencingOf(client, options);
-  const refusals = new Refusals(store);
   const parts: Parts = {
     name: options.name,
     room,
@@ -54,13 +51,11 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     fencing,
     lookout: lookout.query,
     emit,
-    onStale: (error) => refusals.note(refusalOf(error)),
     commitTimes: new MovingAverage(),
     outage: new Outage(),
   };
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
-    refusals: () => store.refusals(),
     callers: () => room.waitingByKey(),
     query: lookout.query,
     redis: options.redis,

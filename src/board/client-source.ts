@@ -54,14 +54,12 @@ export function sourceOf(prisma: LockingClient): BoardSource {
   const place = new DatabasePlace(observed.query);
   return {
     async look(recent) {
-      // A user of Redis without the right to read them sees the keys all the same.
-      const refusals = observed.refusals().catch(() => undefined);
       const keys = await observed.look(recent).catch((error: unknown) => {
         if (error instanceof LockUnavailableError && !isReply(error.cause)) servers.looked(false);
         throw error;
       });
       servers.looked(true);
-      return { keys, refusals: await refusals };
+      return { keys };
     },
     holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
     forceRelease: (key, holder) => locks.forceRelease(key, { holder: holder ?? undefined }),

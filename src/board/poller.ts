@@ -1,5 +1,4 @@
 import { after, now, OVERDUE, stop, type Timer, within } from '../base/clock.js';
-import { RefusalLog } from '../base/refusal-log.js';
 import { brief } from './health.js';
 import { BAR, Histories } from './history.js';
 import { Rows } from './rows.js';
@@ -18,10 +17,11 @@ const MOST_AT_ONCE = 50;
 /** Bars of a minute. */
 const MINUTE = 60_000 / BAR;
 
-const NOTHING_COUNTED = { timeouts: 0, lost: 0 };
+const NOTHING_COUNTED = { timeouts: 0, refused: 0, lost: 0 };
 /** The number that an event of this type belongs to. */
 const COUNTED: Readonly<Record<string, keyof typeof NOTHING_COUNTED>> = {
   timeout: 'timeouts',
+  'stale-write': 'refused',
   'lease-lost': 'lost',
 };
 
@@ -39,9 +39,6 @@ export class Poller {
   readonly #histories = new Histories();
   #rows = new Rows();
   #waits = new Waits();
-  #refusals = new RefusalLog();
-  /** Whether the refusals of other processes could be read. */
-  #areRefusalsRead = true;
   #happened: Array<Happening & { readonly at: number }> = [];
   #fresh: Array<Happening & { readonly at: number }> = [];
   #passedOver = 0;
@@ -79,7 +76,6 @@ export class Poller {
     if (this.running) return;
     const round = ++this.#round;
     this.#waits = new Waits();
-    this.#refusals = new RefusalLog();
     this.#happened = [];
     this.#passedOver = 0;
     this.#counted = NOTHING_COUNTED;
@@ -90,7 +86,6 @@ export class Poller {
     this.#unwatch =
       this.#source.process?.watch({
         happened: (happening) => this.#note(happening),
-        refused: (refusal) => this.#refusals.heard(refusal),
         waited: (ms) => this.#waits.note(ms),
       }) ?? (() => {});
     void this.#run(round);
@@ -114,7 +109,7 @@ export class Poller {
     // The next message has those in `#fresh`.
     const happened = this.#happened.filter((one) => !this.#fresh.includes(one));
     const told = { all: true, happened, passedOver: 0, ...this.#counted };
-    return [...known, ['status', this.#status()], ['happened', told], ['refused', this.#refusals.all()]];
+    return [...known, ['status', this.#status()], ['happened', told]];
   }
 
   /** Looks at once, as after a force release. */
@@ -141,10 +136,8 @@ export class Poller {
         this.#troubled(`no answer for ${LOOK_WITHIN / 1_000} s`);
         this.#tell();
       }
-      const { keys, missing = [], refusals } = await looking;
+      const { keys, missing = [] } = await looking;
       if (round !== this.#round) return;
-      this.#areRefusalsRead = refusals !== undefined;
-      if (refusals !== undefined) this.#refusals.read(refusals);
       const bar = barOf(now());
       this.#bar = bar;
       const continuous = now() - this.#lastLook < 2 * Math.max(BAR, this.#interval, 2 * this.#took);
@@ -183,8 +176,6 @@ export class Poller {
     this.#fresh = [];
     this.#passedOver = 0;
     if (told.happened.length > 0) this.#send('happened', told);
-    const refused = this.#refusals.news();
-    if (refused !== undefined) this.#send('refused', refused);
     this.#send('status', this.#status());
     const every = this.#health.some(({ status }) => status === 'fault') ? HEALTH_EVERY.ill : HEALTH_EVERY.well;
     if (now() - this.#healthAt >= every) void this.#lookAtHealth(this.#round);
@@ -218,7 +209,6 @@ export class Poller {
       ...(this.#seenAt !== undefined && { seenAt: this.#seenAt }),
       ...(this.#trouble && { trouble: this.#trouble }),
       missing: this.#missing,
-      refusals: this.#areRefusalsRead,
       health: this.#health,
       minute: this.#minute(),
       ...this.#postgres(),

@@ -2,7 +2,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { now } from '../base/clock.js';
 import { codeOf, type StaleTokenError, toFencedLockError } from '../base/errors.js';
 import type { FencedLockEvent } from '../base/events.js';
-import { refusalOf } from '../base/refusal.js';
 import { recordLockHistory } from '../call/recorder.js';
 import { brief } from './health.js';
 import type { ProcessWatcher } from './source.js';
@@ -61,7 +60,7 @@ export function watchProcess(watcher: ProcessWatcher): () => void {
       },
     ],
     ['tracing:fenced-lock:lock:asyncEnd', (message) => timeout(message as Message, watcher)],
-    ['tracing:fenced-lock:transaction:error', (message) => refusal(message as Message, watcher)],
+    ['tracing:fenced-lock:transaction:error', (message) => staleWrite(message as Message, watcher)],
     ...Object.entries(EVENTS).map(([type, { bad, text }]): [string, (message: unknown) => void] => [
       `fenced-lock:${type}`,
       (message) => {
@@ -87,8 +86,22 @@ function timeout({ keys = [], error, outcome }: Message, watcher: ProcessWatcher
 }
 
 /** Reports a transaction that was refused because its token was stale. Other errors of transactions are the caller's. */
-function refusal({ error }: Message, watcher: ProcessWatcher): void {
+function staleWrite({ error }: Message, watcher: ProcessWatcher): void {
+  if (codeOf(error) !== 'STALE_TOKEN') return;
   // Prisma may have wrapped the error of this package.
-  if (codeOf(error) === 'STALE_TOKEN')
-    watcher.refused(refusalOf((toFencedLockError(error) ?? error) as StaleTokenError));
+  const refusal = (toFencedLockError(error) ?? error) as StaleTokenError;
+  watcher.happened({ type: 'stale-write', bad: true, key: refusal.key, text: sentenceOf(refusal) });
+}
+
+function sentenceOf({ token, fence, model, reason }: StaleTokenError): string {
+  switch (reason) {
+    case 'superseded':
+      return `The key has a newer holder than the one with the token ${token}.`;
+    case 'forgotten':
+      return `Postgres has no row of the key any more, in which the token ${token} was registered.`;
+    default: {
+      const carries = fence === undefined ? 'a higher token' : `the token ${fence}`;
+      return `A row of ${model ?? 'a table'} carries ${carries}, so the write with the token ${token} was refused.`;
+    }
+  }
 }

@@ -1,5 +1,3 @@
-import type { NotedRefusal, Refusal } from '../base/refusal.js';
-
 /** The state of a key, as `$locks.list()` and the command read it. */
 export interface BoardKey {
   readonly key: string;
@@ -23,8 +21,6 @@ export interface BoardKey {
 /** The result of one look. */
 interface Look {
   readonly keys: readonly BoardKey[];
-  /** The writes of all processes that were refused as stale lately; `undefined` if they cannot be read. */
-  readonly refusals?: readonly NotedRefusal[] | undefined;
   /** For each server whose keys are missing: one sentence that says why. */
   readonly missing?: readonly string[];
 }
@@ -68,7 +64,7 @@ export interface RedisServerState {
 
 /** An event in this process. */
 export interface Happening {
-  /** The type of an event of `onEvent`, such as `lease-lost`, or `timeout`. */
+  /** The type of an event of `onEvent`, such as `lease-lost`, or `timeout`, or `stale-write`. */
   readonly type: string;
   /** Something was refused, lost or down; `false`: it works again. */
   readonly bad: boolean;
@@ -80,8 +76,6 @@ export interface Happening {
 /** Receives what is known only inside this process. */
 export interface ProcessWatcher {
   happened(happening: Happening): void;
-  /** A write of this process was refused as stale. */
-  refused(refusal: Refusal): void;
   /** A caller has ended its wait for a key, whether it got the key or not; milliseconds. */
   waited(ms: number): void;
 }

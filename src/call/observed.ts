@@ -1,4 +1,3 @@
-import type { NotedRefusal } from '../base/refusal.js';
 import type { Query } from '../database/database.js';
 import type { RedisLike } from '../options/options.js';
 import type { LockState } from './operators.js';
@@ -10,8 +9,6 @@ const OBSERVED = Symbol.for('prisma-extension-fenced-lock.observed');
 export interface Observed {
   /** The keys in use, and those of `recent` that are not. @throws LockUnavailableError */
   look(recent: readonly string[]): Promise<readonly LockState[]>;
-  /** The writes of all processes that were refused as stale in the last hour, the oldest first. */
-  refusals(): Promise<readonly NotedRefusal[]>;
   /** How many callers of this process wait, key by key. */
   callers(): ReadonlyMap<string, number>;
   /** Over a connection of its own, which is opened when it is first used and closed when it is idle. */

@@ -1,5 +1,3 @@
-import type { NotedRefusal, Refusal } from '../base/refusal.js';
-
 /** The result of an acquire. */
 export type AcquireResult =
   /**
@@ -192,12 +190,6 @@ export interface LeaseStore {
    * deletes a `problem`, whoever made it.
    */
   force(key: string, holder: string): Promise<boolean>;
-  /**
-   * Notes refused writes for `refusals`. It may be lost. Opens no connection, and does not wait for one.
-   */
-  noteRefusals(refusals: readonly Refusal[]): Promise<void>;
-  /** The refused writes that all processes have noted in the last hour, the oldest first; at most `MOST_REFUSALS`. */
-  refusals(): Promise<readonly NotedRefusal[]>;
   /**
    * Calls the listener when a server is reachable again. It may be a promoted replica that missed earlier commands.
    * Returns the function that removes the listener.

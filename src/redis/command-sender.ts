@@ -18,11 +18,16 @@ const LEAST_TIME = 250;
 
 /** Sends commands and bounds the wait for their answers. */
 export class CommandSender {
-  readonly scripts = new KnownScripts();
   readonly #redis: RedisClient | ClusterClient;
   readonly #nodes: Nodes;
   readonly #longest: number;
   readonly #connection: RedisConnection;
+  /**
+   * The scripts that were answered since one was lacking; `undefined` if none has been. A server that lacks one was started,
+   * flushed or promoted, and may lack all: each is sent with its text first, so that it is not executed behind later commands.
+   * Otherwise who gives a key back on a fresh server and tries it at once would be told that somebody has it.
+   */
+  #known: Set<string> | undefined;
 
   /** @param longest time limit of any command; milliseconds. */
   constructor(redis: RedisClient | ClusterClient, nodes: Nodes, longest: number) {
@@ -38,14 +43,9 @@ export class CommandSender {
     return { connecting: CONNECTING.includes(status), says };
   }
 
-  /** Whether a command leaves at once: the client waits neither for a connection nor for a reason to make one. */
-  get isConnected(): boolean {
-    return this.#redis.status === 'ready';
-  }
-
   /** While the client has no connection: resolves when it has one, or soon if it has ended. */
   get connection(): Promise<void> | undefined {
-    if (this.isConnected) return undefined;
+    if (this.#redis.status === 'ready') return undefined;
     // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.
     return this.#nodes.ended ? turnOfLoop() : this.#connection.awaited;
   }
@@ -74,27 +74,32 @@ export class CommandSender {
   }
 
   /**
-   * Runs a script by its hash, or by its text if the server may lack it. If the server does lack it, sends the text once;
-   * not after the time limit, because the text would then arrive after the command that undoes it.
+   * Runs a script by its hash, and by its text if the server lacks it. Commands that were issued meanwhile are then executed
+   * before it. The text is not sent after the time limit: it would arrive after the command that undoes it.
+   *
+   * @param overdue gets what the client still awaits when the time limit has passed.
    */
   runScript<Keys extends string[], Args extends string[], Reply>(
     { sha1, lua, keys: count }: Script<Keys, Args, Reply>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
     atMost = this.#longest,
+    overdue?: (answer: Promise<unknown>) => void,
   ): Promise<Reply> {
     // One promise instead of one for each step, because every call passes here.
     return new Promise((resolve, reject) => {
       const time = Math.min(atMost, this.#longest);
+      let answer: Promise<unknown>;
       let isWaiting = true;
       const timer = new AnswerTimer(time, () => {
         isWaiting = false;
         this.#nodes.refreshTopology();
+        overdue?.(answer);
         reject(new Error(this.#silence(time)));
       });
       const answered = (reply: unknown): void => {
         timer.stop();
-        this.scripts.add(sha1);
+        this.#known?.add(sha1);
         resolve(reply as Reply);
       };
       const failed = (error: unknown): void => {
@@ -102,14 +107,18 @@ export class CommandSender {
         if (isWaiting && !isReply(error)) this.#nodes.refreshTopology();
         reject(presentable(error));
       };
-      const sendText = () => void this.#redis.eval(lua, count, ...keys, ...args).then(answered, failed);
-      if (!this.scripts.has(sha1)) {
+      const sendText = () => {
+        answer = this.#redis.eval(lua, count, ...keys, ...args);
+        answer.then(answered, failed);
+      };
+      if (this.#known?.has(sha1) === false) {
         sendText();
         return;
       }
-      this.#redis.evalsha(sha1, count, ...keys, ...args).then(answered, (error: unknown) => {
+      answer = this.#redis.evalsha(sha1, count, ...keys, ...args);
+      answer.then(answered, (error: unknown) => {
         const isMiss = isUnknownScript(error);
-        if (isMiss) this.scripts.missed();
+        if (isMiss) this.#known = new Set();
         if (isMiss && isWaiting) sendText();
         else failed(error);
       });
@@ -180,37 +189,5 @@ class RedisConnection {
   /** Removes the listeners from the client. */
   close(): void {
     this.#settle();
-  }
-}
-
-/**
- * Which scripts the server has, judged by its answers. A command whose script is lacking is refused, sent again with the
- * text, and so executed after commands that were issued later: a release after the next look at its key.
- *
- * At first every script counts as known, so a process on a server in use sends no text. A server that lacks one script was
- * started, flushed or replaced, and may lack the others, too. From then on, each is sent with its text until the server has
- * executed it.
- *
- * Two cases remain in which a command is sent again: the first one that finds a script lacking, and, on a Cluster, a script
- * that one node has and another lacks. A look that finds a lease whose release is still unanswered repeats itself behind
- * that answer.
- */
-class KnownScripts {
-  /** The hashes that were answered since a script was lacking; `undefined` if none has ever been. */
-  #answered: Set<string> | undefined;
-
-  /** Whether to send the hash instead of the text. */
-  has(sha1: string): boolean {
-    return this.#answered === undefined || this.#answered.has(sha1);
-  }
-
-  /** Called when the server has executed the script. */
-  add(sha1: string): void {
-    this.#answered?.add(sha1);
-  }
-
-  /** Called when the server lacks the script. */
-  missed(): void {
-    this.#answered = new Set();
   }
 }

@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { now, within } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
-import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -21,11 +19,9 @@ import { isRedirection, isReply, presentable } from './errors.js';
 import { escaped, keyOf, type Names, namesOf } from './keys.js';
 import { Subscriber } from './pubsub/subscriber.js';
 import type { PubSub } from './pubsub/subscriber-connection.js';
-import { linesOf, refusalsIn, refusalsName } from './refusals.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
-import { UnansweredAcquires } from './unanswered-acquires.js';
 
 export interface RedisStoreOptions {
   readonly keyPrefix: string;
@@ -71,9 +67,12 @@ export class RedisStore implements LeaseStore {
   readonly #offerTime: string;
   /** The id by which releases find out whether this waiting process is alive. */
   readonly #receiver = randomUUID();
-  #unanswered: UnansweredAcquires | undefined;
-  /** The releases that are not answered yet, by holder. They may reject. */
-  readonly #releasing = new Map<string, Promise<unknown>>();
+  /**
+   * What the client still awaits of looks that were given up, by holder. On a Cluster whose master is silent, they are sent
+   * to the promoted replica behind commands that were issued later, and would take the key for nobody. So the holder's
+   * release is sent again behind them.
+   */
+  readonly #late = new Map<string, Promise<unknown>>();
   #open: OpenParts | undefined;
 
   constructor(redis: RedisClient | ClusterClient, options: RedisStoreOptions, emit: Emit) {
@@ -119,39 +118,19 @@ export class RedisStore implements LeaseStore {
     { key, holder, leaseTime }: Claim,
     { enter = 0, former = '', atMost }: Look = {},
   ): Promise<AcquireResult> {
-    // Keep these references: the answer may come after `close`, and must not open the store again.
-    const { sender, nodes, pubsub } = this.#opened;
+    // Keep these references: the connection may come after `close`, and must not open the store again.
+    const { sender, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
     const { connection } = sender;
-    const time = (connection ? await sender.connected(connection, atMost) : atMost) ?? this.#options.commandTimeout;
+    const time = connection ? await sender.connected(connection, atMost) : atMost;
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const look = (atMost: number) =>
-      sender.runScript(scripts.acquire, [lease, queue], [...args, this.#offerTime, pubsub, this.#name, former], atMost);
-    const since = now();
-    const releasing = this.#releasing.size > 0 ? new Map(this.#releasing) : undefined;
-    let answer: unknown[];
-    try {
-      answer = await look(time);
-      // A release that was sent before may be executed after this look: it is sent again where the server lacked the
-      // script, and by a Cluster while the slot moves. The look has then reported a lease that this release ends. So look again
-      // behind the release.
-      const seen = Number(answer[0]) === 0 ? holder : String(answer[1]);
-      const overtaken = releasing?.get(seen);
-      if (overtaken !== undefined && this.#releasing.get(seen) === overtaken) {
-        await within(
-          overtaken.catch(() => {}),
-          time - (now() - since),
-        );
-        answer = await look(time - (now() - since));
-      }
-    } catch (error) {
-      if (nodes.resends && !isReply(error)) {
-        this.#unanswered ??= new UnansweredAcquires();
-        this.#unanswered.add(holder);
-      }
-      throw error;
-    }
-    const [reply, present, process] = answer;
+    const [reply, present, process] = await sender.runScript(
+      scripts.acquire,
+      [lease, queue],
+      [...args, this.#offerTime, pubsub, this.#name, former],
+      time,
+      (answer) => this.#onLate(holder, answer),
+    );
     const left = Number(reply);
     if (left === 0) return { taken: true, contended: Number(present) > 0 };
     const expiresIn = left === -1 ? Number.POSITIVE_INFINITY : left;
@@ -185,20 +164,22 @@ export class RedisStore implements LeaseStore {
 
   async yield(claim: Claim): Promise<boolean> {
     const kept = (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
-    if (!kept) this.#unanswered?.onReleased(claim.holder, () => this.#sendRelease(claim));
+    if (!kept && this.#late.has(claim.holder)) this.release(claim).catch(() => {});
     return kept;
   }
 
-  async release(claim: Claim, quietly = false): Promise<void> {
-    const { holder } = claim;
-    const sent = this.#sendRelease(claim, quietly);
-    this.#releasing.set(holder, sent);
-    try {
-      await sent;
-    } finally {
-      if (this.#releasing.get(holder) === sent) this.#releasing.delete(holder);
-      this.#unanswered?.onReleased(holder, () => this.#sendRelease(claim, quietly));
-    }
+  async release({ key, holder, told = '' }: Claim, quietly = false): Promise<void> {
+    // Keep these references: a late answer may come after `close`, and must not open the store again.
+    const { sender, pubsub } = this.#opened;
+    const { lease, queue, wake } = this.#names(key);
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, pubsub, this.#name, told] as const;
+    const send = () => sender.runScript(scripts.release, [lease, queue], [...args]);
+    this.#late
+      .get(holder)
+      ?.then(send)
+      .catch(() => {});
+    this.#late.delete(holder);
+    await send();
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -273,21 +254,6 @@ export class RedisStore implements LeaseStore {
     return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#pubsub])) === 1;
   }
 
-  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    // Not by the getter: a store that was closed stays closed.
-    const open = this.#open;
-    // The client would keep the command until it is connected again. A lazy one is not connected for this.
-    if (open === undefined || !open.sender.isConnected) return;
-    const { keyPrefix, name } = this.#options;
-    const args = [linesOf(refusals, name), String(MOST_REFUSALS), String(REFUSALS_KEPT)] as const;
-    await open.sender.runScript(scripts.note, [refusalsName(keyPrefix)], [...args]);
-  }
-
-  async refusals(): Promise<readonly NotedRefusal[]> {
-    const name = refusalsName(this.#options.keyPrefix);
-    return refusalsIn(await this.#sender.runScript(scripts.noted, [name], [String(MOST_REFUSALS)]));
-  }
-
   serverOf(key: string): string {
     return this.#nodes.groupOf(this.#names(key).wake);
   }
@@ -304,11 +270,11 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  #sendRelease({ key, holder, told = '' }: Claim, quietly = false): Promise<unknown> {
-    const { lease, queue, wake } = this.#names(key);
-    const channel = quietly ? '' : wake;
-    const args = [holder, this.#receiver, channel, this.#offerTime, this.#pubsub, this.#name, told] as const;
-    return this.#sender.runScript(scripts.release, [lease, queue], [...args]);
+  #onLate(holder: string, answer: Promise<unknown>): void {
+    const late = Promise.allSettled([this.#late.get(holder), answer]).then(() => {
+      if (this.#late.get(holder) === late) this.#late.delete(holder);
+    });
+    this.#late.set(holder, late);
   }
 
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */
@@ -334,13 +300,8 @@ export class RedisStore implements LeaseStore {
   async #extendTogether(claims: readonly Claim[], atMost?: number): Promise<Extension[]> {
     try {
       const pipeline = this.#redis.pipeline();
-      const { sha1, lua, keys } = scripts.extend;
-      claims.forEach((claim, index) => {
-        const rest = [...this.#extendKeys(claim), ...this.#extendArgs(claim)];
-        // Behind the text of the first, the server has the script.
-        if (index > 0 || this.#sender.scripts.has(sha1)) pipeline.evalsha(sha1, keys, ...rest);
-        else pipeline.eval(lua, keys, ...rest);
-      });
+      const { sha1, keys } = scripts.extend;
+      for (const claim of claims) pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
       const replies = await this.#sender.bounded(pipeline.exec(), atMost);
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
@@ -351,11 +312,7 @@ export class RedisStore implements LeaseStore {
   async #extension(claim: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
     if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
     const [error, extended] = reply;
-    if (error === null) {
-      this.#open?.sender.scripts.add(scripts.extend.sha1);
-      return Number(extended) === 1 ? 'extended' : 'gone';
-    }
-    if (isUnknownScript(error)) this.#open?.sender.scripts.missed();
+    if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
     // A pipeline goes to one node. If a key has moved from there, extend it by a single command.
     if (!isReply(error)) this.#open?.nodes.refreshTopology();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);

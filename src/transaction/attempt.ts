@@ -123,7 +123,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
         if (this.admitted) this.#onOutcome(outcome);
         if ('value' in end) resolve(end.value);
         else reject(end.error);
-        if (this.#refusal instanceof StaleTokenError) this.#call.parts.onStale(this.#refusal);
       };
       opening.transaction
         .run(this, (tx, close) => this.#body(tx, close))

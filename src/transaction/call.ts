@@ -1,6 +1,6 @@
 import type { CallTrace } from '../base/call-trace.js';
 import type { Deadline } from '../base/clock.js';
-import type { ClosedError, LockLostError, StaleTokenError } from '../base/errors.js';
+import type { ClosedError, LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { MovingAverage } from '../base/moving-average.js';
@@ -96,8 +96,6 @@ export interface TransactionParts {
   /** How long COMMITs take; milliseconds. */
   readonly commitTimes: MovingAverage;
   readonly emit: Emit;
-  /** Called once for each attempt with a write that was refused as stale, behind the caller's rejection. Never throws. */
-  readonly onStale: (error: StaleTokenError) => void;
   /** The id of the waiting room in Postgres: a signed 32-bit number. */
   readonly roomId: number;
   /** Where the leases are from. Closing it turns a transaction away that is not admitted yet. */

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
-import { existsSync } from 'node:fs';
 import { setImmediate as turnOfLoop } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -10,9 +9,9 @@ import { OBJECTS_VERSION } from '../../src/board/assets.generated.js';
 import { createBoard } from '../../src/board/index.js';
 import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { memoryStore, StaleTokenError } from '../../src/index.js';
-import { RedisStore } from '../../src/redis/store.js';
 import { Monitor } from '../redis/monitor.js';
 import { describeWithRedis } from '../support/redis-suite.js';
+import { refusedWrite } from '../support/refused-write.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { get, Viewer } from './viewer.js';
 
@@ -151,13 +150,12 @@ describeWithShop('who looks at the board', () => {
     // Prisma's error of one that was thrown below it, such as the same one.
     const wrapped = Object.assign(new Error('of Prisma'), { code: 'STALE_TOKEN', meta: refused.meta });
     channel('tracing:fenced-lock:transaction:error').publish({ error: wrapped });
-    const happened = await viewer.until('both', () => {
-      const all = viewer.told.filter(({ event }) => event === 'happened').flatMap(({ data }) => data.happened);
-      return all.length >= 1 && viewer.refused.length >= 1 && all;
-    });
-    expect(happened).toMatchObject([{ type: 'lease-lost', bad: true, key: 'stock:2', text: 'it was lost.' }]);
-    expect(viewer.refused).toMatchObject([
-      { key: 'stock:1', token: '5', own: true, text: expect.stringContaining('Stock carries the token 7') },
+    const happened = await viewer.until('all of them', () => viewer.happened.length >= 3 && viewer.happened);
+    const text = 'A row of Stock carries the token 7, so the write with the token 5 was refused.';
+    expect(happened).toMatchObject([
+      { type: 'stale-write', bad: true, key: 'stock:1', text },
+      { type: 'lease-lost', bad: true, key: 'stock:2', text: 'it was lost.' },
+      { type: 'stale-write', bad: true, key: 'stock:1', text },
     ]);
     // A page on the developer's disk is of no use on the board.
     expect(JSON.stringify(happened)).not.toContain('docs/');
@@ -167,64 +165,18 @@ describeWithShop('who looks at the board', () => {
     expect(channel('tracing:fenced-lock:wait:start').hasSubscribers).toBe(false);
   });
 
-  // Without the channels there is nothing to hear.
-  test.runIf(existsSync('src/base/channels.ts'))('hears of a wait and of a refused write of a real lock', async () => {
-    const prefix = keyPrefix();
-    const { prisma } = shop.client({ keyPrefix: prefix, name: 'web-1' });
-    const { id, key } = await shop.product(10);
-    const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
-    await prisma.$withLock(`${key}:other`, (tx) => tx.stock.update({ where: { id }, data: { quantity: 8 } }));
-    const [inside, goOn] = [gate(), gate()];
-    const late = prisma.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    const refused = expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-    await inside.opened;
-    await prisma.$withLock(`${key}:other`, (tx) => tx.stock.update({ where: { id }, data: { quantity: 7 } }));
-    goOn.open();
-    await refused;
-    await viewer.until('a wait', () => viewer.status?.waits?.counts.some((count) => count > 0));
-    await viewer.until('the refused write', () => viewer.refused.length > 0);
-    // Redis has it, too: it is the same one.
-    const redis = shop.redis();
-    await viewer.until('it is noted', async () => (await redis.llen(`${prefix}fenced-lock-refusals`)) === 1);
-    const looks = () => viewer.told.filter(({ event }) => event === 'keys').length;
-    const before = looks();
-    await viewer.until('three looks more', () => looks() >= before + 3);
-    expect(viewer.refused.map(({ key, own }) => ({ key, own }))).toEqual([{ key, own: true }]);
-    // Who opens the board later sees it as one of before.
-    viewer.leave();
-    const second = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
-    await second.until('that of before', () => second.refused.length === 1);
-    expect(second.refused[0]?.process).toBe('web-1');
-    second.leave();
-  });
-
-  test('sees the refused writes of other processes, with their names', async () => {
+  test('hears of a wait and of a refused write of a real lock, which is shown and counted', async () => {
     const own = { keyPrefix: keyPrefix() };
-    const viewer = await Viewer.look(createBoard(shop.client(own).prisma, { refreshInterval: 100 }));
-    const store = new RedisStore(shop.redis(), { ...own, name: 'jobs 7', commandTimeout: 5_000 }, () => {});
-    const refusal = { id: randomUUID(), key: 'stock:1', token: '5', fence: '7', model: 'Stock', reason: 'other-key' };
-    // A client without a connection notes nothing.
-    await store.inspect(refusal.key);
-    await store.noteRefusals([refusal]);
-    await viewer.until('it', () => viewer.refused.length > 0);
-    expect(viewer.refused).toEqual([
-      {
-        id: refusal.id,
-        at: expect.any(Number),
-        key: 'stock:1',
-        token: '5',
-        text: 'A row of Stock carries the token 7, so the write with the token 5 was refused.',
-        process: 'jobs 7',
-        own: false,
-      },
-    ]);
-    expect(Math.abs((viewer.refused[0]?.at ?? 0) - Date.now())).toBeLessThan(10_000);
+    const [late, early] = [shop.client(own).prisma, shop.client(own).prisma];
+    const { id, key } = await shop.product(10);
+    const viewer = await Viewer.look(createBoard(late, { refreshInterval: 100 }));
+    const error = await refusedWrite(late, early, id, key);
+    const { token, fence } = error as StaleTokenError;
+    const text = `A row of Stock carries the token ${fence}, so the write with the token ${token} was refused.`;
+    await viewer.until('a wait', () => viewer.status?.waits?.counts.some((count) => count > 0));
+    expect(await viewer.until('the refused write', () => viewer.happened[0])).toMatchObject({ key, text });
+    expect(viewer.told.findLast(({ event }) => event === 'happened')?.data).toMatchObject({ refused: 1 });
     viewer.leave();
-    await store.close();
   });
 
   test('hears of timeouts, and of hooks and outcomes that went wrong', async () => {
@@ -351,9 +303,9 @@ describeWithRedis('a board on a Redis of its own', (redis) => {
     };
     const one = await Viewer.look(board);
     const alone = await costOf(one);
-    // A SCAN, the refused writes and three keys in each; renewals of the leases, every ten seconds, may fall between.
-    expect(alone).toBeGreaterThanOrEqual(45);
-    expect(alone).toBeLessThanOrEqual(62);
+    // A SCAN and three keys in each; renewals of the leases, every ten seconds, may fall between.
+    expect(alone).toBeGreaterThanOrEqual(36);
+    expect(alone).toBeLessThanOrEqual(52);
     const others = [await Viewer.look(board), await Viewer.look(board)];
     const together = await costOf(one);
     expect(together).toBeLessThanOrEqual(alone + 16);

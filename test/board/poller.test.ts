@@ -1,5 +1,4 @@
 import { expect, test, vi } from 'vitest';
-import type { NotedRefusal, Refusal } from '../../src/base/refusal.js';
 import { Poller } from '../../src/board/poller.js';
 import type { BoardSource, Finding, Happening, ProcessWatcher } from '../../src/board/source.js';
 
@@ -10,18 +9,13 @@ vi.hoisted(() => vi.useFakeTimers());
 type Sent = readonly [event: string, data: any];
 
 /** A poller on a source that finds one key with one turn more at each look, and what it has sent. */
-function started(
-  interval: number,
-  health: () => Promise<readonly Finding[]> = async () => [],
-  refusals: () => readonly NotedRefusal[] | undefined = () => [],
-) {
+function started(interval: number, health: () => Promise<readonly Finding[]> = async () => []) {
   const sent: Sent[] = [];
   let turns = 0;
   let watcher: ProcessWatcher | undefined;
   const source: BoardSource = {
     look: async () => ({
       keys: [{ key: 'a', holder: 'h', expiresIn: 30_000, waiting: 0, turns: String(++turns) }],
-      refusals: refusals(),
     }),
     holderOf: async () => null,
     forceRelease: async () => false,
@@ -43,11 +37,9 @@ function started(
     watcher?.happened({ type: 'lease-lost', bad: true, text: 'It was lost.', ...happening });
   const ofKind = (list: readonly Sent[], kind: string) =>
     list.filter(([event]) => event === kind).map(([, data]) => data);
-  const refuse = (refusal: Refusal) => watcher?.refused(refusal);
   return {
     poller,
     note,
-    refuse,
     sent: (kind: string) => ofKind(sent, kind),
     welcome: (kind = 'happened') => ofKind(poller.everything(), kind),
   };
@@ -93,15 +85,15 @@ test('an event between two looks reaches a viewer that comes then once, and the 
   poller.stop();
 });
 
-test('timeouts and lost leases are counted, and anew for who comes after a pause', async () => {
+test('timeouts, refused writes and lost leases are counted, and anew for who comes after a pause', async () => {
   const { poller, note, sent, welcome } = started(1_000);
   await vi.advanceTimersByTimeAsync(100);
-  for (const type of ['timeout', 'timeout', 'lease-lost', 'redis-back']) note({ type });
+  for (const type of ['timeout', 'timeout', 'stale-write', 'lease-lost', 'redis-back']) note({ type });
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(sent('happened').at(-1)).toMatchObject({ timeouts: 2, lost: 1 });
+  expect(sent('happened').at(-1)).toMatchObject({ timeouts: 2, refused: 1, lost: 1 });
   poller.stop();
   poller.start();
-  expect(welcome()).toEqual([{ all: true, happened: [], passedOver: 0, timeouts: 0, lost: 0 }]);
+  expect(welcome()).toEqual([{ all: true, happened: [], passedOver: 0, timeouts: 0, refused: 0, lost: 0 }]);
   poller.stop();
 });
 
@@ -125,59 +117,6 @@ test('who comes after a pause sees no key of before as if it were of now, and ch
   expect(turns(first.keys[0].turnBars.slice(-12))).toBe(0);
   expect(welcome('keys')).toMatchObject([{ bar: first.bar, keys: [{ key: 'a', turnBars: first.keys[0].turnBars }] }]);
   expect(welcome('status')[0].seenAt).toBeGreaterThan(0);
-  poller.stop();
-});
-
-/** A refused write, as the store has it. */
-const noted = (id: string, ago: number): NotedRefusal => {
-  return { id, key: 'a', token: '5', fence: '7', model: 'Stock', reason: 'other-key', process: 'web-2', ago };
-};
-
-test('a refused write of this process is told once, also when it is read from the store, and so is that of another one', async () => {
-  let store: NotedRefusal[] = [];
-  const { poller, refuse, sent, welcome } = started(1_000, undefined, () => store);
-  await vi.advanceTimersByTimeAsync(1_100);
-  const { process, ago, ...own } = noted('own', 0);
-  refuse(own);
-  store = [noted('own', 10), noted('other', 0)];
-  await vi.advanceTimersByTimeAsync(3_000);
-  const told = sent('refused');
-  expect(told).toHaveLength(1);
-  expect(told[0]).toMatchObject({
-    refused: [
-      { id: 'own', own: true, process: null, key: 'a', token: '5' },
-      { id: 'other', own: false, process: 'web-2', text: expect.stringContaining('carries the token 7') },
-    ],
-  });
-  expect(welcome('refused')).toMatchObject([{ all: true, refused: [{ id: 'own' }, { id: 'other' }] }]);
-  poller.stop();
-});
-
-test('what was refused before the board was opened is shown with its time', async () => {
-  const store = [noted('early', 600_000)];
-  const { poller, welcome } = started(1_000, undefined, () => store);
-  await vi.advanceTimersByTimeAsync(1_500);
-  const [first] = welcome('refused');
-  expect(first).toMatchObject({ refused: [{ id: 'early' }] });
-  expect(Date.now() - first.refused[0].at).toBeGreaterThanOrEqual(600_000);
-  store.push(noted('late', 100));
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(welcome('refused')).toMatchObject([{ refused: [{ id: 'early' }, { id: 'late' }] }]);
-  // It was noted before this board was opened, by a node that could not be asked then.
-  store.push(noted('returned', 300_000));
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(welcome('refused')).toMatchObject([{ refused: [{ id: 'early' }, { id: 'returned' }, { id: 'late' }] }]);
-  poller.stop();
-});
-
-test('viewers are told where refused writes of other processes cannot be read', async () => {
-  let isDenied = true;
-  const { poller, welcome } = started(1_000, undefined, () => (isDenied ? undefined : []));
-  await vi.advanceTimersByTimeAsync(500);
-  expect(welcome('status')[0].refusals).toBe(false);
-  isDenied = false;
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(welcome('status')[0].refusals).toBe(true);
   poller.stop();
 });
 

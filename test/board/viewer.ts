@@ -19,21 +19,17 @@ export interface SentKey {
 export interface SentStatus {
   readonly trouble?: { readonly text: string };
   readonly seenAt?: number;
-  readonly refusals: boolean;
   readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
   readonly postgres?: { readonly address: string; readonly status: string; readonly healthy: boolean };
   readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
   readonly waits?: { readonly counts: readonly number[] };
 }
 
-export interface SentRefusal {
-  readonly id: string;
-  readonly at: number;
-  readonly key: string;
-  readonly token: string;
+interface SentHappening {
+  readonly type: string;
+  readonly bad: boolean;
+  readonly key?: string;
   readonly text: string;
-  readonly process: string | null;
-  readonly own: boolean;
 }
 
 interface Told {
@@ -53,7 +49,7 @@ export class Viewer {
     | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
     | undefined;
   /** In the order in which they were told. */
-  refused: readonly SentRefusal[] = [];
+  happened: readonly SentHappening[] = [];
   readonly #gone = new AbortController();
   #ended = false;
 
@@ -101,8 +97,8 @@ export class Viewer {
     this.told.push({ event, data });
     if (event === 'hello') this.hello = data;
     if (event === 'status') this.status = data;
-    if (event === 'refused') {
-      this.refused = [...(data.all ? [] : this.refused), ...data.refused];
+    if (event === 'happened') {
+      this.happened = [...(data.all ? [] : this.happened), ...data.happened];
     }
     if (event !== 'keys') return;
     if (data.all) this.keys.clear();

@@ -47,7 +47,6 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       fencing: new Fencing('fence', new Set(), new Map()),
       lookout: database.rescue,
       emit,
-      onStale: () => {},
       commitTimes: new MovingAverage(),
       outage: new Outage(),
     };

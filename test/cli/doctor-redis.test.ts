@@ -129,7 +129,6 @@ describeWithShop('doctor, of Redis', () => {
     ['wake-ups', '-subscribe', 'warning'],
     ['wake-ups', '-pubsub', 'warning'],
     ['wake-ups', '-lindex', 'warning'],
-    ['views', '-time', 'warning'],
     ['views', '-lrange', 'warning'],
   ])('a user who lacks a right for %s (%s) is a %s', async (check, right, status) => {
     const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
@@ -137,14 +136,6 @@ describeWithShop('doctor, of Redis', () => {
     const ran = await configured(user, ['ACL', 'DELUSER', 'doctor'], () => look(url));
     expect(ofRedis(ran)).toMatchObject([{ check, status, remedy: expect.stringContaining('docs/rights.md') }]);
     expect(ran.out).not.toContain('secret-of-doctor');
-  });
-
-  test('a user who may not read the name of the list of refused writes gets a warning', async () => {
-    const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;
-    // The names of keys begin so, and the name of that list does not.
-    const user = ['ACL', 'SETUSER', 'doctor', 'reset', 'on', '>secret-of-doctor', '+@all', '~fenced-lock:{*', '&*'];
-    const ran = await configured(user, ['ACL', 'DELUSER', 'doctor'], () => look(url));
-    expect(ofRedis(ran)).toMatchObject([{ check: 'views', status: 'warning' }]);
   });
 
   test('ls says what a user who has no right for it needs', async () => {

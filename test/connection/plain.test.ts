@@ -67,7 +67,6 @@ describe.each([
       outage: new Outage(),
       commitTimes: new MovingAverage(),
       emit: () => {},
-      onStale: () => {},
       roomId: 0,
       room,
     };

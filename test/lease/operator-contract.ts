@@ -1,21 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { MOST_REFUSALS, type Refusal } from '../../src/base/refusal.js';
 import { someKey } from './actors.js';
 import { atMost, claimOf, LONG, type MakeActor } from './claims.js';
 
 /** The part of the contract for those who look after the locks of others. */
 export function describeOperators(name: string, makeActor: MakeActor): void {
   const make = async () => (await makeActor()).store;
-  /** A client without a connection notes nothing. */
-  const inUse = async () => {
-    const store = await make();
-    await store.inspect(someKey());
-    return store;
-  };
-  const refusal = (key: string, more: Partial<Refusal> = {}): Refusal => {
-    return { id: randomUUID(), key, token: '5', reason: 'other-key', ...more };
-  };
   const nothing = (key: string) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 });
 
   describe(`${name}: for operators`, () => {
@@ -69,36 +58,6 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       // What its last holder does late does not touch the successor.
       await holder.release(claim);
       expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: false });
-    });
-
-    test('a refused write that one client has noted is read by another, whatever characters it has', async () => {
-      const [noting, operator] = [await inUse(), await make()];
-      const hostile = ['\n1 {}', '"}', '\\', '🔒\u2028', '%s %d'].map((key) =>
-        refusal(key, { fence: '7', model: key }),
-      );
-      const noted = [refusal(someKey(), { reason: 'superseded' }), ...hostile];
-      await noting.noteRefusals(noted);
-      const ids = noted.map(({ id }) => id);
-      const read = (await operator.refusals()).filter(({ id }) => ids.includes(id));
-      expect(read).toEqual(noted.map((each) => ({ ...each, ago: expect.any(Number) })));
-      for (const { ago } of read) {
-        expect(ago).toBeGreaterThanOrEqual(0);
-        expect(ago).toBeLessThan(60_000);
-      }
-      // It is no key.
-      const keys = new Set(noted.map(({ key }) => key));
-      expect((await operator.list()).filter(({ key }) => keys.has(key) || key.includes('refusals'))).toEqual([]);
-    });
-
-    test('of more refused writes than are kept the last ones stay, in their order', async () => {
-      const [noting, operator] = [await inUse(), await make()];
-      const noted = Array.from({ length: MOST_REFUSALS + 3 }, () => refusal(someKey()));
-      for (const part of [noted.slice(0, 50), noted.slice(50)]) await noting.noteRefusals(part);
-      const read = await operator.refusals();
-      expect(read.length).toBeLessThanOrEqual(MOST_REFUSALS);
-      const own = read.map(({ id }) => id).filter((id) => noted.some((each) => each.id === id));
-      expect(own.length).toBeGreaterThan(MOST_REFUSALS / 2);
-      expect(own).toEqual(noted.map(({ id }) => id).slice(-own.length));
     });
 
     test('force touches no other key', async () => {

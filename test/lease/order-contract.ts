@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { MOST_WAITERS } from '../../src/lease/store.js';
-import { someKey } from './actors.js';
 import { claimOf, expectLeft, LONG, type MakeActor, SHORT, type StoreActor } from './claims.js';
 import { queued as queuedWith, Waiter } from './queue/waiter.js';
 
@@ -340,16 +338,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       });
       for (const waiter of waiters) await waiter.release();
       expect(await holder.store.inspect(key, MOST_WAITERS)).toMatchObject({ waiting: 0 });
-    });
-
-    test('a refused write has the name of its process', async () => {
-      const [{ store }, operator] = [await makeActor('worker 7'), await make()];
-      const refusal = { id: randomUUID(), key: someKey(), token: '5', reason: 'other-key' };
-      // A client without a connection notes nothing.
-      await store.inspect(refusal.key);
-      await store.noteRefusals([refusal]);
-      const read = (await operator.refusals()).filter(({ id }) => id === refusal.id);
-      expect(read).toEqual([{ ...refusal, process: 'worker 7', ago: expect.any(Number) }]);
     });
 
     test('no more than a hundred are named, and all are counted', async () => {

@@ -3,7 +3,6 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Claim, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/keys.js';
-import { refusalsName } from '../../src/redis/refusals.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { PREFIX, someKey } from '../lease/actors.js';
 import { claimOf } from '../lease/claims.js';
@@ -120,24 +119,6 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
       expect(await store.acquire(claimOf(key))).toMatchObject({ taken: true });
       await remove(key);
     });
-  });
-
-  test('in the list of refused writes: it is not noted, not told, and keeps nobody for long', async () => {
-    const store = makeStore();
-    // A refusal is noted only where the client is connected.
-    await store.refusals();
-    const refused = { id: 'one', key: 'stock:1', token: '5', reason: 'other-key' };
-    const name = refusalsName(PREFIX);
-    for (const entry of [...Object.values(TEXTS), `1 {${TEXTS['letters']}`]) {
-      await store.noteRefusals([refused]);
-      await admin.rpush(name, entry);
-      const before = await used();
-      expect(await store.refusals()).toEqual([]);
-      await store.noteRefusals([refused]);
-      expect((await used()) - before).toBeLessThan(LONGEST_COMMAND);
-      expect(await admin.llen(name)).toBe(2);
-      await admin.del(name);
-    }
   });
 
   test('as a message: whoever waits looks, and no more', async () => {

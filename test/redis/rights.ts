@@ -39,9 +39,6 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   await contender.acquire(waiting).catch(refusal);
   await contender.transfer(waiting, 'successor').catch(refusal);
   await holder.list().catch(refusal);
-  const refused = { id: 'one', key: claim.key, token: '5', reason: 'other-key' };
-  await holder.noteRefusals([refused]).catch(refusal);
-  await contender.refusals().catch(refusal);
   await holder.force(claim.key, 'successor').catch(refusal);
   await holder.release(claim).catch(refusal);
   watch?.close();

@@ -71,7 +71,6 @@ describeWithRedis('the scripts', (redis) => {
     await admin.script('FLUSH');
     for (const each of claims) expect(await store.acquire(each)).toMatchObject({ taken: true });
     const together = [...claims, claimOf(claim.key)];
-    // It lacks what it has not answered since.
     expect(await store.extend(together)).toEqual(['extended', 'extended', 'extended', 'gone']);
     await admin.script('FLUSH');
     // In one pipeline, each of whose commands is refused.
@@ -82,10 +81,10 @@ describeWithRedis('the scripts', (redis) => {
     const verbs = (await monitor.about(leaseName(claim.key))).map(([verb, text]) => `${verb} ${nameOf(text)}`);
     expect(verbs).toEqual([
       ...['evalsha acquire', 'eval acquire'],
-      // This key was in the pipeline twice.
-      ...['eval extend', 'evalsha extend'],
-      // The same; then each command by itself.
+      // This key was in the pipeline twice; then each command by itself.
       ...['evalsha extend', 'evalsha extend', 'eval extend', 'eval extend'],
+      // The same, and the script had been answered before.
+      ...['evalsha extend', 'evalsha extend', 'evalsha extend', 'evalsha extend', 'eval extend', 'eval extend'],
       ...['eval release', 'evalsha release', 'eval release'],
     ]);
     expect(await admin.exists(leaseName(claim.key))).toBe(0);

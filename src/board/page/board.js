@@ -61,7 +61,7 @@ function connect() {
     // The browser tries again after a lost connection, but not after an answer such as 502.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY);
   });
-  for (const name of ['hello', 'keys', 'status', 'happened', 'refused']) {
+  for (const name of ['hello', 'keys', 'status', 'happened']) {
     source.addEventListener(name, ({ data }) => {
       state.isConnected = true;
       state.apply(name, JSON.parse(data));

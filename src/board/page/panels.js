@@ -1,7 +1,6 @@
 // What stands around the table.
 
 import { histogram } from './chart.js';
-import { REFUSED } from './state.js';
 import { clock, counted, duration, element, number, shown, write } from './text.js';
 
 /** @typedef {import('./state.js').State} State */
@@ -36,8 +35,6 @@ export function drawPanels(state) {
   once('tokens', tokens, () =>
     tokens.length === 0 ? [quiet('None since this page was opened.')] : tokens.map(tokenItem),
   );
-  const { refused } = state;
-  once('refused', refused, () => (refused.length === 0 ? [quiet('None.')] : refused.slice(0, EVENTS).map(refusedItem)));
   byId('waits-card').hidden = byId('happened-card').hidden = hello?.process === false;
   once('happened', happened, () =>
     happened.length === 0
@@ -72,40 +69,18 @@ function drawFigures(state) {
     ['turns a second', none ?? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))), ''],
   ];
   const isInProcess = state.hello?.process === true;
-  // Without a process of its own and without the others there is nothing to count.
-  const canRead = state.status?.refusals !== false;
-  const refused = canRead || isInProcess ? refusedCount(state.refused) : '–';
-  figures.push([`refused in last hour\u00A0${canRead ? '*' : '†'}`, refused, state.refused.length > 0 ? 'bad' : '']);
   if (isInProcess) {
-    const { timeouts, lost } = state.counted;
-    figures.push(['timeouts\u00A0†', number(timeouts), timeouts > 0 ? 'warm' : '']);
-    figures.push(['leases lost\u00A0†', number(lost), lost > 0 ? 'bad' : '']);
+    const { timeouts, refused, lost } = state.counted;
+    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['stale writes refused\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
+    figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
-  byId('note').hidden = state.hello === undefined;
-  write(byId('note'), noteOf(isInProcess, canRead));
+  byId('note').hidden = !isInProcess;
   once('figures', figures, () =>
     figures.map(([name = '', value = '', kind = '']) =>
       element('div', { class: kind }, element('dt', {}, name), element('dd', {}, value)),
     ),
   );
-}
-
-/** @param {State['refused']} refused */
-function refusedCount({ length }) {
-  return length < REFUSED ? number(length) : `${number(REFUSED)}+`;
-}
-
-/**
- * Whose numbers they are.
- *
- * @param {boolean} isInProcess
- * @param {boolean} canRead
- */
-function noteOf(isInProcess, canRead) {
-  const opened = 'since the board was opened.';
-  if (canRead) return isInProcess ? `* In all processes. † In this process, ${opened}` : '* In all processes.';
-  const why = 'Refused writes of other processes cannot be read from Redis.';
-  return isInProcess ? `† In this process, ${opened} ${why}` : `† ${why}`;
 }
 
 /** @param {NonNullable<State['status']>} status */
@@ -200,25 +175,6 @@ function happeningItem({ type, bad, at, key, text }) {
   if (key !== undefined) item.append(element('span', { class: 'said' }, shown(key)));
   item.append(element('span', { class: 'said' }, shown(text)));
   return item;
-}
-
-/** @param {State['refused'][number]} refusal */
-function refusedItem({ at, key, token, text, process, own }) {
-  const by = element(
-    'span',
-    { class: 'said' },
-    own ? 'By this process.' : process === null ? 'By another process.' : 'By ',
-  );
-  if (!own && process !== null) by.append(shown(process), '.');
-  return element(
-    'li',
-    { class: 'event bad' },
-    element('time', {}, clock(at)),
-    shown(key),
-    element('span', { class: 'what' }, 'token ', shown(token)),
-    element('span', { class: 'said' }, shown(text)),
-    by,
-  );
 }
 
 /** @param {import('./state.js').Server} server */

@@ -7,10 +7,6 @@ const BAR = 5_000;
 const TOKENS_OF_KEY = 12;
 const TOKENS = 9;
 const HAPPENED = 100;
-/** The server keeps no more of them. */
-export const REFUSED = 100;
-/** For so long a refused write is shown; milliseconds. */
-const REFUSED_FOR = 3_600_000;
 
 /**
  * @typedef {object} Key
@@ -34,7 +30,6 @@ const REFUSED_FOR = 3_600_000;
  *
  * @typedef {{ server: string, check: string, status: string, message: string, remedy?: string }} Finding
  * @typedef {{ type: string, bad: boolean, at: number, key?: string, text: string }} Happening
- * @typedef {{ id: string, at: number, key: string, token: string, text: string, process: string | null, own: boolean }} Refused
  * @typedef {{ address: string, role: string, status: string, healthy: boolean }} Server
  * @typedef {object} Status
  * @property {number} now
@@ -43,7 +38,6 @@ const REFUSED_FOR = 3_600_000;
  * @property {number} [seenAt] when the keys were seen last
  * @property {{ text: string, since: number }} [trouble]
  * @property {string[]} missing
- * @property {boolean} refusals whether those of other processes could be read
  * @property {Finding[]} health
  * @property {{ ms: number, bars: number }} minute what of the last minute was watched, and how many of the last bars it is in
  * @property {Server} [postgres] `undefined` as long as it is not known which one it is
@@ -69,9 +63,7 @@ export class State {
   /** @type {Happening[]} the newest first */
   happened = [];
   /** Since the board was opened, also those that are not in `happened` any more. */
-  counted = { timeouts: 0, lost: 0 };
-  /** @type {Refused[]} the newest first */
-  #refused = [];
+  counted = { timeouts: 0, refused: 0, lost: 0 };
   /** @type {Array<{ key: string, token: string, turns: number, at: number }>} the newest first */
   tokens = [];
   #bar = 0;
@@ -85,18 +77,11 @@ export class State {
     else if (event === 'status') this.#told(data);
     else if (event === 'keys') this.#keys(data);
     else if (event === 'happened') this.#happened(data);
-    else if (event === 'refused') this.#refusedWrites(data);
   }
 
   /** Whether what is known of the keys is of the last good look, and not of the present. */
   get isOld() {
     return this.known && (this.isConnected === false || !this.#isSeen || this.status?.trouble !== undefined);
-  }
-
-  /** The refused writes of the last hour, the newest first. */
-  get refused() {
-    const since = Date.now() - REFUSED_FOR;
-    return this.#refused.filter(({ at }) => at > since);
   }
 
   /** Turns of all keys in the bar before the present one, a second. */
@@ -175,20 +160,11 @@ export class State {
   }
 
   /**
-   * @param {{ all?: boolean, refused: Refused[] }} data
+   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, refused: number, lost: number }} data
    */
-  #refusedWrites({ all = false, refused }) {
-    const before = all ? [] : this.#refused;
-    // Of two in the same millisecond the one that was told later comes first, too.
-    this.#refused = [...refused.toReversed(), ...before].sort((one, other) => other.at - one.at).slice(0, REFUSED);
-  }
-
-  /**
-   * @param {{ all?: boolean, happened: Happening[], passedOver: number, timeouts: number, lost: number }} data
-   */
-  #happened({ all = false, happened, timeouts, lost }) {
+  #happened({ all = false, happened, timeouts, refused, lost }) {
     if (all) this.happened = [];
-    this.counted = { timeouts, lost };
+    this.counted = { timeouts, refused, lost };
     for (const each of happened) this.happened.unshift(each);
     this.happened.length = Math.min(this.happened.length, HAPPENED);
   }

@@ -123,10 +123,7 @@ async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOpti
     const found: Reported[] = [];
     for (const node of await server.nodes(keyPrefix)) {
       if (found.length > 0) context.say();
-      // Its name has the hash tag of the node's key.
-      const views = server.store(`${keyPrefix}{${node.key}}:`, { wakeUps: false });
-      found.push(...(await oneNode(context, node, { ...stores, views })));
-      await views.close();
+      found.push(...(await oneNode(context, node, stores)));
     }
     return found;
   } finally {
@@ -138,7 +135,7 @@ async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOpti
 async function oneNode(
   context: Context,
   { shown: node, key, info }: RedisNode,
-  stores: Pick<RedisSubject, 'store' | 'silent' | 'views'>,
+  stores: Pick<RedisSubject, 'store' | 'silent'>,
 ): Promise<Reported[]> {
   await title(context, 'Redis', node);
   const look = async () => run('redis', redisChecks, { info: await info(), key, ...stores });

@@ -1,5 +1,5 @@
 import { DOCS } from '../../base/errors.js';
-import { hearsOfRelease, sendHint, takeAndGiveBack } from '../locks/rehearsal.js';
+import { hearsOfRelease, sendHint, takeAndGiveBack, waitInQueue } from '../locks/rehearsal.js';
 import { messageOf } from '../problem.js';
 import type { RedisServer } from '../servers/redis-server.js';
 import { type Check, fault, ok, warning } from './check.js';
@@ -13,8 +13,6 @@ export interface RedisSubject {
   readonly store: ReturnType<RedisServer['store']>;
   /** The same store without pub/sub, as with `wake: 'poll'`. */
   readonly silent: ReturnType<RedisServer['store']>;
-  /** For a Cluster: a store whose list of refused writes this master keeps. Only one master keeps the application's. */
-  readonly views: ReturnType<RedisServer['store']>;
 }
 
 const OLDEST = [6, 2] as const;
@@ -151,19 +149,16 @@ const wakeUps: Check<RedisSubject> = {
   },
 };
 
-/** What only people look at: the names of who waits (LRANGE), and refused writes (LRANGE and TIME). */
+/** The names of who waits are read for people alone (LRANGE). */
 const views: Check<RedisSubject> = {
   name: 'views',
-  // By the application's own name where one server keeps all: its user may be limited to names that are more exact.
-  look: ({ info, silent, views }) =>
-    (isOfCluster(info) ? views : silent).refusals().then(
-      () => ok('Who waits, and the writes that were refused, can be shown.'),
-      (error: unknown) =>
-        warning(
-          `Who waits, or the writes that were refused, cannot be shown: ${messageOf(error)}. Locks work without.`,
-          `Grant +lrange and +time to this user, as ${DOCS}rights.md says.`,
+  look: async ({ silent, key }) =>
+    (await waitInQueue(silent, key)) !== undefined
+      ? ok('Who waits can be shown.')
+      : warning(
+          'The names of who waits cannot be shown. Locks work without.',
+          `Grant +lrange to this user, as ${DOCS}rights.md says.`,
         ),
-    ),
 };
 
 export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps, views];

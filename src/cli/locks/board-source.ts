@@ -7,7 +7,7 @@ import { advised } from '../problem.js';
 import { type ServerOptions, withServers } from '../servers/both.js';
 import { LastingServers } from '../servers/lasting.js';
 import { postgresPlace } from '../servers/postgres.js';
-import type { Locks, RedisServers } from '../servers/redis-server.js';
+import type { RedisServers } from '../servers/redis-server.js';
 import { databaseUrl } from '../servers/urls.js';
 import { type CommittedTurn, lastTurns } from './last-turns.js';
 import { raiseToken, serverTime } from './raise-token.js';
@@ -27,9 +27,9 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       const { round } = servers;
       const listing = servers.withRedis((opened) => {
         redis = opened;
-        return lookAt(opened.locks(keyPrefix));
+        return opened.locks(keyPrefix).list();
       });
-      const { keys, missing, refusals } = await listing.catch((error: unknown) => {
+      const { keys, missing } = await listing.catch((error: unknown) => {
         answered = false;
         throw error;
       });
@@ -38,7 +38,7 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       const idle = recent.filter((key) => !inUse.has(key));
       const free = idle.map((key) => ({ key, holder: undefined, expiresIn: 0, waiting: 0 }));
       const described = await servers.withDatabase((opened) => describe([...keys, ...free], opened), round);
-      return { keys: described, missing, refusals };
+      return { keys: described, missing };
     },
     holderOf: async (key) => (await inspect(key)).holder ?? null,
     // As `unlock` does, on connections for this alone: it ends what is in its way from a second one.
@@ -71,12 +71,6 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       servers.close();
     },
   };
-}
-
-/** A user of Redis without the right to read refusals sees the keys all the same. */
-async function lookAt(locks: Locks) {
-  const refusals = locks.refusals().catch(() => undefined);
-  return { ...(await locks.list()), refusals: await refusals };
 }
 
 /** What only the process of a turn knows is not known here. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { OVERDUE, within } from '../../base/clock.js';
-import type { Claim, LeaseStore } from '../../lease/store.js';
+import type { Claim, KeyState, LeaseStore } from '../../lease/store.js';
 
 /** How long a test key may stay, if releasing it is what fails; milliseconds. */
 const LEASE_TIME = 5_000;
@@ -21,13 +21,15 @@ export async function takeAndGiveBack(store: LeaseStore, key: string): Promise<v
   await waitInQueue(store, key);
 }
 
-/** A process that waits has a place in the queue, however it is woken. */
-async function waitInQueue(store: LeaseStore, key: string): Promise<void> {
+/** A process that waits has a place in the queue, however it is woken. Resolves to the names that are read of it. */
+export async function waitInQueue(store: LeaseStore, key: string): Promise<KeyState['waiters']> {
   const [holder, contender] = [claimOf(key), claimOf(key)];
   await store.acquire(holder);
   await store.acquire(contender, { enter: LEASE_TIME });
+  const { waiters } = await store.inspect(key, 1);
   await store.release(contender);
   await store.release(holder);
+  return waiters;
 }
 
 /** Whether a waiting process receives the wake-up of a release. Rejects with the server's refusal. */

@@ -2,7 +2,7 @@ import type { KeyState, LeaseStore } from '../../lease/store.js';
 import type { Info } from './ioredis.js';
 
 /** What the commands need of leases and queues. All methods reject with a Problem if Redis refuses. */
-export interface Locks extends Pick<LeaseStore, 'inspect' | 'force' | 'refusals'> {
+export interface Locks extends Pick<LeaseStore, 'inspect' | 'force'> {
   list(): Promise<Listing>;
 }
 

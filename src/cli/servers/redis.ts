@@ -100,6 +100,5 @@ export function locksOn(store: LeaseStore, where: (key?: string) => string): Loc
     inspect: (key) => store.inspect(key, MOST_WAITERS).catch(refused(key)),
     list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
     force: (key, holder) => store.force(key, holder).catch(refused(key)),
-    refusals: () => store.refusals().catch(refused()),
   };
 }

@@ -1,7 +1,6 @@
 import { Deadline } from '../../base/clock.js';
 import { asError } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
-import type { NotedRefusal, Refusal } from '../../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -146,14 +145,6 @@ export class FallbackStore implements LeaseStore {
 
   force(key: string, holder: string): Promise<boolean> {
     return this.#store.force(key, holder);
-  }
-
-  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    if (this.#outages.size === 0) await this.#store.noteRefusals(refusals);
-  }
-
-  refusals(): Promise<readonly NotedRefusal[]> {
-    return this.#store.refusals();
   }
 
   onReturn(listener: () => void): () => void {

@@ -1,5 +1,3 @@
-import { now } from '../../base/clock.js';
-import { MOST_REFUSALS, type NotedRefusal, REFUSALS_KEPT, type Refusal } from '../../base/refusal.js';
 import type { WakeUp } from '../store.js';
 import { ExpiringMap } from './expiring-map.js';
 
@@ -32,7 +30,6 @@ export class MemoryLeases {
   readonly #leases = new ExpiringMap<Lease>();
   /** A queue is never empty. */
   readonly #queues = new ExpiringMap<readonly Place[]>();
-  readonly #refusals = new Set<{ readonly at: number; readonly refusal: Omit<NotedRefusal, 'ago'> }>();
 
   /** The holder of the key; `undefined` if it is free. */
   holderOf(key: string): string | undefined {
@@ -116,18 +113,6 @@ export class MemoryLeases {
   flush(): void {
     this.#leases.clear();
     this.#queues.clear();
-    this.#refusals.clear();
-  }
-
-  noteRefusals(refusals: readonly Refusal[], name: string | undefined): void {
-    const named = name === undefined ? {} : { process: name };
-    for (const refusal of refusals) this.#refusals.add({ at: now(), refusal: { ...refusal, ...named } });
-    for (const oldest of this.#refusals) if (this.#refusals.size > MOST_REFUSALS) this.#refusals.delete(oldest);
-  }
-
-  refusals(): readonly NotedRefusal[] {
-    const all = [...this.#refusals].map(({ at, refusal }) => ({ ...refusal, ago: now() - at }));
-    return all.filter(({ ago }) => ago <= REFUSALS_KEPT);
   }
 
   #queue(key: string): readonly Place[] {

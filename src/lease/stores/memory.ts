@@ -1,6 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomInt } from 'node:crypto';
-import type { NotedRefusal, Refusal } from '../../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -161,14 +160,6 @@ class MemoryClient implements LeaseStore, Receiver {
     if (this.#leases.holderOf(key) !== holder) return false;
     this.#passOn(key);
     return true;
-  }
-
-  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    this.#leases.noteRefusals(refusals, this.#name);
-  }
-
-  async refusals(): Promise<readonly NotedRefusal[]> {
-    return this.#leases.refusals();
   }
 
   /** The store never goes away, so it never returns. */

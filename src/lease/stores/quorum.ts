@@ -1,6 +1,5 @@
 import { sleep } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
-import { MOST_REFUSALS, type NotedRefusal, type Refusal } from '../../base/refusal.js';
 import {
   type AcquireResult,
   type Claim,
@@ -127,28 +126,6 @@ export class QuorumStore implements LeaseStore {
 
   force(key: string, holder: string): Promise<boolean> {
     return decide(this.#ask((node) => node.ask((store) => store.force(key, holder))));
-  }
-
-  /**
-   * Not by `ask`, here and in `refusals`: a node that refuses this, perhaps by its rights, is as good for locks as before.
-   */
-  async noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    const asked = this.#nodes.filter(({ answers }) => answers);
-    await Promise.all(asked.map(({ store }) => store.noteRefusals(refusals).catch(() => {})));
-  }
-
-  /** Those that any of the nodes has which answer first, a majority of all. */
-  async refusals(): Promise<readonly NotedRefusal[]> {
-    const asked = this.#nodes.map(async ({ answers, store }) => {
-      if (!answers) throw new Error('it was not asked');
-      return await store.refusals();
-    });
-    const ballot = new Ballot(asked);
-    await ballot.until(() => ballot.isKnown);
-    const noted = ballot.answers;
-    if (noted.length === 0) throw undecided(ballot.cast);
-    const byId = new Map(noted.flat().map((refusal) => [refusal.id, refusal]));
-    return [...byId.values()].toSorted((one, other) => other.ago - one.ago).slice(-MOST_REFUSALS);
   }
 
   onReturn(listener: () => void): () => void {

@@ -15,8 +15,6 @@ export interface Nodes {
   readonly pubsub: PubSub;
   /** How often a connection for wake-ups is pinged; milliseconds. */
   readonly pingEvery: number;
-  /** Whether the client may send a failed command again, after commands that were issued later. */
-  readonly resends: boolean;
   /**
    * Whether the client has ended: its owner has closed it, or its `retryStrategy` has given up. It connects again only if
    * somebody calls its `connect()`.
@@ -62,7 +60,6 @@ class OneNode implements Nodes {
   readonly pubsub = 'classic';
   /** A silent connection is replaced within five seconds: the answer may take one. */
   readonly pingEvery = 4_000;
-  readonly resends = false;
   readonly channelPrefix = '';
   readonly #redis: RedisClient;
   readonly #reconnector: Reconnector | undefined;
@@ -135,7 +132,6 @@ class ClusterNodes implements Nodes {
   readonly pubsub = 'sharded';
   /** A frozen node is replaced within seconds, and its subscribers get no event. */
   readonly pingEvery = 1_000;
-  readonly resends = true;
   readonly channelPrefix: string;
   readonly #redis: ClusterClient;
   readonly #connectFailures: ConnectFailures;

@@ -1,4 +1,3 @@
-import type { NotedRefusal, Refusal } from '../../../src/base/refusal.js';
 import type {
   AcquireResult,
   Claim,
@@ -128,14 +127,6 @@ export class ObservedStore implements LeaseStore {
 
   force(key: string, holder: string): Promise<boolean> {
     return this.#store.force(key, holder);
-  }
-
-  noteRefusals(refusals: readonly Refusal[]): Promise<void> {
-    return this.#store.noteRefusals(refusals);
-  }
-
-  refusals(): Promise<readonly NotedRefusal[]> {
-    return this.#store.refusals();
   }
 
   close(): Promise<void> {

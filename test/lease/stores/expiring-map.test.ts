@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { REFUSALS_KEPT } from '../../../src/base/refusal.js';
 import { ExpiringMap } from '../../../src/lease/stores/expiring-map.js';
 import { memoryStore } from '../../../src/lease/stores/memory.js';
 import { PREFIX, someKey } from '../actors.js';
@@ -87,20 +86,5 @@ describe('in a memory store', () => {
     clock.now += 100;
     await bystander.release({ ...claim, holder: 'gave up' });
     expect(await bystander.inspect(claim.key)).toMatchObject({ holder: claim.holder, waiting: 0 });
-  });
-
-  test('a refused write is told for an hour, and not any more then', async () => {
-    const store = connect();
-    const refusal = { key: someKey(), token: '5', reason: 'other-key' };
-    await store.noteRefusals([{ ...refusal, id: 'earlier' }]);
-    clock.now += 1;
-    await store.noteRefusals([{ ...refusal, id: 'later' }]);
-    clock.now += REFUSALS_KEPT - 1;
-    expect((await store.refusals()).map(({ id, ago }) => [id, ago])).toEqual([
-      ['earlier', REFUSALS_KEPT],
-      ['later', REFUSALS_KEPT - 1],
-    ]);
-    clock.now += 1;
-    expect((await store.refusals()).map(({ id }) => id)).toEqual(['later']);
   });
 });

@@ -224,35 +224,6 @@ describe('a memory store', () => {
       expect(leases.nameOf('key')).toBeUndefined();
     });
 
-    test('are the refused writes that were noted, with the name of the process if it has one, until it is emptied', () => {
-      const leases = new MemoryLeases();
-      const refusal = { id: 'one', key: 'key', token: '5', reason: 'other-key' };
-      expect(leases.refusals()).toEqual([]);
-      leases.noteRefusals([refusal], undefined);
-      leases.noteRefusals([{ ...refusal, id: 'two' }], 'web-1');
-      const ago = expect.any(Number);
-      expect(leases.refusals()).toStrictEqual([
-        { ...refusal, ago },
-        { ...refusal, id: 'two', process: 'web-1', ago },
-      ]);
-      leases.flush();
-      expect(leases.refusals()).toEqual([]);
-    });
-
-    test('are the last hundred of more refused writes', () => {
-      const leases = new MemoryLeases();
-      const noted = Array.from({ length: 103 }, (_, id) => ({
-        id: `${id}`,
-        key: 'key',
-        token: '5',
-        reason: 'other-key',
-      }));
-      leases.noteRefusals(noted.slice(0, 100), undefined);
-      expect(leases.refusals()).toHaveLength(100);
-      leases.noteRefusals(noted.slice(100), undefined);
-      expect(leases.refusals().map(({ id }) => id)).toEqual(noted.slice(3).map(({ id }) => id));
-    });
-
     test('is not kept after its lease, also beside many that are held', () => {
       const leases = new MemoryLeases();
       for (let index = 0; index < 2_000; index++) leases.put(`held ${index}`, 'holder', 60_000);
