@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { LockTimeoutError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 import { forget } from './handle-work.js';
 
 describeWithShop('a holder whose transaction is ended by somebody else, while its function waits', () => {
@@ -139,6 +139,7 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
       await shop.admin.query('DROP FUNCTION wait_in_commit CASCADE');
     });
     const { key } = await shop.product(1);
+    const { prisma } = shop.client(STAYS);
     const inside = gate();
     const holder = prisma.$withLock(key, async (tx) => {
       await tx.ledger.create({ data: { key, token: 1n, before: 0, after: 1, worker: 'waits in commit' } });
