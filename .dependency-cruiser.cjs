@@ -155,7 +155,8 @@ module.exports = {
     },
     {
       name: 'the-cli-reads-options-and-connects',
-      comment: 'commander for its options, diff for what it shows; pg and ioredis are loaded only by the commands that connect.',
+      comment:
+        'commander for its options, diff for what it shows; pg and ioredis are loaded only by the commands that connect.',
       severity: 'error',
       from: { path: '^src/cli/' },
       to: {
