@@ -412,9 +412,9 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #onLost(connection: Connection, error: unknown): void {
     if (this.#isLost) return;
     this.#isLost = true;
-    // Whoever has ended its session may take its lease, too: the next caller must not have that.
-    this.#call.leases.show();
     void endOfLostCommit(this.#call, this.#admission as Admission, error).then((failed) => {
+      // Whoever has ended its session may take its lease, too: the next caller must not have that.
+      if (failed) this.#call.leases.show();
       connection.destroy();
       this.#settle(failed ?? { value: this.#value as R });
     });

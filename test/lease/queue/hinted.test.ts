@@ -688,8 +688,16 @@ describeWithShop('a hint', () => {
     });
 
     test('has not hidden that the lease was lost before the outcome was known', async () => {
-      const { holder, first, takeBack, losesLease } = await hinting();
-      await losesLease();
+      const [holder, contender, key, over] = [direct(), direct(), someKey(), new AbortController()];
+      const first = await holder.acquire(key);
+      const { turn } = await asleep(contender, key, { signal: over.signal });
+      turn.catch(() => {});
+      first.lease.contended = true;
+      const takeBack = first.hint('attempt') as () => void;
+      await contender.store.heard.reach(1);
+      over.abort();
+      await stage().admin.del(leaseName(key));
+      expect(await holder.renewal.look(first.lease)).toBe(true);
       expect(typesOf(holder)).toEqual([]);
       takeBack();
       expect(typesOf(holder)).toEqual(['lease-lost']);
