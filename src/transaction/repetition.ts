@@ -193,7 +193,8 @@ export class Repetition {
 function isRetryable(error: unknown, { database }: CallContext): boolean {
   // A handle's token never rises, so the same row would refuse it again.
   if (error instanceof StaleTokenError) return error.reason === 'other-key' && !error.ofHandle;
-  const isAtCommit = error instanceof TransactionAbortedError && error.reason === 'failed-statement';
-  const code = database.sqlState(isAtCommit ? error.cause : error);
+  // A conflict at COMMIT, or in a statement whose error the function did not pass on.
+  const isWrapped = error instanceof TransactionAbortedError && error.reason === 'failed-statement';
+  const code = database.sqlState(isWrapped ? error.cause : error);
   return code === SERIALIZATION_FAILURE || code === DEADLOCK;
 }

@@ -55,4 +55,25 @@ describeWithShop('a COMMIT that Postgres refuses', () => {
     const repeated = await refusedSale(code, { times: 2, retries: 2 });
     expect(await repeated.held).toBe(3);
   });
+
+  test('for a conflict that the function has swallowed: the same, and `retries` runs it again', async () => {
+    const { id, key } = await shop.product(10);
+    let runs = 0;
+    const sale = (retries: number) =>
+      prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+          const conflict = "DO $$ BEGIN RAISE 'conflict' USING ERRCODE = '40001'; END $$";
+          if (++runs % 2 === 1) await tx.$executeRawUnsafe(conflict).catch(() => {});
+        },
+        { retries },
+      );
+    await expect(sale(0)).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key });
+    expect((await shop.row(id))?.quantity).toBe(10);
+    runs = 0;
+    await sale(1);
+    expect(runs).toBe(2);
+    expect((await shop.row(id))?.quantity).toBe(9);
+  });
 });
