@@ -17,14 +17,14 @@ const ROOMS = {
   transaction: ['database/', 'fencing/'],
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
-  otel: [],
   base: [],
-  testing: ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/', 'redis/keys'],
-  // The subpaths stand on top, and nothing below knows them.
-  decorators: ['index', 'current', 'options/'],
-  nest: ['index', 'current', 'decorators/'],
-  'nest-cls': ['index', 'current'],
-  board: ['options/', 'call/observed', 'call/recorder', 'database/sql', 'redis/errors'],
+  // The addons stand on top, and nothing below knows them.
+  'addons/otel': [],
+  'addons/testing': ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/', 'redis/keys'],
+  'addons/decorators': ['index', 'current', 'options/'],
+  'addons/nest': ['index', 'current', 'addons/decorators/'],
+  'addons/nest-cls': ['index', 'current'],
+  'addons/board': ['options/', 'call/observed', 'call/recorder', 'database/sql', 'redis/errors'],
 };
 /** The files at the top. */
 const TOP = {
@@ -72,7 +72,7 @@ module.exports = {
       name: 'pg-by-its-shape',
       comment: 'The pool is had from the driver adapter; the package does not depend on pg.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(cli|testing)/' },
+      from: { path: '^src/', pathNot: '^src/(cli|addons/testing)/' },
       to: { path: 'node_modules/(pg|@types/pg)/' },
     },
     layer(
@@ -91,14 +91,14 @@ module.exports = {
       file('options/validate-call'),
       file('database/sql'),
       '^src/base/',
-      '^src/board/(board|node-listener|options)[.]ts$',
+      '^src/addons/board/(board|node-listener|options)[.]ts$',
     ),
     layer(
       'only-what-looks-at-locks-knows-the-fence',
       '^src/cli/locks/',
       '^src/cli/',
       '^src/(database/sql|transaction/admission|options/options)[.]ts$',
-      '^src/board/(health|source)[.]ts$',
+      '^src/addons/board/(health|source)[.]ts$',
       '^src/lease/store[.]ts$',
       '^src/base/',
     ),
@@ -115,8 +115,8 @@ module.exports = {
     {
       name: 'nothing-imports-the-testing',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/testing/' },
-      to: { path: '^src/testing/' },
+      from: { path: '^src/', pathNot: '^src/addons/testing/' },
+      to: { path: '^src/addons/testing/' },
     },
     {
       name: 'nothing-imports-the-cli',
@@ -128,7 +128,7 @@ module.exports = {
       name: 'no-run-time-dependency',
       comment: 'The core depends on Node and on the peer @prisma/client. ioredis is known by its shape alone.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(cli|otel|nest|nest-cls|testing)/' },
+      from: { path: '^src/', pathNot: '^src/(cli|addons/(otel|nest|nest-cls|testing))/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@prisma/client/',
@@ -137,7 +137,7 @@ module.exports = {
     {
       name: 'a-subpath-has-its-own-peers',
       severity: 'error',
-      from: { path: '^src/(nest|nest-cls)/' },
+      from: { path: '^src/addons/(nest|nest-cls)/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/(@(nestjs/(common|core)|nestjs-cls/transactional)|rxjs)/',
@@ -147,7 +147,7 @@ module.exports = {
       name: 'the-testing-loads-servers-when-asked',
       comment: 'Optional peers, each loaded by the function that needs it.',
       severity: 'error',
-      from: { path: '^src/testing/' },
+      from: { path: '^src/addons/testing/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         dependencyTypesNot: ['dynamic-import'],
@@ -168,7 +168,7 @@ module.exports = {
       name: 'otel-knows-the-api-alone',
       comment: 'An optional peer: who imports `/otel` brings it.',
       severity: 'error',
-      from: { path: '^src/otel/' },
+      from: { path: '^src/addons/otel/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
         pathNot: 'node_modules/@opentelemetry/api/',

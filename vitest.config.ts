@@ -19,8 +19,8 @@ const AT_REST = [
   'test/base/scope.test.ts',
   'test/call/context-at-rest.test.ts',
   'test/support.test/fault-proxy.test.ts',
-  'test/board/live.test.ts',
-  'test/board/requests.test.ts',
+  'test/addons/board/live.test.ts',
+  'test/addons/board/requests.test.ts',
 ];
 /** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
 const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
-import { createBoard, toNodeListener } from '../src/board/index.js';
+import { createBoard, toNodeListener } from '../src/addons/board/index.js';
 import { fencedLock } from '../src/index.js';
 import { PrismaClient } from '../test/generated/prisma/client.js';
 import { startChromium } from '../test/support/chromium.js';

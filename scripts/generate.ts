@@ -6,9 +6,9 @@ import { luaModule } from './generate/lua.js';
 import { reaperModule } from './generate/reaper.js';
 
 const modules = {
-  'src/board/assets.generated.ts': await boardModule(),
+  'src/addons/board/assets.generated.ts': await boardModule(),
   'src/redis/scripts.generated.ts': luaModule(new URL('../lua/', import.meta.url)),
-  'src/testing/servers/reaper.generated.ts': reaperModule(),
+  'src/addons/testing/servers/reaper.generated.ts': reaperModule(),
 };
 for (const [file, text] of Object.entries(modules)) {
   // A file that is newer than dist/ means that dist/ has to be built.

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Redis as Redis5 } from 'ioredis-5';
 import { describe, expectTypeOf, test } from 'vitest';
+import { fakeLocks, faultLines, testServers } from '../src/addons/testing/index.js';
 import {
   type FencedLockError,
   fencedLock,
@@ -11,7 +12,6 @@ import {
   type RedisLike,
   type TryResult,
 } from '../src/index.js';
-import { fakeLocks, faultLines, testServers } from '../src/testing/index.js';
 import type { PrismaClient } from './generated/prisma/client.js';
 import type { ShopClient } from './support/shop.js';
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
-import { createBoard, toNodeListener } from '../../src/board/index.js';
+import { createBoard, toNodeListener } from '../../src/addons/board/index.js';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../../test/generated/prisma/client.js';
 import type { Scene } from './stage.js';

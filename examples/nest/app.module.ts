@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { FencedLockExceptionFilter, FencedLockModule } from '../../src/nest/index.js';
+import { FencedLockExceptionFilter, FencedLockModule } from '../../src/addons/nest/index.js';
 import { createPrisma, createRedis, PrismaService } from './prisma.js';
 import { StockController } from './stock.controller.js';
 import { StockService } from './stock.service.js';

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
-import { createBoard, toNodeListener } from '../../src/board/index.js';
+import { createBoard, toNodeListener } from '../../src/addons/board/index.js';
 import { AppModule } from './app.module.js';
 import { PrismaService } from './prisma.js';
 

@@ -1,8 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
+import { ClientClass } from '../../src/addons/nest/index.js';
 // In your project: 'prisma-extension-fenced-lock' and 'prisma-extension-fenced-lock/nest', and your own generated client.
 import { fencedLock } from '../../src/index.js';
-import { ClientClass } from '../../src/nest/index.js';
 import { PrismaClient } from '../../test/generated/prisma/client.js';
 
 export function createRedis(): Redis {

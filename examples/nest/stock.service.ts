@@ -1,5 +1,5 @@
 import { ConflictException, Inject, Injectable, NotFoundException } from '@nestjs/common';
-import { currentTx, WithLock } from '../../src/nest/index.js';
+import { currentTx, WithLock } from '../../src/addons/nest/index.js';
 import { PrismaService } from './prisma.js';
 
 @Injectable()

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { literalOf } from './literal.js';
 
-const PAGE = new URL('../../src/board/page/', import.meta.url);
+const PAGE = new URL('../../src/addons/board/page/', import.meta.url);
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -11,7 +11,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The files of src/board/page, and the version in the migration, as a module. */
+/** The files of src/addons/board/page, and the version in the migration, as a module. */
 export async function boardModule(): Promise<string> {
   const assets = readdirSync(PAGE)
     .filter((file) => extname(file) in TYPES)
@@ -25,7 +25,7 @@ export async function boardModule(): Promise<string> {
 `;
     });
   const { version } = await packagedScript();
-  return `// DO NOT EDIT: made from src/board/page by \`npm run generate\`.
+  return `// DO NOT EDIT: made from src/addons/board/page by \`npm run generate\`.
 
 /** The files of the page. */
 export const ASSETS: { readonly [file: string]: { readonly type: string; readonly text: string } | undefined } = {

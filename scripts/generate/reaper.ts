@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 import { literalOf } from './literal.js';
 
-const SOURCE = fileURLToPath(new URL('../../src/testing/servers/reaper.ts', import.meta.url));
+const SOURCE = fileURLToPath(new URL('../../src/addons/testing/servers/reaper.ts', import.meta.url));
 
 /** The program of reaper.ts as a text in a module: CommonJS and bundles have no file of it that could be started. */
 export function reaperModule(): string {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { createBoard } from '../../src/board/index.js';
-import { Viewer } from '../board/viewer.js';
+import { createBoard } from '../../src/addons/board/index.js';
+import { Viewer } from '../addons/board/viewer.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 /** What may be thrown, of which nothing can be read. */

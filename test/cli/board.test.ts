@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import pg from 'pg';
 import { afterAll, expect, inject, test } from 'vitest';
 import { run } from '../../src/cli/program.js';
-import { forceRequest, Viewer } from '../board/viewer.js';
+import { forceRequest, Viewer } from '../addons/board/viewer.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { asked, askedLines } from './operator.js';

@@ -98,9 +98,9 @@ function compile(modules: ReadonlyMap<string, string>, file?: string): string[] 
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
     'prisma-extension-fenced-lock/*': [join(ROOT, 'src/*/index.ts')],
-    'prisma-extension-fenced-lock/board': [join(ROOT, 'src/board/index.ts')],
-    'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/otel/index.ts')],
-    'prisma-extension-fenced-lock/testing': [join(ROOT, 'src/testing/index.ts')],
+    'prisma-extension-fenced-lock/board': [join(ROOT, 'src/addons/board/index.ts')],
+    'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/addons/otel/index.ts')],
+    'prisma-extension-fenced-lock/testing': [join(ROOT, 'src/addons/testing/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
   const decorated = { experimentalDecorators: true, emitDecoratorMetadata: true };

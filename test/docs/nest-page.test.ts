@@ -28,7 +28,8 @@ function emitted(text: string): string {
   };
   return ts
     .transpileModule(text, { compilerOptions })
-    .outputText.replaceAll(/'prisma-extension-fenced-lock(\/[\w-]+)?'/g, "'../../../src$1/index.ts'")
+    .outputText.replaceAll(/'prisma-extension-fenced-lock(\/[\w-]+)'/g, "'../../../src/addons$1/index.ts'")
+    .replaceAll("'prisma-extension-fenced-lock'", "'../../../src/index.ts'")
     .replaceAll("'./generated/prisma/client.js'", "'../prisma/client.ts'");
 }
 

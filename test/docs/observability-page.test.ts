@@ -11,7 +11,8 @@ const PAGE = readFileSync(join(ROOT, 'docs/guides/observability.md'), 'utf8');
 
 /** The program of the page, of this repository's sources and its generated client. */
 const PROGRAM = (/^```ts\n([\s\S]*?)^```/m.exec(PAGE)?.[1] ?? '')
-  .replaceAll(/'prisma-extension-fenced-lock(\/\w+)?'/g, "'../../../src$1/index.js'")
+  .replaceAll("'prisma-extension-fenced-lock/otel'", "'../../../src/addons/otel/index.js'")
+  .replaceAll("'prisma-extension-fenced-lock'", "'../../../src/index.js'")
   .replaceAll('./generated/prisma/', '../prisma/');
 
 describeWithShop('the program of docs/guides/observability.md', () => {

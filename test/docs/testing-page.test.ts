@@ -28,7 +28,7 @@ function file(): string {
   const parts = blocks.filter((code) => !code.includes('setUpTestServers') && !code.includes('PGlite'));
   return parts
     .join('\n')
-    .replaceAll("'prisma-extension-fenced-lock/testing'", "'../../../src/testing/index.js'")
+    .replaceAll("'prisma-extension-fenced-lock/testing'", "'../../../src/addons/testing/index.js'")
     .replaceAll("'prisma-extension-fenced-lock'", "'../../../src/index.js'")
     .replaceAll('./generated/prisma/', '../../generated/prisma/');
 }
@@ -71,7 +71,7 @@ describeWithShop('docs/guides/testing.md', () => {
       writeFileSync(
         join(folder, file),
         text
-          .replace("'prisma-extension-fenced-lock/testing'", "'../../../../src/testing/index.js'")
+          .replace("'prisma-extension-fenced-lock/testing'", "'../../../../src/addons/testing/index.js'")
           .replace("'./prisma'", "'./db'"),
       );
     try {
@@ -84,7 +84,7 @@ describeWithShop('docs/guides/testing.md', () => {
       write('test/one.spec.ts', sample);
       write('test/two.spec.ts', sample);
       const global = join(ROOT, 'examples/testing/global-setup.ts');
-      const alias = { 'prisma-extension-fenced-lock/testing': join(ROOT, 'src/testing/index.ts') };
+      const alias = { 'prisma-extension-fenced-lock/testing': join(ROOT, 'src/addons/testing/index.ts') };
       const test = { globalSetup: [global], setupFiles: ['test/setup.ts'], include: ['test/*.spec.ts'] };
       const config = { root: folder, resolve: { alias }, test };
       write('vitest.config.mjs', `export default ${JSON.stringify(config)};`);

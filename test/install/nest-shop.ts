@@ -13,8 +13,8 @@ const FILES = ['app.module.ts', 'main.ts', 'prisma.ts', 'stock.controller.ts', '
 /** The imports of the example, and what its comment says to write instead. */
 const IMPORTS: readonly (readonly [string, string])[] = [
   ["'../../src/index.js'", "'prisma-extension-fenced-lock'"],
-  ["'../../src/nest/index.js'", "'prisma-extension-fenced-lock/nest'"],
-  ["'../../src/board/index.js'", "'prisma-extension-fenced-lock/board'"],
+  ["'../../src/addons/nest/index.js'", "'prisma-extension-fenced-lock/nest'"],
+  ["'../../src/addons/board/index.js'", "'prisma-extension-fenced-lock/board'"],
   ["'../../test/generated/prisma/client.js'", "'../generated/client.js'"],
 ];
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { expectServed } from '../board/served.js';
+import { expectServed } from '../addons/board/served.js';
 import { installed, type PackedProject } from '../package/packed.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/servers/index.js';

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
+import { fakeLocks } from '../../src/addons/testing/index.js';
 import { InvalidOptionError } from '../../src/base/errors.js';
 import { type FencedLockOptions, fencedLock } from '../../src/index.js';
 import { checkClient } from '../../src/prisma/client.js';
 import type { AdapterFactory, PrismaInternals } from '../../src/prisma/internals.js';
-import { fakeLocks } from '../../src/testing/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 

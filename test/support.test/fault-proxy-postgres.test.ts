@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { CommitWatcher } from '../../src/testing/faults/commit-watcher.js';
+import { CommitWatcher } from '../../src/addons/testing/faults/commit-watcher.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { count, withClient } from './sql.js';

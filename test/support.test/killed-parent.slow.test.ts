@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, test } from 'vitest';
-import { membersOf } from '../../src/testing/servers/process-members.js';
+import { membersOf } from '../../src/addons/testing/servers/process-members.js';
 import { describeWithShop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 import { until } from './until.js';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
-import { freePort } from '../../src/testing/servers/free-port.js';
+import { freePort } from '../../src/addons/testing/servers/free-port.js';
 import { startPostgres, startRedis } from '../support/servers/index.js';
 
-vi.mock('../../src/testing/servers/free-port.js', async (original) => ({
-  freePort: vi.fn((await original<typeof import('../../src/testing/servers/free-port.js')>()).freePort),
+vi.mock('../../src/addons/testing/servers/free-port.js', async (original) => ({
+  freePort: vi.fn((await original<typeof import('../../src/addons/testing/servers/free-port.js')>()).freePort),
 }));
 
 beforeEach(() => {

@@ -1,1 +1,1 @@
-export * from '../../src/testing/faults/fault-proxy.js';
+export * from '../../src/addons/testing/faults/fault-proxy.js';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { guardedDir } from '../../src/testing/servers/guard.js';
+import { guardedDir } from '../../src/addons/testing/servers/guard.js';
 
 export interface Certificate {
   readonly key: string;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { guard } from '../../src/testing/servers/guard.js';
+import { guard } from '../../src/addons/testing/servers/guard.js';
 
 /** What a worker sends by `process.send`. */
 export interface WorkerMessage {

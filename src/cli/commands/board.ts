@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
+import { boardOf } from '../../addons/board/board.js';
+import { toNodeListener } from '../../addons/board/node-listener.js';
+import { type ResolvedBoardOptions, resolveBoardOptions } from '../../addons/board/options.js';
 import { InvalidOptionError } from '../../base/errors.js';
-import { boardOf } from '../../board/board.js';
-import { toNodeListener } from '../../board/node-listener.js';
-import { type ResolvedBoardOptions, resolveBoardOptions } from '../../board/options.js';
 import type { Context } from '../context.js';
 import { serversSource } from '../locks/board-source.js';
 import { codeOf, Misuse, messageOf, Problem } from '../problem.js';

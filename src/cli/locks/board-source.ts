@@ -1,6 +1,6 @@
+import { brief, postgresHealth } from '../../addons/board/health.js';
+import type { BoardSource, BoardTurn, Finding, RedisServerState } from '../../addons/board/source.js';
 import { now } from '../../base/clock.js';
-import { brief, postgresHealth } from '../../board/health.js';
-import type { BoardSource, BoardTurn, Finding, RedisServerState } from '../../board/source.js';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
 import { advised } from '../problem.js';

@@ -1,5 +1,5 @@
 import { afterEach } from 'vitest';
-import { answersPing } from '../../../src/testing/servers/redis-ping.js';
+import { answersPing } from '../../../src/addons/testing/servers/redis-ping.js';
 import type { RedisGroup, RedisServer } from '../../support/servers/index.js';
 import { holderOf } from '../actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';

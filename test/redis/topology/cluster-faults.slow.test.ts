@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
 import type { Turn } from '../../../src/lease/lease.js';
 import { FallbackStore } from '../../../src/lease/stores/fallback.js';
 import { namesOf } from '../../../src/redis/keys.js';
 import type { PubSub } from '../../../src/redis/pubsub/subscriber-connection.js';
-import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
 import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';

@@ -1,6 +1,6 @@
 import pg from 'pg';
+import { guardedDir } from '../../../src/addons/testing/servers/guard.js';
 import { namesOf } from '../../../src/redis/keys.js';
-import { guardedDir } from '../../../src/testing/servers/guard.js';
 import {
   askServer,
   type ClusterGroup,

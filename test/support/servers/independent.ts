@@ -1,5 +1,5 @@
-import { answersPing } from '../../../src/testing/servers/redis-ping.js';
-import type { RedisServer } from '../../../src/testing/servers/redis-server.js';
+import { answersPing } from '../../../src/addons/testing/servers/redis-ping.js';
+import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
 import type { RedisSite } from '../redis-site.js';
 import type { RedisGroup } from './redis-group.js';
 import { stopAll } from './redis-group.js';

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { applyMigrations as applyFrom } from '../../../src/testing/servers/migrate.js';
+import { applyMigrations as applyFrom } from '../../../src/addons/testing/servers/migrate.js';
 
 const PROJECT_DIR = fileURLToPath(new URL('../../../prisma/migrations', import.meta.url));
 

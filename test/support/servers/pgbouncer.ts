@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ServerUnavailable } from '../../../src/testing/servers/errors.js';
-import { guardedDir } from '../../../src/testing/servers/guard.js';
-import { onPath } from '../../../src/testing/servers/on-path.js';
-import { asUser, postgresUser } from '../../../src/testing/servers/postgres-binaries.js';
-import { queryOnce } from '../../../src/testing/servers/postgres-query.js';
-import { withDatabase } from '../../../src/testing/servers/postgres-server.js';
-import { Supervised } from '../../../src/testing/servers/supervised.js';
+import { ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
+import { guardedDir } from '../../../src/addons/testing/servers/guard.js';
+import { onPath } from '../../../src/addons/testing/servers/on-path.js';
+import { asUser, postgresUser } from '../../../src/addons/testing/servers/postgres-binaries.js';
+import { queryOnce } from '../../../src/addons/testing/servers/postgres-query.js';
+import { withDatabase } from '../../../src/addons/testing/servers/postgres-server.js';
+import { Supervised } from '../../../src/addons/testing/servers/supervised.js';
 
 /** PgBouncer in transaction mode, before a PostgreSQL. */
 export interface PgBouncer {

@@ -1,0 +1,94 @@
+import { InvalidOptionError, LockUnavailableError } from '../../base/errors.js';
+import { type Observed, observedOf } from '../../call/observed.js';
+import { isReply } from '../../redis/errors.js';
+import { postgresHealth } from './health.js';
+import { DatabasePlace } from './place.js';
+import { watchProcess } from './process.js';
+import { type RedisClientSeen, RedisServersSeen } from './redis-servers.js';
+import type { BoardSource, BoardTurn, Finding, RedisServerState } from './source.js';
+
+/** A client that is extended by `fencedLock`, as far as its type matters. */
+export interface LockingClient {
+  readonly $locks: {
+    inspect(key: string): Promise<{ readonly holder: string | undefined }>;
+    forceRelease(key: string, seen: { readonly holder: string | undefined }): Promise<boolean>;
+    history(key: string): Promise<{ readonly last: readonly Turn[] }>;
+  };
+}
+
+/** A turn, as `$locks.history` has it. */
+interface Turn {
+  readonly turn: bigint | undefined;
+  readonly token: bigint | undefined;
+  readonly admittedAt: Date | undefined;
+  readonly duration: number | undefined;
+  readonly outcome: string;
+  readonly process: string | undefined;
+  readonly error: string | undefined;
+}
+
+/** What is shown in place of the servers of Redis with `memoryStore()`. */
+const IN_MEMORY: RedisServerState = {
+  address: 'memoryStore()',
+  role: 'No Redis: leases and queues are in the memory of this process.',
+  status: 'in use',
+  healthy: true,
+};
+const MEMORY_IS_WELL: Finding = {
+  server: 'redis',
+  check: 'connection',
+  status: 'ok',
+  message: 'Leases are in the memory of this process, without Redis.',
+};
+
+/** @throws InvalidOptionError if it is not a client that is extended by `fencedLock` */
+export function sourceOf(prisma: LockingClient): BoardSource {
+  const locks = prisma?.$locks;
+  const observed = observedOf(locks);
+  if (observed === undefined) {
+    throw new InvalidOptionError('prisma', 'must be a client that is extended by fencedLock: createBoard(prisma).');
+  }
+  const clients = observed.redis as unknown as readonly RedisClientSeen[];
+  const servers = new RedisServersSeen(clients);
+  const inMemory = clients.length === 0;
+  const place = new DatabasePlace(observed.query);
+  return {
+    async look(recent) {
+      const keys = await observed.look(recent).catch((error: unknown) => {
+        if (error instanceof LockUnavailableError && !isReply(error.cause)) servers.looked(false);
+        throw error;
+      });
+      servers.looked(true);
+      return { keys };
+    },
+    holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
+    forceRelease: (key, holder) => locks.forceRelease(key, { holder: holder ?? undefined }),
+    history: async (key) => (await locks.history(key)).last.map(shownTurn),
+    health: () => health(observed, inMemory ? undefined : servers, place),
+    database: () => place.shown,
+    topology: () => (inMemory ? [IN_MEMORY] : servers.states),
+    inMemory,
+    process: { callers: () => observed.callers(), watch: watchProcess },
+  };
+}
+
+function shownTurn({ turn, token, admittedAt, duration, outcome, process, error }: Turn): BoardTurn {
+  return {
+    turn: turn === undefined ? null : String(turn),
+    token: token === undefined ? null : String(token),
+    admittedAt: admittedAt?.toISOString() ?? null,
+    duration: duration ?? null,
+    outcome,
+    process: process ?? null,
+    error: error ?? null,
+  };
+}
+
+async function health(observed: Observed, servers: RedisServersSeen | undefined, place: DatabasePlace) {
+  const [ofPostgres, ofRedis] = await Promise.all([
+    postgresHealth(observed.query),
+    servers === undefined ? [MEMORY_IS_WELL] : servers.health(),
+  ]);
+  await place.follow(ofPostgres);
+  return [...ofPostgres, ...ofRedis];
+}

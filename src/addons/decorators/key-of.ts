@@ -1,0 +1,157 @@
+import { InvalidOptionError, quoted } from '../../base/errors.js';
+
+/** What a placeholder may become a part of a key from. */
+export type KeyPart = string | number | bigint;
+
+/** What a function of the method's arguments gives: one key or several. */
+export type LockKey = string | readonly string[];
+
+/**
+ * What names the keys of a method: a key, which may have placeholders such as `{0}` for its first argument or `{0.id}` for
+ * a property of that; several; or a function of the arguments.
+ */
+export type KeyOf = LockKey | ((...args: never[]) => LockKey);
+
+/** `unknown` where the key can be made of these arguments; otherwise a type that no method has and that says why. */
+export type MethodFits<Key, This, Args extends readonly unknown[]> = Key extends (...args: never[]) => unknown
+  ? Key extends (this: This, ...args: Args) => LockKey
+    ? unknown
+    : { readonly 'the function of the key does not take the arguments of the method': never }
+  : Key extends string
+    ? TemplateFits<Key, Args>
+    : Key extends readonly string[]
+      ? TemplateFits<Key[number], Args>
+      : unknown;
+
+type TemplateFits<Template extends string, Args extends readonly unknown[]> = [Misfits<Template, Args>] extends [never]
+  ? unknown
+  : { readonly 'this is no placeholder such as {0} or {0.id} of a string, number or bigint': Misfits<Template, Args> };
+
+/**
+ * The arguments that a key can be made of, as a bound for those of the method. Unlike `MethodFits` it says nothing of what is
+ * wrong, but compares type parameters by their own bounds, as of the methods of a generic class.
+ */
+export type ArgsOf<Key> = Key extends (...args: infer Params) => unknown
+  ? number extends Params['length']
+    ? Params
+    : [...Params, ...unknown[]]
+  : Key extends string
+    ? unknown[] & PlacesOf<Key>
+    : Key extends readonly string[]
+      ? unknown[] & PlacesOf<Key[number]>
+      : never;
+
+/**
+ * `unknown` for arguments that were inferred. Where those of the method are not within the bound, TypeScript takes the bound itself
+ * for them, and would accept a method with fewer arguments.
+ */
+export type Inferred<Args, Bound> = [Bound] extends [Args] ? never : unknown;
+
+/** What the placeholders of a template, or of all of several, are found in. `never`: one of them is no placeholder. */
+// biome-ignore lint/suspicious/noExplicitAny: any argument fits, so that only the form of the placeholders is looked at
+type PlacesOf<Template extends string> = [Misfits<Template, any>] extends [never]
+  ? (Template extends string ? (places: PlacesOfOne<Template>) => void : never) extends (places: infer All) => void
+    ? All
+    : never
+  : never;
+
+type PlacesOfOne<Template extends string> = Template extends `${string}{${infer Path}}${infer After}`
+  ? PlaceOf<Path> & PlacesOfOne<After>
+  : unknown;
+
+type PlaceOf<Path extends string> = Path extends `${infer Name}.${infer Rest}`
+  ? { readonly [One in Name]: PlaceOf<Rest> }
+  : { readonly [One in Path]: KeyPart };
+
+/** The placeholders of a template, or of each of several, that a key cannot be made of. */
+type Misfits<
+  Template extends string,
+  Args extends readonly unknown[],
+> = Template extends `${infer Before}{${infer Rest}`
+  ?
+      | (Before extends `${string}$` ? Before : Unopened<Before>)
+      | (Rest extends `${infer Path}}${infer After}`
+          ?
+              | (Path extends `${bigint}` | `${bigint}.${string}` ? Misfit<Path, At<Args, Path>> : Path)
+              | Misfits<After, Args>
+          : Rest)
+  : Unopened<Template>;
+
+/** A closing brace where none was opened. */
+type Unopened<Text extends string> = Text extends `${string}}${string}` ? Text : never;
+
+type Misfit<Path extends string, Value> = [Value] extends [never] ? Path : [Value] extends [KeyPart] ? never : Path;
+
+/** What is at `0.id` of the arguments; `never` where nothing is. */
+type At<Value, Path extends string> = Path extends `${infer Name}.${infer Rest}`
+  ? At<Property<Value, Name>, Rest>
+  : Property<Value, Path>;
+
+type Property<Value, Name extends string> = Name extends keyof Value
+  ? Value[Name]
+  : Value extends readonly (infer Element)[]
+    ? number extends Value['length']
+      ? Element | undefined
+      : never
+    : never;
+
+/** A number, and names behind it. `${0}` is meant for a template literal of JavaScript. */
+const PLACEHOLDER = /(?<!\$)\{((?:0|[1-9]\d*)(?:\.[^{}.]+)*)\}/g;
+/** Braces with what they enclose, or a brace without its other one. */
+const BRACES = /\$?\{[^{}]*\}?|\}/;
+
+/** The way from the arguments of a call to its keys. @throws InvalidOptionError where there can be none. */
+export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) => LockKey {
+  if (typeof key === 'function') {
+    // What else it gives is checked by the call itself.
+    return (self, args) => refuseAsync(Reflect.apply(key, self, args));
+  }
+  if (typeof key === 'string') {
+    checkTemplate(key);
+    return (_, args) => filled(key, args);
+  }
+  if (Array.isArray(key) && key.length > 0 && key.every((one) => typeof one === 'string')) {
+    const templates: readonly string[] = [...key];
+    templates.forEach(checkTemplate);
+    return (_, args) => templates.map((template) => filled(template, args));
+  }
+  throw new InvalidOptionError(
+    'key',
+    'of WithLock must be a string such as "stock:{0}", a list of them, or a function of the arguments of the method.',
+  );
+}
+
+/**
+ * Refuses `stock:{id}`, `stock:{ 0 }` and `stock:{0`: as a key, it would be the same one for all arguments, so calls would wait
+ * for each other that have nothing to do with each other.
+ */
+function checkTemplate(template: string): void {
+  const found = BRACES.exec(template.replace(PLACEHOLDER, '…'))?.[0];
+  if (found === undefined) return;
+  throw new InvalidOptionError(
+    'key',
+    `of WithLock is the template ${quoted(template)}, and ${quoted(found)} is no placeholder: there are {0} for the first ` +
+      'argument of the method, {1} for the second, and {0.id} for a property of an argument. For a key that has braces, give a ' +
+      'function of the arguments.',
+  );
+}
+
+function refuseAsync(given: LockKey | PromiseLike<unknown>): LockKey {
+  if (typeof given !== 'object' || given === null || !('then' in given)) return given;
+  // Nobody else awaits it: if it rejected, it would end the process.
+  given.then(undefined, () => {});
+  throw new InvalidOptionError('key', 'of WithLock is an async function, and must return the key itself.');
+}
+
+function filled(template: string, args: readonly unknown[]): string {
+  return template.replace(PLACEHOLDER, (placeholder, path: string) => {
+    let value: unknown = args;
+    for (const name of path.split('.')) value = (value as Record<string, unknown> | null | undefined)?.[name];
+    if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return String(value);
+    throw new InvalidOptionError(
+      'key',
+      `is the template ${quoted(template)}, and ${placeholder} is no string, finite number or bigint in the arguments of this ` +
+        'call. Look at what the method was called with.',
+    );
+  });
+}

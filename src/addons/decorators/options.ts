@@ -1,0 +1,92 @@
+import { InvalidOptionError } from '../../base/errors.js';
+import type { LockOptions, TryLockOptions } from '../../index.js';
+import { BUILT_IN } from '../../options/options.js';
+import { resolveLockOptions } from '../../options/validate-call.js';
+
+/** A Prisma client that is extended by fencedLock, as far as a decorator uses it. */
+export interface LockingClient {
+  $withLock(key: never, fn: never, options?: never): Promise<unknown>;
+  $tryWithLock(key: never, fn: never, options?: never): Promise<unknown>;
+}
+
+interface From<This> {
+  /** Gives the client, from the object that the method is called on. Default: its `prisma`. */
+  readonly client?: ((self: This) => LockingClient) | undefined;
+}
+
+/** Of a method that waits for its lock. */
+export interface WithLockOptions<This = never> extends LockOptions, From<This> {
+  /** `wait`: as `$withLock`. `try`: as `$tryWithLock`, which does not wait. Default: `wait`. */
+  readonly mode?: 'wait' | undefined;
+}
+
+/** Of a method that does not wait: where somebody else has the key, it resolves to `{ acquired: false }`. */
+export interface TryWithLockOptions<This = never> extends TryLockOptions, From<This> {
+  readonly mode: 'try';
+}
+
+/** What the options say; those of the lock go to each call, and the client's own defaults fill in the rest. */
+export interface Choices {
+  readonly mode: 'wait' | 'try';
+  readonly source: ClientSource;
+  readonly lock: LockOptions;
+}
+
+/** Where a locked method has its client from. */
+export interface ClientSource {
+  clientOf(self: unknown): unknown;
+  /** Why there may be none, and what to do then. */
+  readonly missing: string;
+}
+
+const OF_THE_OBJECT: ClientSource = {
+  clientOf: (self) => (self as { readonly prisma?: unknown } | null | undefined)?.prisma,
+  missing:
+    'the object that the method was called on has no `prisma`. Give its class this property and call the method on the ' +
+    'object, or set `client: (self) => …`.',
+};
+
+/**
+ * @param byDefault where the client is from without the option `client`.
+ * @throws InvalidOptionError when the class is defined, and not only when the method is called.
+ */
+export function toChoices(options: WithLockOptions | TryWithLockOptions, byDefault = OF_THE_OBJECT): Choices {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidOptionError('options', 'of WithLock must be an object.');
+  }
+  const { mode = 'wait', client, ...lock } = options;
+  if (mode !== 'wait' && mode !== 'try') throw new InvalidOptionError('mode', "must be 'wait' or 'try'.");
+  if (mode === 'try' && 'waitTime' in lock) {
+    throw new InvalidOptionError('waitTime', "has no place beside `mode: 'try'`, which does not wait.");
+  }
+  if (client !== undefined && typeof client !== 'function') {
+    throw new InvalidOptionError(
+      'client',
+      'must be a function that gives the client, such as (self) => self.database.',
+    );
+  }
+  resolveLockOptions(lock, BUILT_IN);
+  return { mode, source: client === undefined ? byDefault : sourceOf(client), lock };
+}
+
+function sourceOf(client: NonNullable<From<never>['client']>): ClientSource {
+  return {
+    clientOf: client as ClientSource['clientOf'],
+    missing: 'its option `client` is a function that returned none. Return the extended client from it.',
+  };
+}
+
+/** @throws InvalidOptionError */
+export function checkClient(client: unknown, method: string, { missing }: ClientSource): LockingClient {
+  if (client === undefined || client === null) {
+    throw new InvalidOptionError('client', `of the locked method ${method} is missing: ${missing}`);
+  }
+  const { $withLock, $tryWithLock } = client as Partial<LockingClient>;
+  if (typeof $withLock === 'function' && typeof $tryWithLock === 'function') return client as LockingClient;
+  throw new InvalidOptionError(
+    'client',
+    `of the locked method ${method} is there, and is not extended by fencedLock. Give it what ` +
+      'new PrismaClient(…).$extends(fencedLock(…)) returns, or in a unit test what fakeLocks(…) of ' +
+      '`prisma-extension-fenced-lock/testing` returns.',
+  );
+}

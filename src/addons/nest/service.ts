@@ -1,0 +1,74 @@
+import { currentTx } from '../../current.js';
+import type {
+  CurrentTxOptions,
+  HandleState,
+  Lock,
+  LockHandle,
+  LockOptions,
+  LockTx,
+  OnceOptions,
+  OnceResult,
+  ResumeOptions,
+  TryLockOptions,
+  TryResult,
+} from '../../index.js';
+import type { LockClient, LockOperators } from './client.js';
+
+type Keys = string | readonly string[];
+type Work<Client, R> = (tx: LockTx<Client>, lock: Lock) => R | Promise<R>;
+
+/** The methods with their types, which a client that is known by its shape alone does not have. */
+interface Verbs<Client> {
+  $withLock<R>(key: Keys, fn: Work<Client, R>, options?: LockOptions): Promise<R>;
+  $tryWithLock<R>(key: Keys, fn: Work<Client, R>, options?: TryLockOptions): Promise<TryResult<R>>;
+  $oncePer<R>(key: string, interval: number, fn: Work<Client, R>, options?: OnceOptions): Promise<OnceResult<R>>;
+  $lock(key: Keys, options?: LockOptions): Promise<LockHandle<LockTx<Client>>>;
+  $resumeLock(state: HandleState, options?: ResumeOptions): Promise<LockHandle<LockTx<Client>>>;
+}
+
+/** The locks of one client, to be injected. `Client`: its type, such as that of your PrismaService. */
+export class FencedLockService<Client extends object = LockClient> {
+  /** The client that the locks are taken on. */
+  readonly client: Client;
+  readonly #verbs: Verbs<Client>;
+
+  constructor(client: Client) {
+    this.client = client;
+    this.#verbs = client as unknown as Verbs<Client>;
+  }
+
+  /** As `prisma.$withLock`. */
+  withLock<R>(key: Keys, fn: Work<Client, R>, options?: LockOptions): Promise<R> {
+    return this.#verbs.$withLock(key, fn, options);
+  }
+
+  /** As `prisma.$tryWithLock`. */
+  tryWithLock<R>(key: Keys, fn: Work<Client, R>, options?: TryLockOptions): Promise<TryResult<R>> {
+    return this.#verbs.$tryWithLock(key, fn, options);
+  }
+
+  /** As `prisma.$oncePer`. */
+  oncePer<R>(key: string, interval: number, fn: Work<Client, R>, options?: OnceOptions): Promise<OnceResult<R>> {
+    return this.#verbs.$oncePer(key, interval, fn, options);
+  }
+
+  /** As `prisma.$lock`. */
+  lock(key: Keys, options?: LockOptions): Promise<LockHandle<LockTx<Client>>> {
+    return this.#verbs.$lock(key, options);
+  }
+
+  /** As `prisma.$resumeLock`. */
+  resumeLock(state: HandleState, options?: ResumeOptions): Promise<LockHandle<LockTx<Client>>> {
+    return this.#verbs.$resumeLock(state, options);
+  }
+
+  /** As `currentTx(prisma)`. */
+  currentTx(options?: CurrentTxOptions): LockTx<Client> {
+    return currentTx(this.client, options);
+  }
+
+  /** For operators, as `prisma.$locks`. */
+  get locks(): LockOperators {
+    return (this.client as unknown as LockClient).$locks;
+  }
+}

@@ -1,0 +1,162 @@
+import { checkNames } from '../../../base/check-names.js';
+import {
+  CommitUnknownError,
+  InvalidOptionError,
+  LockTimeoutError,
+  LockUnavailableError,
+  type LossReason,
+  quoted,
+  type StaleReason,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../../../base/errors.js';
+import { choice } from '../../../options/validate-call.js';
+import { writeConflict } from '../../../prisma/write-conflict.js';
+
+/** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
+export interface Plan {
+  readonly key: string | undefined;
+  /** Before the function runs: the lock is not had. */
+  readonly instead?: (key: string) => unknown;
+  /** The lease is lost when this many operations are done; without a number, when the function has returned. */
+  readonly lost?: { readonly after: number; readonly reason: LossReason };
+  /** The first write behind so many operations is refused. */
+  readonly refused?: {
+    readonly after: number;
+    /** `model`: that of the refused write, if it has one. */
+    readonly error: (key: string, token: bigint, ofHandle: boolean, model?: string) => unknown;
+  };
+  /** The function runs, and is rolled back by this; `retries` counts. `times`: how many runs of the call. */
+  readonly conflict?: { readonly error: Promise<Error>; readonly times: number };
+  /** The test has called `next()` and no method of its result. The stack of this leads there. */
+  readonly unsaid?: InvalidOptionError;
+  /** In place of COMMIT's answer. */
+  readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
+}
+
+/**
+ * What is to become of the next call. Each method adds one to the script; calls take them in the order of the script. Each
+ * throws InvalidOptionError for what no call can become.
+ */
+export interface Next {
+  /** Another caller keeps the lock: LockTimeoutError; `$tryWithLock` is told `{ acquired: false }`. The function does not run. */
+  timesOut(): void;
+  /** Redis gives no answer: LockUnavailableError. The function does not run. */
+  isUnavailable(cause?: unknown): void;
+  /**
+   * The lease is lost when the function has had `after` results of its operations, or when it returns: `lock.signal` aborts,
+   * later operations are refused, and the call rejects with LockLostError. Default of `reason`: `gone`.
+   */
+  isLost(how?: { readonly after?: number | undefined; readonly reason?: LossReason | undefined }): void;
+  /**
+   * The first write behind `after` operations, or COMMIT at the latest, is refused with StaleTokenError, also if the function
+   * swallows it. Default of `reason`: `superseded`; of `model`: that of the refused write, such as `Stock` of `tx.stock`.
+   */
+  isStale(how?: {
+    readonly after?: number | undefined;
+    readonly reason?: StaleReason | undefined;
+    readonly model?: string | undefined;
+  }): void;
+  /** The answer to COMMIT is lost, and nobody can tell whether it held: CommitUnknownError. */
+  hasUnknownOutcome(): void;
+  /** Postgres rolls back at COMMIT: TransactionAbortedError. */
+  isRolledBack(why?: string): void;
+  /**
+   * Postgres rolls back because of a concurrent transaction: runs again as `retries` says, then rejects with Prisma's error
+   * P2034. `times`: how many runs of this one call are rolled back. Default: 1. More than `retries`: it is used up.
+   */
+  conflicts(how?: { readonly times?: number | undefined }): void;
+  /** Any other error instead of the lock, such as one of your own. */
+  rejects(error: unknown): void;
+}
+
+const LOSS_REASONS = ['expired', 'gone'] satisfies readonly LossReason[];
+const STALE_REASONS = ['superseded', 'other-key', 'forgotten', 'hidden-rows'] satisfies readonly StaleReason[];
+const SCRIPTED = new Error('The script of fakeLocks says so.');
+
+/** What shall happen, in order. */
+export class Script {
+  #plans: Plan[] = [];
+
+  /** Of the next call of this key, or of whichever comes next. */
+  next(key: string | undefined): Next {
+    const unsaid: Plan = { key, unsaid: nothingSaid(key) };
+    this.#plans.push(unsaid);
+    const add = (plan: Omit<Plan, 'key'>) => void this.#plans.push({ key, ...plan });
+    const said: Next = {
+      timesOut: () => add({ instead: (of) => new LockTimeoutError(of, 'its wait time') }),
+      isUnavailable: (cause = SCRIPTED) => add({ instead: (of) => new LockUnavailableError(of, cause) }),
+      rejects: (error) => add({ instead: () => error }),
+      isLost(how = {}) {
+        checkNames('options', how, ['after', 'reason']);
+        const { after = Number.POSITIVE_INFINITY, reason = 'gone' } = how;
+        add({ lost: { after: atLeast(0, 'after', after), reason: choice('reason', reason, LOSS_REASONS) } });
+      },
+      isStale(how = {}) {
+        checkNames('options', how, ['after', 'reason', 'model']);
+        const { after = 0, reason = 'superseded', model } = how;
+        choice('reason', reason, STALE_REASONS);
+        add({
+          refused: {
+            after: atLeast(0, 'after', after),
+            error: (of, token, ofHandle, written = 'Model') =>
+              new StaleTokenError(of, token, model ?? written, { reason, ofHandle }),
+          },
+        });
+      },
+      conflicts(how = {}) {
+        checkNames('options', how, ['times']);
+        const times = atLeast(1, 'times', how.times ?? 1);
+        const error = writeConflict();
+        // Whoever awaits it is told that Prisma's client could not be loaded. A call may never come to it.
+        error.catch(() => {});
+        add({ conflict: { error, times } });
+      },
+      hasUnknownOutcome: () =>
+        add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),
+      isRolledBack: (why = SCRIPTED.message) =>
+        add({
+          atCommit: { outcome: 'rolled back', error: (of) => new TransactionAbortedError(of, 'connection', why) },
+        }),
+    };
+    // Also if the method refuses what it is given: then the test hears of that.
+    const get = (_: Next, method: string | symbol) => {
+      if (Object.hasOwn(said, method)) this.#plans = this.#plans.filter((plan) => plan !== unsaid);
+      return Reflect.get(said, method) as unknown;
+    };
+    return new Proxy(said, { get });
+  }
+
+  /** The first that fits, which is taken by that. `step`: a handle is had at one time, and works at another. */
+  take(keys: readonly string[], step: 'lock' | 'work' | 'both'): Plan | undefined {
+    const at = this.#plans.findIndex(
+      ({ key, instead, unsaid }) =>
+        (key === undefined || keys.includes(key)) &&
+        (step === 'both' || unsaid !== undefined || (step === 'lock') === (instead !== undefined)),
+    );
+    return at === -1 ? undefined : this.#plans.splice(at, 1)[0];
+  }
+
+  /** How many were not taken. */
+  get left(): number {
+    return this.#plans.length;
+  }
+
+  clear(): void {
+    this.#plans = [];
+  }
+}
+
+function nothingSaid(key: string | undefined): InvalidOptionError {
+  const next = key === undefined ? 'next()' : `next(${quoted(key)})`;
+  return new InvalidOptionError(
+    'next',
+    `of fakeLocks was called and not told what becomes of the call: write, for example, \`locks.${next}.timesOut()\`.`,
+  );
+}
+
+/** Checks a number of operations, or of runs. @throws InvalidOptionError */
+function atLeast(least: number, name: string, value: number): number {
+  if (value >= least && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return value;
+  throw new InvalidOptionError(name, `must be a whole number, at least ${least}.`);
+}

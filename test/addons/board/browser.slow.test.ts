@@ -1,0 +1,422 @@
+import { randomUUID } from 'node:crypto';
+import { channel } from 'node:diagnostics_channel';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type BoardOptions, createBoard, toNodeListener } from '../../../src/addons/board/index.js';
+import { StaleTokenError } from '../../../src/index.js';
+import { namesOf } from '../../../src/redis/keys.js';
+import { HOSTILE, isHarmless } from '../../cli/operator.js';
+import { chromiumPath, NO_CHROMIUM, startChromium } from '../../support/chromium.js';
+import { eventually } from '../../support/eventually.js';
+import { Shop, type ShopClient } from '../../support/shop.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** The part of a browser's names that the functions below use there: the project itself is compiled without them. */
+interface PageElement {
+  textContent: string | null;
+  value: string;
+  readonly localName: string;
+  readonly firstElementChild: PageElement | null;
+  readonly scrollWidth: number;
+  readonly clientWidth: number;
+  dispatchEvent(event: unknown): void;
+  click(): void;
+}
+declare const document: {
+  readonly activeElement: PageElement | null;
+  readonly documentElement: PageElement;
+  querySelector(selector: string): PageElement | null;
+  querySelectorAll(selector: string): { readonly length: number };
+};
+declare const window: { readonly innerWidth: number; readonly axe?: Axe };
+declare const PerformanceObserver: new (
+  listener: (list: { getEntries(): Array<{ readonly duration: number }> }) => void,
+) => { observe(options: object): void };
+
+interface Axe {
+  run(options: object): Promise<{ violations: Violation[] }>;
+}
+
+/** What somebody may have called a key in order to deceive or to break the page. */
+/** Milliseconds; a key press that is answered within 100 is felt as answered at once. */
+const LONGEST_FRAME = 100;
+/** How often the longest frame is measured, if it was too long. */
+const ROUNDS = 5;
+
+const KEYS: ReadonlyArray<readonly [what: string, key: string]> = [
+  ...HOSTILE,
+  ['markup', '<img src=x onerror="document.title=\'broken\'">'],
+  ['a script', '</bdi><script>document.title="broken"</script>'],
+  ['an entity', '&lt;b&gt;'],
+  ['marks upon marks', `Z${'\u0301'.repeat(200)}`],
+  ['letters from the right', 'שלום:1'],
+  ['512 bytes that break nowhere', 'W'.repeat(512)],
+  ['a name of every object', '__proto__'],
+  ['line separators', 'a\u2028b\u2029c'],
+];
+
+describe('the page, in a real browser', () => {
+  if (chromiumPath() === undefined) {
+    test.skip(NO_CHROMIUM, () => {});
+    return;
+  }
+  const shop = new Shop();
+  const servers: Server[] = [];
+  let browser: Browser;
+  let prefixes = 0;
+  beforeAll(async () => {
+    browser = await startChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    for (const server of servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  function client(options: Parameters<Shop['client']>[0] = {}): { prisma: ShopClient; keyPrefix: string } {
+    const keyPrefix = `page-${process.pid}-${prefixes++}:`;
+    return { prisma: shop.client({ keyPrefix, unsetKeyParts: 'allow', ...options }).prisma, keyPrefix };
+  }
+
+  /** A write of this process is refused as stale. */
+  function refuse(key: string, model: string): void {
+    const error = new StaleTokenError(key, 7734n, model, { fence: 7755n });
+    channel('tracing:fenced-lock:transaction:error').publish({ error });
+  }
+  async function enterQueue(keyPrefix: string, key: string, names: readonly string[]): Promise<void> {
+    const { queue } = namesOf(keyPrefix, key);
+    await shop.redis().rpush(queue, ...names.map((name) => `${randomUUID()} ${randomUUID()} ${name}`));
+    await shop.redis().pexpire(queue, 60_000);
+  }
+
+  /** A page, and what went wrong in it. */
+  async function open(prisma: ShopClient, { width = 1280, scheme = 'light', ...options }: Look = {}) {
+    const board = createBoard(prisma, { basePath: '/admin/locks', ...options });
+    const asked: string[] = [];
+    const listener = toNodeListener(board);
+    const proxy = { isDown: false };
+    const server = createServer((request, response) => {
+      asked.push(request.url ?? '');
+      if (proxy.isDown) response.writeHead(502).end();
+      else listener(request, response);
+    }).listen(0, '127.0.0.1');
+    servers.push(server);
+    await new Promise((resolve) => server.once('listening', resolve));
+    const page = await browser.newPage();
+    const problems: string[] = [];
+    page.on('console', (message) => problems.push(message.text()));
+    page.on('pageerror', (error) => problems.push(String(error)));
+    page.on('requestfailed', (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`));
+    await page.setViewport({ width, height: 900 });
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await page.goto(`${origin}/admin/locks`, { waitUntil: 'domcontentloaded' });
+    await page.waitForFunction(() => document.querySelector('#link')?.textContent === 'Live');
+    return { page, problems, board, origin, asked, proxy };
+  }
+
+  const texts = (page: Page) => page.$$eval('.open', (buttons) => buttons.map((button) => button.textContent ?? ''));
+
+  test.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 360],
+    ['dark', 360],
+  ] as const)(
+    'has no violation that axe knows, %s at %i px, with keys, with a dialog, and empty',
+    async (scheme, width) => {
+      const { prisma, keyPrefix } = client();
+      const { page, problems } = await open(prisma, {
+        width,
+        scheme,
+        allowForceRelease: true,
+        hosts: ['127.0.0.1', 'localhost'],
+      });
+      const check = async (state: string) => {
+        const violations = await page.evaluate(async (source) => {
+          if (!('axe' in window)) new Function(source)();
+          const { axe } = window as unknown as { axe: { run(options: object): Promise<{ violations: Violation[] }> } };
+          const found = await axe.run({ resultTypes: ['violations'] });
+          return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+        }, AXE);
+        expect([state, violations]).toEqual([state, []]);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        expect([state, overflow]).toEqual([state, 0]);
+      };
+      // axe is run by a function of its text, which the policy of the page forbids to others.
+      await page.setBypassCSP(true);
+      await page.reload({ waitUntil: 'domcontentloaded' });
+      await page.waitForFunction(() => document.querySelector('#health strong') !== null);
+      await check('empty');
+      const handles = await Promise.all(
+        ['stock:1', 'a key: with spaces', 'k'.repeat(400)].map((key) => prisma.$lock(key)),
+      );
+      await page.waitForFunction(() => document.querySelectorAll('.open').length === 3);
+      await check('with keys');
+      // Sentences are longer than the page is wide, and so may a key be.
+      const text = 'The row of Stock carries the fencing token 7755, above 7734, the token of the lock. '.repeat(3);
+      for (const key of ['stock:1', 'k'.repeat(400)]) {
+        channel('fenced-lock:lease-lost').publish({ type: 'lease-lost', key, error: new Error(text) });
+      }
+      const failed = prisma.$withLock('stock:2', () => {
+        throw new RangeError('of the caller');
+      });
+      await failed.catch(() => {});
+      for (const key of ['stock:1', 'k'.repeat(400)]) refuse(key, 'Stock');
+      await page.waitForFunction(() => document.querySelectorAll('#happened .event').length === 4);
+      await check('with events');
+      await enterQueue(
+        keyPrefix,
+        'stock:1',
+        Array.from({ length: 30 }, (_, at) => `web-${at}.shop.example:4711`),
+      );
+      await page.select('#order', 'waiting');
+      await page.waitForFunction(() => document.querySelector('.open')?.textContent === 'stock:1');
+      await page.click('.open');
+      await page.waitForSelector('dialog[open]');
+      await page.waitForFunction(() => document.querySelector('.turns time') !== null);
+      await page.waitForFunction(() => document.querySelector('.places')?.textContent?.endsWith('and 5 more'));
+      await check('with a dialog');
+      await page.click('.danger');
+      await check('before a force release');
+      expect(problems).toEqual([]);
+      await Promise.all(handles.map((handle) => handle.release()));
+      await page.close();
+    },
+  );
+
+  test('shows what others called a key as text, with all of it visible, whatever it is', async () => {
+    const { prisma, keyPrefix } = client();
+    const handles = await Promise.all(KEYS.map(([, key]) => prisma.$lock(key)));
+    const names = KEYS.map(([, key]) => key);
+    // The option `name` refuses them, but other software may write to Redis.
+    const last = names.at(-1) ?? '';
+    // An entry that is longer than one of this package ends what is read.
+    const short = names.filter((name) => Buffer.byteLength(name) < 150);
+    await enterQueue(keyPrefix, last, short);
+    const { page, problems, asked } = await open(prisma, { width: 360 });
+    for (const name of names) refuse(name, name);
+    await page.waitForFunction((count) => document.querySelectorAll('.open').length === count, {}, KEYS.length);
+    const shown = await texts(page);
+    // Nothing that is hidden or reorders is left, and every key is another text.
+    for (const text of shown) expect(isHarmless(text.replaceAll('\n', '\t')), text).toBe(true);
+    expect(new Set(shown).size).toBe(KEYS.length);
+    const isolated = await page.$$eval('.open', (buttons) =>
+      buttons.every(({ firstElementChild }) => firstElementChild?.localName === 'bdi'),
+    );
+    expect(isolated).toBe(true);
+    const inDialogs = async () => {
+      let places: readonly string[] = [];
+      for (const button of await page.$$('.open')) {
+        await button.click();
+        await page.waitForSelector('dialog[open]');
+        const fits = await page.$eval('dialog', (dialog) => dialog.scrollWidth <= dialog.clientWidth + 1);
+        expect(fits).toBe(true);
+        const waiting = await page.$$eval('.places li', (items) => items.map(({ textContent }) => textContent ?? ''));
+        if (waiting.length > 0) places = waiting;
+        await page.keyboard.press('Escape');
+      }
+      return places;
+    };
+    // The names of who waits may come behind the key.
+    const places = await eventually('all places are shown', async () => {
+      const shown = await inDialogs();
+      return shown.length === short.length && shown;
+    });
+    await page.waitForFunction(() => document.querySelectorAll('#happened .event').length === 10);
+    const figures = await page.$$eval('#figures div', (tiles) => tiles.map(({ textContent }) => textContent ?? ''));
+    expect(figures).toContain(`stale writes refused\u00A0*${KEYS.length}`);
+    const said = await page.$$eval('#happened li', (items) => items.map(({ textContent }) => textContent ?? ''));
+    for (const text of [...places, ...said]) expect(isHarmless(text.replaceAll('\n', '\t')), text).toBe(true);
+    const title = await page.title();
+    const made = await page.$$eval('main img, main script, dialog img, dialog script', (elements) => elements.length);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    expect({ title, made, overflow, problems }).toEqual({ title: 'Locks', made: 0, overflow: 0, problems: [] });
+    expect(asked.every((path) => path.startsWith('/admin/locks'))).toBe(true);
+    await Promise.all(handles.map((handle) => handle.release()));
+    await page.close();
+  });
+
+  test('shows a key within a second after it was taken, and that it is free within one after it was given back', async () => {
+    const { prisma } = client();
+    const { page } = await open(prisma);
+    await prisma.$withLock('warm', () => {});
+    const within = async (what: string, done: () => Promise<unknown>, seen: string) => {
+      // Both are this machine's clock; what the browser takes to say so counts too.
+      const waiting = page.waitForFunction(seen, { polling: 'raf' });
+      const since = performance.now();
+      await done();
+      const took = performance.now() - since;
+      await waiting;
+      expect(performance.now() - since - took, what).toBeLessThan(1_000);
+    };
+    let handle: Awaited<ReturnType<typeof prisma.$lock>> | undefined;
+    const take = async () => {
+      handle = await prisma.$lock('import:nightly');
+    };
+    await within(
+      'taken',
+      take,
+      "[...document.querySelectorAll('.open')].some((b) => b.textContent === 'import:nightly')",
+    );
+    const free =
+      "![...document.querySelectorAll('tr')].some((row) => row.textContent.startsWith('import:nightly') && !row.textContent.includes('free'))";
+    await within('given back', async () => await handle?.release(), free);
+    await page.close();
+  });
+
+  test(`shows 500 keys and 10,000 waiters without a frame of more than ${LONGEST_FRAME} ms`, async () => {
+    // Each caller has a place of its own in the queue, so one process makes as many waiters as it likes.
+    const { prisma } = client({ fairness: 'strict', commandTimeout: 20_000, defaults: { waitTime: 300_000 } });
+    const keys = Array.from({ length: 500 }, (_, index) => `stock:${index}`);
+    const handles = [];
+    for (const key of keys) handles.push(await prisma.$lock(key));
+    const gone = new AbortController();
+    // Again after an error: on a busy machine a look in Redis may be answered too late.
+    const wait = async (key: string) => {
+      while (!gone.signal.aborted) await prisma.$lock(key, { signal: gone.signal }).catch(() => {});
+    };
+    const waiters = keys.flatMap((key) => Array.from({ length: 20 }, () => wait(key)));
+    await eventually(
+      'all wait',
+      async () => {
+        const states = await prisma.$locks.list().catch(() => []);
+        return states.reduce((sum, state) => sum + state.waiting, 0) === 10_000;
+      },
+      { within: 150_000, every: 1_000 },
+    );
+    const { page, board } = await open(prisma, { width: 1280 });
+    await page.waitForFunction(() => document.querySelector('#range')?.textContent?.endsWith('of 500'));
+    await page.waitForFunction(() => document.querySelector('#figures')?.textContent?.includes('10,000'));
+    const longestFrame = async () =>
+      await page.evaluate(
+        () =>
+          new Promise<number>((resolve) => {
+            let most = 0;
+            new PerformanceObserver((list) => {
+              for (const entry of list.getEntries()) most = Math.max(most, entry.duration);
+            }).observe({ type: 'long-animation-frame' });
+            const find = document.querySelector('#find');
+            const orders = ['waiting', 'ending', 'name', 'busy'];
+            let step = 0;
+            const timer = setInterval(() => {
+              const order = document.querySelector('#order');
+              if (find === null || order === null) return;
+              order.value = orders[step % 4] ?? 'busy';
+              order.dispatchEvent(new Event('change'));
+              find.value = step % 2 ? 'stock:1' : '';
+              find.dispatchEvent(new Event('input'));
+              document.querySelector('#next')?.click();
+              if (++step < 40) return;
+              clearInterval(timer);
+              resolve(most);
+            }, 150);
+          }),
+      );
+    // A busy machine makes single frames longer, in each round others. What the page itself takes is there in all of them.
+    let longest = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < ROUNDS && longest > LONGEST_FRAME; round++)
+      longest = Math.min(longest, await longestFrame());
+    console.log(`500 keys, 10,000 waiters: the longest frame took ${Math.round(longest)} ms (0: none above 50 ms)`);
+    expect(longest).toBeLessThanOrEqual(LONGEST_FRAME);
+    await page.close();
+    board.close();
+    gone.abort(new Error('enough'));
+    await Promise.all(waiters);
+    await Promise.all(handles.map((handle) => handle.release()));
+  }, 300_000);
+
+  test('is used by keyboard: a key is opened, taken after a confirmation, and the focus comes back', async () => {
+    const { prisma } = client({ name: 'web-1' });
+    const handle = await prisma.$lock('stock:1');
+    const { page } = await open(prisma, { allowForceRelease: true, hosts: ['127.0.0.1', 'localhost'] });
+    await page.waitForSelector('.open');
+    const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim());
+    const tabTo = async (text: string) => {
+      for (let presses = 0; presses < 20; presses++) {
+        if ((await focused()) === text) return;
+        await page.keyboard.press('Tab');
+      }
+      throw new Error(`no Tab leads to ${text}, but to ${await focused()}`);
+    };
+    await tabTo('stock:1');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('dialog[open]');
+    await tabTo('Force release …');
+    await page.keyboard.press('Enter');
+    const question = await page.$eval('.force p', ({ textContent }) => textContent);
+    expect(question).toContain(
+      `Take this key from web-1 (${handle.toJSON().holders[0]})? No transaction of it is open`,
+    );
+    // What does nothing has the focus first.
+    expect(await focused()).toBe('Cancel');
+    expect((await prisma.$locks.inspect('stock:1')).holder).toBe(handle.toJSON().holders[0]);
+    await tabTo('Release the key');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('dialog')?.textContent?.includes('was taken'));
+    expect((await prisma.$locks.inspect('stock:1')).holder).toBeUndefined();
+    await page.keyboard.press('Escape');
+    expect(await page.$('dialog[open]')).toBeNull();
+    await page.close();
+  });
+
+  test('offers no force release where none is allowed', async () => {
+    const { prisma } = client();
+    const handle = await prisma.$lock('stock:1');
+    const { page } = await open(prisma);
+    await page.waitForSelector('.open');
+    await page.click('.open');
+    await page.waitForSelector('dialog[open]');
+    expect(await page.$eval('dialog', (dialog) => dialog.textContent)).not.toContain('Force');
+    await handle.release();
+    await page.close();
+  });
+
+  test('says that its server is away, and goes on by itself when it is back', async () => {
+    const { prisma } = client();
+    const { page, board } = await open(prisma);
+    board.close();
+    await page.waitForFunction(() => document.querySelector('#link')?.textContent?.includes('does not answer'));
+    await page.waitForFunction(() => document.querySelector('#link')?.textContent === 'Live', { timeout: 15_000 });
+    await page.close();
+  });
+
+  test('connects again after a proxy has answered for it, and does not say that it is live before', async () => {
+    const { prisma } = client();
+    const { page, board, proxy, asked } = await open(prisma);
+    const says = (text: string) =>
+      page.waitForFunction((text) => document.querySelector('#link')?.textContent?.includes(text), {}, text);
+    proxy.isDown = true;
+    const before = asked.length;
+    board.close();
+    // The browser gives up after this answer.
+    await eventually('it has asked', async () => asked.length > before);
+    await page.click('#pause');
+    await says('does not answer');
+    await page.click('#pause');
+    await says('does not answer');
+    await page.click('#pause');
+    proxy.isDown = false;
+    await says('Paused');
+    await page.click('#pause');
+    await says('Live');
+    await page.close();
+  });
+});
+
+interface Look extends BoardOptions {
+  readonly width?: number;
+  readonly scheme?: 'light' | 'dark';
+}
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: ReadonlyArray<{ readonly html: string }>;
+}

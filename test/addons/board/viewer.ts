@@ -1,0 +1,138 @@
+import type { Board } from '../../../src/addons/board/index.js';
+import { eventually } from '../../support/eventually.js';
+
+/** A key, as the page is sent it. */
+export interface SentKey {
+  readonly key: string;
+  readonly holder: string | null;
+  readonly waiting: number;
+  readonly waiters: readonly (string | null)[];
+  readonly callers: number;
+  readonly token: string | null;
+  readonly turns: string;
+  readonly expiresIn: number;
+  readonly transaction: { readonly pid: number } | null;
+  readonly bar: readonly [turns: number, waiting: number];
+  readonly turnBars?: readonly number[];
+}
+
+export interface SentStatus {
+  readonly trouble?: { readonly text: string };
+  readonly seenAt?: number;
+  readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
+  readonly postgres?: { readonly address: string; readonly status: string; readonly healthy: boolean };
+  readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
+  readonly waits?: { readonly counts: readonly number[] };
+}
+
+interface SentHappening {
+  readonly type: string;
+  readonly bad: boolean;
+  readonly key?: string;
+  readonly text: string;
+}
+
+interface Told {
+  readonly event: string;
+  // biome-ignore lint/suspicious/noExplicitAny: what arrives is JSON
+  readonly data: any;
+}
+
+const ORIGIN = 'http://board.test';
+
+/** Somebody who looks at a board, without a browser: what the page would know. */
+export class Viewer {
+  readonly told: Told[] = [];
+  readonly keys = new Map<string, SentKey>();
+  status: SentStatus | undefined;
+  hello:
+    | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
+    | undefined;
+  /** In the order in which they were told. */
+  happened: readonly SentHappening[] = [];
+  readonly #gone = new AbortController();
+  #ended = false;
+
+  static async look(board: Board, path = '/events'): Promise<Viewer> {
+    const viewer = new Viewer();
+    const response = await board(new Request(`${ORIGIN}${path}`, { signal: viewer.#gone.signal }));
+    if (response.status !== 200 || response.body === null) throw new Error(`${response.status}`);
+    void viewer.#read(response.body);
+    await viewer.until('the first look', () => viewer.told.some(({ event }) => event === 'keys'));
+    return viewer;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  leave(): void {
+    this.#gone.abort();
+  }
+
+  until<T>(what: string, found: () => T | Promise<T>): Promise<Exclude<T, undefined | false | null>> {
+    return eventually(what, async () => found()) as Promise<Exclude<T, undefined | false | null>>;
+  }
+
+  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    let text = '';
+    try {
+      for await (const chunk of body) {
+        text += decoder.decode(chunk, { stream: true });
+        const parts = text.split('\n\n');
+        text = parts.pop() ?? '';
+        for (const part of parts) this.#hear(part);
+      }
+    } catch {
+      // It has left.
+    }
+    this.#ended = true;
+  }
+
+  #hear(part: string): void {
+    const [, event, json] = /^event: (\w+)\ndata: (.*)$/.exec(part) ?? [];
+    if (event === undefined || json === undefined) return;
+    const data = JSON.parse(json);
+    this.told.push({ event, data });
+    if (event === 'hello') this.hello = data;
+    if (event === 'status') this.status = data;
+    if (event === 'happened') {
+      this.happened = [...(data.all ? [] : this.happened), ...data.happened];
+    }
+    if (event !== 'keys') return;
+    if (data.all) this.keys.clear();
+    for (const key of data.gone) this.keys.delete(key);
+    for (const key of data.keys) this.keys.set(key.key, key);
+  }
+}
+
+/** What the page sends when somebody has confirmed; `change` makes it another request. */
+export function forceRequest(
+  token: string | undefined,
+  body: unknown,
+  change: {
+    readonly headers?: Record<string, string | undefined>;
+    readonly method?: string;
+    readonly path?: string;
+  } = {},
+): Request {
+  const headers = {
+    host: 'board.test',
+    origin: ORIGIN,
+    'sec-fetch-site': 'same-origin',
+    'content-type': 'application/json',
+    'x-fenced-lock-board': token,
+    ...change.headers,
+  };
+  const given = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return new Request(`${ORIGIN}${change.path ?? '/force-release'}`, {
+    method: change.method ?? 'POST',
+    headers: given,
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}
+
+export function get(board: Board, path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return board(new Request(`${ORIGIN}${path}`, { headers }));
+}

@@ -1,0 +1,227 @@
+import { context, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { afterAll, expect, test } from 'vitest';
+import { errorType } from '../../../src/addons/otel/attributes.js';
+import { instrumentFencedLock } from '../../../src/addons/otel/index.js';
+import { LockTimeoutError } from '../../../src/index.js';
+import { eventually } from '../../support/eventually.js';
+import { describeWithShop, gate, Shop, STAYS } from '../../support/shop.js';
+import { Spans, tracerTo } from './recorded-spans.js';
+
+describeWithShop('the spans of a lock', () => {
+  const shop = new Shop();
+  const telemetry = new Spans();
+  afterAll(instrumentFencedLock({ meter: false, keyOnSpans: true }));
+
+  const of = (key: string) => (span: ReadableSpan) => {
+    const keys = span.attributes['fenced_lock.keys'];
+    return Array.isArray(keys) && (keys as unknown[]).includes(key);
+  };
+  const names = (spans: readonly ReadableSpan[]) => spans.map(({ name }) => name);
+
+  test('a call is one span with its wait, admission, work and commit, and Prisma is inside the work', async () => {
+    const { id, key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const token = await prisma.$withLock(key, async (tx, lock) => {
+      await tx.stock.findUniqueOrThrow({ where: { id } });
+      return lock.token;
+    });
+    const tree = telemetry.trace(of(key));
+    expect(tree.root.name).toBe('lock stock');
+    const own = tree.children(tree.root).filter(({ name }) => !name.startsWith('prisma:'));
+    expect(names(own).toSorted()).toEqual(['admission', 'commit', 'wait', 'work']);
+    expect(tree.root.attributes).toMatchObject({
+      'fenced_lock.group': 'stock',
+      'fenced_lock.operation': '$withLock',
+      'fenced_lock.outcome': 'committed',
+      'fenced_lock.token': String(token),
+    });
+    expect(tree.one('wait').attributes).toEqual({ 'fenced_lock.via': ['free'] });
+    const operation = tree.one('prisma:client:operation');
+    expect(tree.isInside(operation, tree.one('work'))).toBe(true);
+    // Prisma's transaction is around the function, and ends behind the call, which COMMIT's answer settles.
+    const late = await eventually('Prisma has ended it', async () => {
+      const found = telemetry.trace(of(key));
+      return found.spans.some(({ name }) => name === 'prisma:client:transaction') && found;
+    });
+    expect(late.isInside(late.one('prisma:client:transaction'), late.root)).toBe(true);
+  });
+
+  test('the spans that the function makes are inside the work, behind each await', async () => {
+    const { id, key } = await shop.product(1);
+    await shop.client().prisma.$withLock(key, async (tx) => {
+      await tx.stock.findUniqueOrThrow({ where: { id } });
+      trace.getTracer('application').startSpan('own').end();
+    });
+    const tree = telemetry.trace(of(key));
+    expect(tree.children(tree.one('work')).map(({ name }) => name)).toContain('own');
+  });
+
+  test('a call is inside the span that is active where it is made, also where it waits behind another one', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client(STAYS);
+    const [inside, goOn] = [gate(), gate()];
+    const tracer = trace.getTracer('application');
+    const request = (name: string, run: () => Promise<unknown>) => {
+      const span = tracer.startSpan(name);
+      return context.with(trace.setSpan(context.active(), span), run).finally(() => span.end());
+    };
+    const first = request(`first ${key}`, () =>
+      prisma.$withLock(key, async () => {
+        inside.open();
+        await goOn.opened;
+      }),
+    );
+    await inside.opened;
+    const second = request(`second ${key}`, () => prisma.$withLock(key, () => {}));
+    goOn.open();
+    await Promise.all([first, second]);
+    for (const name of [`first ${key}`, `second ${key}`]) {
+      const tree = telemetry.trace((span) => span.name === name);
+      const [lock] = tree.children(tree.root);
+      expect(lock?.name).toBe('lock stock');
+      expect(names(tree.children(lock as ReadableSpan))).toEqual(expect.arrayContaining(['wait', 'work', 'commit']));
+    }
+    const chained = telemetry.trace((span) => span.name === `second ${key}`);
+    expect(chained.one('wait').attributes).toEqual({ 'fenced_lock.via': ['commit'] });
+  });
+
+  test('what went wrong is the status of the call and of the part that failed', async () => {
+    const { key } = await shop.product(1);
+    const [holder, contender] = [shop.client().prisma, shop.client().prisma];
+    await using _handle = await holder.$lock(`${key}:held`);
+    const late = contender.$withLock(`${key}:held`, () => {}, { waitTime: 20 });
+    await expect(late).rejects.toThrow(LockTimeoutError);
+    const failing = holder.$withLock(`${key}:fails`, () => {
+      throw new RangeError('of the caller');
+    });
+    await expect(failing).rejects.toThrow(RangeError);
+
+    const isCall = (end: string) => (span: ReadableSpan) =>
+      of(`${key}:${end}`)(span) && span.attributes['fenced_lock.operation'] === '$withLock';
+    const timedOut = telemetry.trace(isCall('held'));
+    for (const span of [timedOut.root, timedOut.one('wait')]) {
+      expect(span.status.code).toBe(SpanStatusCode.ERROR);
+      expect(span.attributes['error.type']).toBe('LOCK_TIMEOUT');
+    }
+    expect(timedOut.root.attributes['fenced_lock.outcome']).toBe('not-admitted');
+    const failed = telemetry.trace(isCall('fails'));
+    expect(failed.one('work').attributes['error.type']).toBe('RangeError');
+    expect(failed.one('admission').status.code).toBe(SpanStatusCode.UNSET);
+    expect(failed.root.attributes).toMatchObject({ 'fenced_lock.outcome': 'rolled-back', 'error.type': 'RangeError' });
+  });
+
+  test('a function that rejects with undefined has failed, too', async () => {
+    const { key } = await shop.product(1);
+    await expect(shop.client().prisma.$withLock(key, () => Promise.reject(undefined))).rejects.toBe(undefined);
+    const tree = telemetry.trace(of(key));
+    for (const span of [tree.root, tree.one('work')]) {
+      expect(span.status).toEqual({ code: SpanStatusCode.ERROR, message: 'undefined' });
+      expect(span.attributes['error.type']).toBe('_OTHER');
+    }
+    expect(tree.one('admission').status.code).toBe(SpanStatusCode.UNSET);
+  });
+
+  test('"not now" of $tryWithLock is no error', async () => {
+    const { key } = await shop.product(1);
+    await using _handle = await shop.client().prisma.$lock(key);
+    expect(await shop.client().prisma.$tryWithLock(key, () => {})).toEqual({ acquired: false });
+    const tried = telemetry.trace(
+      (span) => of(key)(span) && span.attributes['fenced_lock.operation'] === '$tryWithLock',
+    );
+    for (const span of [tried.root, tried.one('wait')]) expect(span.status.code).toBe(SpanStatusCode.UNSET);
+  });
+
+  test('a transaction of a handle is a span of its own, and the registration of the handle is one', async () => {
+    const { id, key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const handle = await prisma.$lock(key);
+    await handle.$transaction((tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    await handle.release();
+    for (const operation of ['$lock', 'handle.$transaction']) {
+      const tree = telemetry.trace((span) => of(key)(span) && span.attributes['fenced_lock.operation'] === operation);
+      expect(names(tree.children(tree.root))).toEqual(expect.arrayContaining(['admission', 'work', 'commit']));
+    }
+  });
+
+  test('without keyOnSpans no key is in any attribute, and after the end there are no spans', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const ended: ReadableSpan[] = [];
+    const tracer = tracerTo(ended);
+    const end = instrumentFencedLock({ tracer, meter: false });
+    await prisma.$withLock(key, () => {});
+    await eventually('its spans are there', async () => ended.some(({ name }) => name === 'lock stock'));
+    expect(JSON.stringify(ended.map(({ attributes, name }) => [name, attributes]))).not.toContain(key);
+    end();
+    const before = ended.length;
+    await prisma.$withLock(key, () => {});
+    expect(ended).toHaveLength(before);
+  });
+
+  test('without keyOnSpans the message of an error of a lock, which names the key, is not shown', async () => {
+    const { key } = await shop.product(1);
+    await using _handle = await shop.client().prisma.$lock(key);
+    const ended: ReadableSpan[] = [];
+    const end = instrumentFencedLock({ tracer: tracerTo(ended), meter: false, group: () => 7 as never });
+    await expect(shop.client().prisma.$withLock(key, () => {}, { waitTime: 20 })).rejects.toThrow(LockTimeoutError);
+    end();
+    // The group is no string.
+    const root = ended.find(({ name }) => name === 'lock _OTHER');
+    expect(root?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'LOCK_TIMEOUT' });
+    expect(root?.events).toHaveLength(1);
+    expect(JSON.stringify(ended.map(({ status, events }) => [status, events]))).not.toContain(key);
+  });
+
+  test('the work ends with the call where the function hangs past its timeout', async () => {
+    const { key } = await shop.product(1);
+    const hangs = shop.client().prisma.$withLock(key, () => new Promise(() => {}), { timeout: 200 });
+    await expect(hangs).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
+    expect(telemetry.trace(of(key)).one('work').attributes['error.type']).toBe('TRANSACTION_ABORTED');
+  });
+
+  test('the type of an error is one of few', () => {
+    const withCode = (code: string) => Object.assign(new RangeError('x'), { code });
+    const types = ['P2002', '40001', 'ORDER_4711', 'ABCDE'].map((code) => errorType(withCode(code))['error.type']);
+    expect(types).toEqual(['P2002', '40001', 'RangeError', 'RangeError']);
+    expect(errorType(Object.assign(new Error('x'), { name: 'order 4711' }))['error.type']).toBe('_OTHER');
+  });
+
+  test('the type of an error is its class, also of one that has set no name', () => {
+    class OutOfStock extends RangeError {}
+    class Named extends Error {
+      override readonly name = 'OrderRefused';
+    }
+    const types = [new OutOfStock(), new Named(), new Error(), new (class extends Error {})()].map(
+      (error) => errorType(error)['error.type'],
+    );
+    expect(types).toEqual(['OutOfStock', 'OrderRefused', 'Error', 'Error']);
+  });
+
+  test.each<[name: string, code: unknown, type: string]>([
+    ['the code of an error', 'P2002', 'P2002'],
+    ['a number that is its code', 42, '42'],
+    ['its class, where the code is neither text nor a number', { toString: () => 'an object' }, 'RangeError'],
+  ])('the type of an exception is %s', async (_, code, type) => {
+    const { key } = await shop.product(1);
+    const error = Object.assign(new RangeError('of the work'), { code });
+    const call = shop.client().prisma.$withLock(key, () => Promise.reject(error));
+    expect(await call.catch((thrown) => thrown === error)).toBe(true);
+    const [exception] = telemetry.trace(of(key)).root.events;
+    expect(exception?.attributes).toMatchObject({ 'exception.type': type, 'exception.message': 'of the work' });
+  });
+
+  test('an error that cannot be read has failed, too', async () => {
+    const { key } = await shop.product(1);
+    const unreadable = Object.defineProperty(new Error(), 'message', {
+      get: () => {
+        throw new Error('of a getter');
+      },
+    });
+    Object.defineProperty(unreadable, 'name', { value: 'toString' });
+    const call = shop.client().prisma.$withLock(key, () => Promise.reject(unreadable));
+    expect(await call.catch((error) => error === unreadable)).toBe(true);
+    const { root } = telemetry.trace(of(key));
+    expect(root.status).toEqual({ code: SpanStatusCode.ERROR, message: 'a value without a text' });
+  });
+});

@@ -1,0 +1,1140 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { WithLock } from '../../../../src/addons/decorators/index.js';
+import { type AnyClient, type FakeLocks, fakeLocks } from '../../../../src/addons/testing/index.js';
+import * as errors from '../../../../src/index.js';
+import { Prisma } from '../../../generated/prisma/client.js';
+import { untilHolds } from '../../../support/eventually.js';
+import { gate } from '../../../support/shop.js';
+
+/** A row that is read and written in two steps, as by a database that takes its time. */
+function shelf(quantity: number) {
+  const row = { quantity };
+  const stock = {
+    find: vi.fn(async () => ({ ...row })),
+    update: vi.fn(async (next: number) => {
+      row.quantity = next;
+    }),
+  };
+  return { row, client: { stock } };
+}
+
+const sellOne = (prisma: AnyClient, key = 'stock:1') =>
+  prisma.$withLock(key, async (tx, { token }) => {
+    const { quantity } = await tx['stock'].find();
+    await tx['stock'].update(quantity - 1);
+    return token;
+  });
+
+const codeOf = (promise: Promise<unknown>) => promise.catch((error: errors.FencedLockError) => error.code);
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('calls', () => {
+  test('of one key are serial, first come, first served, with rising tokens', async () => {
+    const { row, client } = shelf(20);
+    const { prisma } = fakeLocks(client);
+    const tokens = await Promise.all(Array.from({ length: 20 }, () => sellOne(prisma)));
+    expect(row.quantity).toBe(0);
+    expect(tokens).toEqual(Array.from({ length: 20 }, (_, index) => BigInt(index + 1)));
+  });
+
+  test('may return their `tx`, which is closed then', async () => {
+    const { client } = shelf(1);
+    const { prisma } = fakeLocks(client);
+    const tx = await prisma.$withLock('stock:1', async (own) => own);
+    expect(await codeOf(tx['stock'].find())).toBe('CLOSED');
+    await using handle = await prisma.$lock('stock:1');
+    expect(await codeOf((await handle.$transaction(async (own) => own))['stock'].find())).toBe('CLOSED');
+  });
+
+  test('of different keys run side by side', async () => {
+    const { prisma } = fakeLocks();
+    const order: string[] = [];
+    const other = gate();
+    const first = prisma.$withLock('stock:1', async () => {
+      await other.opened;
+      order.push('first');
+    });
+    await prisma.$withLock('stock:2', () => {
+      order.push('second');
+      other.open();
+    });
+    await first;
+    expect(order).toEqual(['second', 'first']);
+  });
+
+  test('of several keys take them in one order, so that they do not wait for each other', async () => {
+    const locks = fakeLocks();
+    const one = locks.prisma.$withLock(['b', 'a'], () => 'one');
+    const other = locks.prisma.$withLock(['a', 'b', 'a'], () => 'other');
+    expect(await Promise.all([one, other])).toEqual(['one', 'other']);
+    expect(locks.calls.map(({ keys, waitedFor }) => ({ keys, waitedFor }))).toEqual([
+      { keys: ['a', 'b'], waitedFor: [] },
+      { keys: ['a', 'b'], waitedFor: ['a'] },
+    ]);
+  });
+
+  test('resolve with what the function returned, reject with what it threw, and free the key', async () => {
+    const { prisma } = fakeLocks();
+    const error = new Error('sold out');
+    await expect(prisma.$withLock('k', () => Promise.reject(error))).rejects.toBe(error);
+    expect(await prisma.$withLock('k', () => 7)).toBe(7);
+  });
+
+  test('that do not wait are told that the key is taken', async () => {
+    const locks = fakeLocks();
+    const other = await locks.hold('k');
+    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: false });
+    other.release();
+    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: true, value: 'mine' });
+  });
+
+  test('inside one of the same key join it, and inside one of another key are refused', async () => {
+    const { prisma } = fakeLocks();
+    const tokens = await prisma.$withLock('k', async (_, outer) => {
+      const inner = await prisma.$withLock('k', (_tx, { token }) => token);
+      return [outer.token, inner];
+    });
+    expect(tokens).toEqual([1n, 1n]);
+    expect(await codeOf(prisma.$withLock('k', () => prisma.$withLock('l', () => {})))).toBe('NESTED');
+    const throwing = prisma.$withLock('k', () => prisma.$withLock('k', () => {}, { reentry: 'throw' }));
+    expect(await codeOf(throwing)).toBe('REENTRY');
+    const swallowed = prisma.$withLock('k', () => prisma.$withLock('k', () => Promise.reject(1)).catch(() => {}));
+    expect(await codeOf(swallowed)).toBe('TRANSACTION_ABORTED');
+  });
+
+  test.each([
+    ['prisma', [null]],
+    ['prisma', [5]],
+    ['options', [{}, null]],
+    ['redis', [{}, { redis: {} }]],
+  ])('cannot be made of what is no client, nor with an option that is not known: %s', (option, given) => {
+    const make = () => (fakeLocks as (...given: unknown[]) => unknown)(...given);
+    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option }));
+  });
+
+  test('with a bad key or option are refused as by the real locks', async () => {
+    const { prisma } = fakeLocks();
+    expect(await codeOf(prisma.$withLock('', () => {}))).toBe('INVALID_OPTION');
+    expect(await codeOf(prisma.$withLock('stock:undefined', () => {}))).toBe('INVALID_OPTION');
+    expect(await codeOf(prisma.$withLock('k', () => {}, { waitTime: -1 }))).toBe('INVALID_OPTION');
+    expect(() => fakeLocks({}, { defaults: { waitTime: -1 } })).toThrow(errors.InvalidOptionError);
+    expect(() => fakeLocks({}, { waitTime: 1 } as never)).toThrow('write `defaults: { waitTime: … }` here');
+  });
+
+  test('run again after a conflict, as often as `retries` says, each time with a new token', async () => {
+    const locks = fakeLocks({ stock: { update: async () => {} } });
+    locks.next().isStale({ reason: 'other-key' });
+    const tokens: bigint[] = [];
+    const work = async (tx: Record<string, { update(): Promise<void> }>, { token }: errors.Lock) => {
+      tokens.push(token);
+      await tx['stock']?.update();
+    };
+    await locks.prisma.$withLock('k', work, { retries: 1 });
+    expect(tokens).toEqual([1n, 2n]);
+  });
+
+  test('run once in a handle whose token is too low, as by the real locks', async () => {
+    const locks = fakeLocks({ stock: { update: async () => {} } });
+    locks.next().isStale({ reason: 'other-key' });
+    let runs = 0;
+    const handle = await locks.prisma.$lock('k');
+    const work = async (tx: Record<string, { update(): Promise<void> }>) => {
+      runs++;
+      await tx['stock']?.update();
+    };
+    const refused = handle.$transaction(work, { retries: 3 });
+    await expect(refused).rejects.toMatchObject({ code: 'STALE_TOKEN', ofHandle: true });
+    expect(runs).toBe(1);
+    await handle.release();
+  });
+});
+
+describe('the client of the transaction', () => {
+  test('is what the test gave, without what leaves the transaction, and closed at the end', async () => {
+    const { client } = shelf(1);
+    const { prisma } = fakeLocks(client);
+    let kept: Record<string, { find(): Promise<unknown> }> = {};
+    await prisma.$withLock('k', async (tx) => {
+      kept = tx;
+      expect(await tx['stock'].find()).toEqual({ quantity: 1 });
+      expect(() => tx['$transaction']()).toThrow(errors.InsideTransactionError);
+      expect(() => tx['$withLock']()).toThrow(errors.InsideTransactionError);
+    });
+    expect(client.stock.find).toHaveBeenCalledTimes(1);
+    expect(await codeOf(kept['stock']?.find() as Promise<unknown>)).toBe('CLOSED');
+  });
+
+  test('that the test did not give says what is missing', async () => {
+    const { prisma } = fakeLocks();
+    await expect(prisma.$withLock('k', (tx) => tx['stock'].find())).rejects.toThrow('has no stock');
+  });
+
+  test('keeps the `this` of a model that is a class', async () => {
+    class Stock {
+      #quantity = 3;
+      async find() {
+        return this.#quantity;
+      }
+    }
+    const { prisma } = fakeLocks({ stock: new Stock() });
+    expect(await prisma.$withLock('k', (tx) => tx['stock'].find())).toBe(3);
+  });
+
+  test('keeps the `this` of a getter of a client that is a class', async () => {
+    class Client {
+      readonly #stock = { count: async () => 4 };
+      get stock() {
+        return this.#stock;
+      }
+    }
+    const { prisma } = fakeLocks(new Client());
+    expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(4);
+    expect(await prisma.$withLock('k', async (tx) => tx instanceof Client && 'stock' in tx)).toBe(true);
+  });
+
+  test('takes a value that is set, and leaves the mock of the client as it is', async () => {
+    const mock: Record<string, unknown> = {};
+    const { prisma } = fakeLocks(mock);
+    await prisma.$withLock('k', (tx) => {
+      tx['tenant'] = 7;
+      expect(tx['tenant']).toBe(7);
+      delete tx['tenant'];
+      tx['tenant'] = 8;
+    });
+    expect(mock).toEqual({});
+  });
+});
+
+describe('the script', () => {
+  test('times out: the function does not run, and `$tryWithLock` is told so', async () => {
+    const locks = fakeLocks();
+    const work = vi.fn();
+    locks.next('k').timesOut();
+    locks.next('k').timesOut();
+    await expect(locks.prisma.$withLock('k', work)).rejects.toBeInstanceOf(errors.LockTimeoutError);
+    expect(await locks.prisma.$tryWithLock('k', work)).toEqual({ acquired: false });
+    expect(work).not.toHaveBeenCalled();
+  });
+
+  test('is for the key that it names, or for whichever comes next', async () => {
+    const locks = fakeLocks();
+    locks.next('b').timesOut();
+    locks.next().isUnavailable();
+    expect(await codeOf(locks.prisma.$withLock('a', () => {}))).toBe('LOCK_UNAVAILABLE');
+    expect(await codeOf(locks.prisma.$withLock('b', () => {}))).toBe('LOCK_TIMEOUT');
+    expect(locks.unused).toBe(0);
+  });
+
+  const UNSAID = {
+    constructor: errors.InvalidOptionError,
+    option: 'next',
+    message: expect.stringContaining('write, for example, `locks.next("k").timesOut()`'),
+    // Where it was forgotten.
+    stack: expect.stringContaining('fake-locks.test.ts'),
+  };
+
+  test.each<[string, (prisma: AnyClient) => Promise<unknown>]>([
+    ['$withLock', (prisma) => prisma.$withLock('k', () => {})],
+    ['$tryWithLock', (prisma) => prisma.$tryWithLock(['j', 'k'], () => {})],
+    ['$oncePer', (prisma) => prisma.$oncePer('k', 1_000, () => {})],
+    ['$lock', (prisma) => prisma.$lock('k')],
+  ])('that says nothing of a call is told by that call: %s', async (_, call) => {
+    const locks = fakeLocks();
+    locks.next('k');
+    expect(locks.unused).toBe(1);
+    await expect(call(locks.prisma)).rejects.toMatchObject(UNSAID);
+    expect(locks.calls.at(-1)).toMatchObject({ outcome: 'not acquired', error: UNSAID });
+    expect(locks.unused).toBe(0);
+    expect(await locks.prisma.$withLock('k', () => 'had')).toBe('had');
+  });
+
+  test('that says nothing of the transaction of a handle is told by that', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    locks.next('k');
+    await expect(handle.$transaction(() => {})).rejects.toMatchObject(UNSAID);
+    expect(locks.calls.at(-1)).toMatchObject({ method: '$transaction', outcome: 'not acquired', error: UNSAID });
+    expect(await handle.$transaction(() => 'had')).toBe('had');
+  });
+
+  test('that says something is complete, also where what it says is refused, and for another key', async () => {
+    const locks = fakeLocks();
+    locks.next('another');
+    const next = locks.next('k');
+    next.timesOut();
+    next.isUnavailable();
+    expect(() => locks.next('k').conflicts({ times: 0 })).toThrow(errors.InvalidOptionError);
+    expect(locks.unused).toBe(3);
+    expect(await codeOf(locks.prisma.$withLock('k', () => {}))).toBe('LOCK_TIMEOUT');
+    expect(await codeOf(locks.prisma.$withLock('k', () => {}))).toBe('LOCK_UNAVAILABLE');
+    await locks.prisma.$withLock('k', () => {});
+    locks.reset();
+    await locks.prisma.$withLock('another', () => {});
+  });
+
+  test.each([
+    ['timesOut', 'LOCK_TIMEOUT'],
+    ['isUnavailable', 'LOCK_UNAVAILABLE'],
+    ['isLost', 'LOCK_LOST'],
+    ['isStale', 'STALE_TOKEN'],
+  ] as const)('%s names the key that the test has named, of a call with several', async (what, code) => {
+    const locks = fakeLocks();
+    locks.next('seat:2')[what]();
+    const call = locks.prisma.$withLock(['seat:1', 'seat:2'], () => {});
+    await expect(call).rejects.toMatchObject({ code, key: 'seat:2' });
+  });
+
+  test('loses the lease after the second operation: the signal aborts, the third is refused, and the key is free', async () => {
+    const { client } = shelf(5);
+    const locks = fakeLocks(client);
+    locks.next().isLost({ after: 2 });
+    const seen: unknown[] = [];
+    const call = locks.prisma.$withLock('k', async (tx, { signal }) => {
+      await tx['stock'].find();
+      seen.push(signal.aborted);
+      await tx['stock'].update(4);
+      seen.push(signal.aborted, await codeOf(tx['stock'].update(3)));
+    });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    await untilHolds(() => expect(seen).toEqual([false, true, 'LOCK_LOST']));
+    expect(client.stock.update).toHaveBeenCalledTimes(1);
+    expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
+  });
+
+  test('loses the lease before COMMIT where the function does not come so far', async () => {
+    const locks = fakeLocks();
+    locks.next().isLost({ after: 2 });
+    expect(await codeOf(locks.prisma.$withLock('k', () => 'done'))).toBe('LOCK_LOST');
+  });
+
+  test('is stale: the write is refused, and the call rejects with that, also if the function swallows it', async () => {
+    const { row, client } = shelf(5);
+    const locks = fakeLocks(client);
+    locks.next().isStale();
+    const call = locks.prisma.$withLock('k', async (tx) => {
+      const { quantity } = await tx['stock'].find();
+      await tx['stock'].update(quantity - 1).catch(() => {});
+    });
+    await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Stock' });
+    expect(row.quantity).toBe(5);
+  });
+
+  test('is stale in the model that the test says, or in that of the refused write', async () => {
+    const orderLine = { create: async () => {} };
+    const locks = fakeLocks({ orderLine, $executeRaw: async () => 1 });
+    const modelOf = async (work: (tx: Record<string, AnyClient>) => unknown, model?: string) => {
+      locks.next().isStale({ reason: 'other-key', ...(model && { model }) });
+      const error: unknown = await locks.prisma.$withLock('k', work as never).catch((error: unknown) => error);
+      return (
+        error instanceof errors.StaleTokenError && error.message.includes(`A row of ${error.model} `) && error.model
+      );
+    };
+    expect(await modelOf((tx) => tx['orderLine']?.['create']())).toBe('OrderLine');
+    expect(await modelOf((tx) => tx['orderLine']?.['create'](), 'order_line')).toBe('order_line');
+    // No write of a model.
+    expect(await modelOf((tx) => (tx as unknown as AnyClient)['$executeRaw']``)).toBe('Model');
+    expect(await modelOf(() => {})).toBe('Model');
+  });
+
+  test('is stale at its first write and not before, also at raw SQL that writes, and not at what only has such a name', async () => {
+    const stock = { createdSince: vi.fn(async () => 3), deleteStamp: vi.fn(() => 4), update: vi.fn() };
+    const $queryRaw = vi.fn(async () => [5]);
+    const $queryRawUnsafe = vi.fn(async () => [6]);
+    const locks = fakeLocks({ stock, $queryRaw, $queryRawUnsafe });
+    const reads: Array<(tx: Record<string, AnyClient>) => unknown> = [
+      (tx) => tx['stock']?.['createdSince'](),
+      (tx) => tx['stock']?.['deleteStamp'](),
+      (tx) => (tx as unknown as AnyClient)['$queryRaw']`SELECT 'UPDATE'`,
+      (tx) => (tx as unknown as AnyClient)['$queryRawUnsafe']('SELECT 1'),
+    ];
+    const writes: typeof reads = [
+      (tx) => (tx as unknown as AnyClient)['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`,
+      (tx) => (tx as unknown as AnyClient)['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`),
+      (tx) => (tx as unknown as AnyClient)['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id'),
+    ];
+    for (const write of writes) {
+      locks.next().isStale();
+      const seen: unknown[] = [];
+      const call = locks.prisma.$withLock('k', async (tx) => {
+        for (const read of reads) seen.push(await read(tx));
+        seen.push(await codeOf(write(tx) as Promise<unknown>));
+      });
+      await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+      expect(seen).toEqual([3, 4, [5], [6], 'STALE_TOKEN']);
+    }
+    expect($queryRaw).toHaveBeenCalledTimes(writes.length);
+    expect($queryRawUnsafe).toHaveBeenCalledTimes(writes.length);
+  });
+
+  test('has an unknown outcome, or is rolled back at COMMIT: the function has run', async () => {
+    const { row, client } = shelf(5);
+    const locks = fakeLocks(client);
+    locks.next().hasUnknownOutcome();
+    await expect(sellOne(locks.prisma)).rejects.toBeInstanceOf(errors.CommitUnknownError);
+    locks.next().isRolledBack('a deferred constraint.');
+    await expect(sellOne(locks.prisma)).rejects.toThrow(/a deferred constraint/);
+    expect(row.quantity).toBe(3);
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['unknown', 'rolled back']);
+  });
+
+  test('takes an option that is undefined as one that is not given', async () => {
+    const locks = fakeLocks(undefined, { defaults: undefined, unsetKeyParts: undefined });
+    const work = () => locks.prisma.$withLock('k', () => 'in');
+    locks.next().isLost({ after: undefined, reason: undefined });
+    await expect(work()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
+    locks.next().isStale({ after: undefined, reason: undefined, model: undefined });
+    await expect(work()).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Model' });
+    locks.next().conflicts({ times: undefined });
+    await expect(locks.prisma.$withLock('k', () => 'in', { retries: 1 })).resolves.toBe('in');
+    expect(locks.unused).toBe(0);
+  });
+
+  test('takes nothing that no call can become', () => {
+    const next = fakeLocks().next() as unknown as Record<string, (how: object) => void>;
+    const refused = (method: string, how: object) => {
+      try {
+        next[method]?.(how);
+      } catch (error) {
+        return error instanceof errors.InvalidOptionError && error.option;
+      }
+      return undefined;
+    };
+    expect(refused('isStale', { reason: 'nope' })).toBe('reason');
+    expect(refused('isLost', { reason: 'superseded' })).toBe('reason');
+    expect(refused('isLost', { after: -1 })).toBe('after');
+    expect(refused('isStale', { after: 0.5 })).toBe('after');
+    expect(refused('isStale', { because: 'other-key' })).toBe('because');
+    expect(refused('conflicts', { times: 0 })).toBe('times');
+    expect(refused('conflicts', { time: 2 })).toBe('time');
+    expect(refused('isLost', { after: 0, reason: 'expired' })).toBeUndefined();
+  });
+
+  test('rejects with an error of the test', async () => {
+    const locks = fakeLocks();
+    const error = new Error('mine');
+    locks.next().rejects(error);
+    await expect(locks.prisma.$withLock('k', () => {})).rejects.toBe(error);
+  });
+});
+
+describe('hooks', () => {
+  /** Which of the hooks run, and whether the key is free then. */
+  const hooked = async (locks: FakeLocks<AnyClient>, work = () => {}) => {
+    const ran: unknown[] = [];
+    const look = (name: string) => async () => {
+      const { acquired } = await locks.prisma.$tryWithLock('k', () => {});
+      ran.push([name, acquired]);
+    };
+    const call = locks.prisma.$withLock('k', (_, lock) => {
+      lock.afterCommit(look('afterCommit'));
+      lock.afterRollback(look('afterRollback'));
+      lock.onUnknown(look('onUnknown'));
+      work();
+    });
+    await call.catch(() => {});
+    return ran;
+  };
+
+  test('run behind the release, by what became of the transaction', async () => {
+    const locks = fakeLocks();
+    expect(await hooked(locks)).toEqual([['afterCommit', true]]);
+    const fails = () => {
+      throw new Error('no');
+    };
+    expect(await hooked(locks, fails)).toEqual([['afterRollback', true]]);
+    locks.next('k').hasUnknownOutcome();
+    expect(await hooked(locks)).toEqual([['onUnknown', true]]);
+    locks.next('k').isLost();
+    expect(await hooked(locks)).toEqual([['afterRollback', true]]);
+  });
+
+  test('that fail are events, or reject the call where it wants that', async () => {
+    const locks = fakeLocks();
+    const failing = (_: unknown, lock: errors.Lock) => lock.afterCommit(() => Promise.reject(new Error('no mail')));
+    await locks.prisma.$withLock('k', failing);
+    expect(locks.events).toMatchObject([{ type: 'hook-failed', key: 'k', hook: 'afterCommit' }]);
+    const rejected = locks.prisma.$withLock('k', failing, { hookErrors: 'throw' });
+    await expect(rejected).rejects.toMatchObject({ code: 'HOOK_FAILED' });
+  });
+
+  test('of a transaction of a handle may begin the next one', async () => {
+    const handle = await fakeLocks().prisma.$lock('k');
+    const done: string[] = [];
+    await handle.$transaction((_, lock) => {
+      lock.afterCommit(() => handle.$transaction(() => void done.push('second')));
+      done.push('first');
+    });
+    expect(done).toEqual(['first', 'second']);
+    await handle.release();
+  });
+
+  test('cannot be registered when the function has ended', async () => {
+    let kept: errors.Lock | undefined;
+    await fakeLocks().prisma.$withLock('k', (_, lock) => {
+      kept = lock;
+    });
+    expect(() => kept?.afterCommit(() => {})).toThrow(errors.ClosedError);
+  });
+});
+
+describe('once in each interval', () => {
+  const DAY = 86_400_000;
+
+  test('it runs, by a clock that fake timers move; a run that was rolled back does not count', async () => {
+    vi.useFakeTimers({ now: 10 * DAY + 1_000 });
+    const { prisma } = fakeLocks();
+    await expect(prisma.$oncePer('nightly', DAY, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(await prisma.$oncePer('nightly', DAY, () => 7)).toEqual({ ran: true, value: 7 });
+    const next = { ran: false, next: new Date(11 * DAY), nextIn: DAY - 1_000, busy: false };
+    expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual(next);
+    vi.setSystemTime(11 * DAY);
+    expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
+  });
+
+  test('a clock that was set back repeats nothing for an interval, and a timer comes no later than it can', async () => {
+    const longest = 2 ** 31 - 1;
+    vi.useFakeTimers({ now: 10 * DAY });
+    const { prisma } = fakeLocks();
+    expect(await prisma.$oncePer('rare', longest, () => 1)).toEqual({ ran: true, value: 1 });
+    vi.setSystemTime(-10 * DAY);
+    const next = { ran: false, next: new Date(longest), nextIn: longest, busy: false };
+    expect(await prisma.$oncePer('rare', longest, () => 2)).toEqual(next);
+    expect(await prisma.$oncePer('rare', DAY, () => 3)).toEqual({ ran: true, value: 3 });
+  });
+
+  test('a run is forgotten by reset, for the next test', async () => {
+    const locks = fakeLocks();
+    expect(await locks.prisma.$oncePer('nightly', DAY, () => 1)).toMatchObject({ ran: true });
+    expect(await locks.prisma.$oncePer('nightly', DAY, () => 2)).toMatchObject({ ran: false });
+    locks.reset();
+    expect(await locks.prisma.$oncePer('nightly', DAY, () => 3)).toEqual({ ran: true, value: 3 });
+  });
+
+  test('of many that come at once one runs, and the others are told', async () => {
+    const { prisma } = fakeLocks();
+    const ran = await Promise.all(Array.from({ length: 10 }, () => prisma.$oncePer('nightly', DAY, () => 'done')));
+    expect(ran.filter((result) => result.ran)).toHaveLength(1);
+    expect(ran.filter((result) => !result.ran && result.busy)).toHaveLength(9);
+  });
+});
+
+describe('what a test sees', () => {
+  test('is which keys were asked for, in which order, what was waited for, and what became of it', async () => {
+    const locks = fakeLocks();
+    const other = await locks.hold('b');
+    const first = locks.prisma.$withLock('a', () => {});
+    const second = locks.prisma.$withLock('b', () => {});
+    const third = locks.prisma.$withLock('b', () => Promise.reject(new Error('no')), { waitTime: 60_000 });
+    await locks.waiting('b', 2);
+    other.release();
+    await Promise.allSettled([first, second, third]);
+    expect(locks.calls).toMatchObject([
+      { method: '$withLock', keys: ['a'], waitedFor: [], token: 1n, outcome: 'committed' },
+      { method: '$withLock', keys: ['b'], waitedFor: ['b'], token: 2n, outcome: 'committed' },
+      { method: '$withLock', keys: ['b'], waitedFor: ['b'], token: 3n, outcome: 'rolled back', error: new Error('no') },
+    ]);
+    locks.reset();
+    expect(locks.calls).toEqual([]);
+  });
+
+  test('is a lease that is lost in the middle', async () => {
+    const locks = fakeLocks();
+    const inside = gate();
+    const call = locks.prisma.$withLock('k', async (_, { signal }) => {
+      inside.open();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    });
+    await inside.opened;
+    expect(locks.lose('k')).toBe(true);
+    await expect(call).rejects.toBeInstanceOf(errors.LockLostError);
+    expect(locks.lose('k')).toBe(false);
+  });
+
+  test('is the key whose lease was lost, of several', async () => {
+    const locks = fakeLocks();
+    const call = locks.prisma.$withLock(['seat:1', 'seat:2'], () => void locks.lose('seat:2'));
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'seat:2' });
+  });
+
+  test('is a promise that rejects for a key that cannot be one', async () => {
+    expect(await codeOf(fakeLocks().waiting(''))).toBe('INVALID_OPTION');
+  });
+
+  test('is why nobody waits: nobody has the key, or too few have come', async () => {
+    vi.useFakeTimers();
+    const locks = fakeLocks();
+    await locks.hold('held');
+    const call = locks.prisma.$withLock('held', () => {}).catch(() => {});
+    const [free, few] = await Promise.allSettled([locks.waiting('free'), locks.waiting('held', 2)]);
+    expect(free).toMatchObject({
+      reason: { message: expect.stringMatching(/^0 of 1 .*"free".*locks\.hold\("free"\)/) },
+    });
+    expect(few).toMatchObject({ reason: { message: expect.stringMatching(/^1 of 2 .*"held".*without an await/) } });
+    await locks.prisma['$disconnect']();
+    await call;
+  });
+});
+
+describe('time', () => {
+  test.each<[string, (action: () => Promise<unknown>) => Promise<unknown>]>([
+    ['real timers', (action) => action()],
+    [
+      'fake timers',
+      async (action) => {
+        vi.useFakeTimers();
+        const done = action();
+        done.catch(() => {});
+        await vi.advanceTimersByTimeAsync(50);
+        return await done;
+      },
+    ],
+  ])('ends a wait by %s', async (_, run) => {
+    const locks = fakeLocks();
+    const other = await locks.hold('k');
+    await expect(run(() => locks.prisma.$withLock('k', () => {}, { waitTime: 50 }))).rejects.toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      message: expect.stringContaining('50 ms'),
+    });
+    other.release();
+    expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
+  });
+
+  test('that stands still holds up no call that need not wait for it', async () => {
+    vi.useFakeTimers();
+    const { row, client } = shelf(10);
+    const { prisma } = fakeLocks(client);
+    await Promise.all(Array.from({ length: 10 }, () => sellOne(prisma)));
+    expect([row.quantity, vi.getTimerCount()]).toEqual([0, 0]);
+  });
+
+  test('ends work that takes too long, and a signal ends it at once', async () => {
+    vi.useFakeTimers();
+    const { prisma } = fakeLocks();
+    const slow = codeOf(prisma.$withLock('k', () => new Promise(() => {}), { timeout: 1_000 }));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await slow).toBe('TRANSACTION_ABORTED');
+    const abort = new AbortController();
+    const cut = prisma.$withLock('k', () => new Promise(() => {}), { signal: abort.signal });
+    const waits = prisma.$withLock('k', () => {}, { signal: abort.signal });
+    abort.abort('closing time');
+    expect(await Promise.allSettled([cut, waits])).toEqual([
+      { status: 'rejected', reason: 'closing time' },
+      { status: 'rejected', reason: 'closing time' },
+    ]);
+  });
+});
+
+describe('a handle', () => {
+  test('keeps the key until it is released, over several transactions of one token', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    const tokens = [1, 2].map(() => handle.$transaction((_, { token }) => token));
+    expect(await Promise.all(tokens)).toEqual([handle.token, handle.token]);
+    const waits = locks.prisma.$withLock('k', () => 'next');
+    await locks.waiting('k');
+    expect(locks.calls[0]?.outcome).toBe('held');
+    await handle.release();
+    expect(locks.calls[0]?.outcome).toBe('released');
+    expect(await waits).toBe('next');
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('CLOSED');
+    expect(locks.calls.map(({ method }) => method)).toEqual(['$lock', '$transaction', '$transaction', '$withLock']);
+  });
+
+  test('that is given back because the client was closed says so, and not that its owner released it', async () => {
+    const { prisma } = fakeLocks();
+    const handle = await prisma.$lock('k');
+    await prisma['$locks'].close();
+    expect(handle.signal.reason).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('was closed') });
+    await expect(handle.$transaction(() => {})).rejects.toBe(handle.signal.reason);
+  });
+
+  test('that loses its lease is told so, and its next transaction is refused', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    locks.lose('k');
+    expect(handle.signal.aborted).toBe(true);
+    expect(handle.remaining()).toBe(0);
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('LOCK_LOST');
+  });
+
+  test('that is resumed loses to the new one', async () => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    const resumed = await locks.prisma['$resumeLock'](JSON.parse(JSON.stringify(handle)));
+    expect(resumed.token).toBe(handle.token);
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('LOCK_LOST');
+    expect(await resumed.$transaction(() => 'mine')).toBe('mine');
+    await resumed.release();
+    expect(await locks.prisma['$locks'].list()).toEqual([]);
+    expect(locks.calls.map(({ method, outcome }) => [method, outcome])).toEqual([
+      ['$lock', 'lost'],
+      ['$resumeLock', 'released'],
+      ['$transaction', 'committed'],
+    ]);
+  });
+
+  // On servers as a rule: Postgres may let the next transaction in first.
+  test('that is resumed lets the transaction end that runs, and begins none of those that wait', async () => {
+    const { prisma } = fakeLocks();
+    const handle = await prisma.$lock('k');
+    const [goOn, work] = [gate(), vi.fn()];
+    const works = handle.$transaction(() => goOn.opened);
+    const waits = codeOf(handle.$transaction(work));
+    const resuming = prisma['$resumeLock'](handle.toJSON());
+    goOn.open();
+    await works;
+    await (await resuming).release();
+    expect(await waits).toBe('LOCK_LOST');
+    expect(work).not.toHaveBeenCalled();
+  });
+
+  test('that is resumed may be refused by the script, and lives on', async () => {
+    const locks = fakeLocks();
+    await using handle = await locks.prisma.$lock('k');
+    locks.next('k').isUnavailable();
+    expect(await codeOf(locks.prisma['$resumeLock'](handle.toJSON()))).toBe('LOCK_UNAVAILABLE');
+    expect(locks.unused).toBe(0);
+    expect(await handle.$transaction(() => 'mine')).toBe('mine');
+  });
+
+  test.each<[string, (locks: FakeLocks<AnyClient>) => unknown]>([
+    ['lose', (locks) => locks.lose('k')],
+    ['forceRelease', (locks) => locks.prisma['$locks'].forceRelease('k')],
+  ])('whose lease was lost by %s is a call with that outcome, also when it is released', async (_, lose) => {
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    await lose(locks);
+    expect(locks.calls).toMatchObject([{ outcome: 'lost', error: { code: 'LOCK_LOST', reason: 'gone' } }]);
+    await handle.release();
+    expect(locks.calls[0]?.outcome).toBe('lost');
+    await locks.prisma['$disconnect']();
+  });
+
+  test('has transactions that wait for each other, which the test sees', async () => {
+    vi.useFakeTimers();
+    const locks = fakeLocks();
+    const handle = await locks.prisma.$lock('k');
+    const goOn = gate();
+    const works = handle.$transaction(() => goOn.opened);
+    const late = codeOf(handle.$transaction(() => {}, { waitTime: 50 }));
+    const waits = handle.$transaction(() => 'waited');
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['held', 'waiting', 'waiting', 'waiting']);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(await late).toBe('LOCK_TIMEOUT');
+    goOn.open();
+    expect(await Promise.all([works, waits])).toEqual([undefined, 'waited']);
+    await handle.release();
+    const outcomes = ['released', 'committed', 'not acquired', 'committed'];
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(outcomes);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+test('is of the type that the test says', async () => {
+  type Client = { readonly stock: { count(): Promise<number> }; $withLock(key: string): void };
+  const locks = fakeLocks<Client>({ stock: { count: async () => 4 } });
+  const count: number = await locks.prisma.stock.count();
+  expect(count).toBe(4);
+});
+
+test('takes some models of the client that the test names, in any form, and no name that the client does not have', () => {
+  type Model = { count(): Promise<number>; update(): Promise<number> };
+  type Client = { readonly stock: Model; readonly order: Model; $withLock(key: string): void };
+  class Mock {
+    readonly stock = { count: 1 };
+    readonly helper = 2;
+  }
+  fakeLocks<Client>({ stock: { count: async () => 4 }, $on: () => {}, $extends: undefined });
+  fakeLocks<Client>({});
+  fakeLocks<Client>();
+  fakeLocks<Client>(new Mock());
+  fakeLocks<Client>({} as Client);
+  fakeLocks<Client>({} as AnyClient);
+  fakeLocks<Client>({} as object);
+  // biome-ignore lint/suspicious/noExplicitAny: as many mocks are
+  fakeLocks<Client>({} as any);
+  // @ts-expect-error: a slip of the pen
+  fakeLocks<Client>({ stocks: { count: async () => 4 } });
+  // Of no type.
+  fakeLocks(new Mock());
+  const { prisma }: FakeLocks<AnyClient> = fakeLocks({ whatever: 1 });
+  expect(prisma['whatever']).toBe(1);
+});
+
+describe('code under a lock that is not given tx', () => {
+  test('finds it by the client, in the function of a call, in a handle and in a method with a decorator', async () => {
+    const { prisma } = fakeLocks();
+    await prisma.$withLock('stock:1', (tx, lock) => {
+      expect(errors.currentTx(prisma)).toBe(tx);
+      expect(errors.currentLock(prisma)).toBe(lock);
+    });
+    const handle = await prisma.$lock('stock:1');
+    await handle.$transaction((tx) => expect(errors.currentTx(prisma)).toBe(tx));
+    await handle.release();
+    async function sell(this: { prisma: AnyClient }) {
+      return errors.currentLock(this.prisma).key;
+    }
+    const decorate = WithLock('stock:2') as (method: object, context: object) => unknown;
+    const locked = decorate(sell, { kind: 'method', name: 'sell' }) as typeof sell;
+    expect(await locked.call({ prisma })).toBe('stock:2');
+  });
+});
+
+describe('the end of a fake client', () => {
+  test.each(['$locks.close', '$disconnect'])('%s turns waiters away, ends handles and awaits work', async (how) => {
+    const locks = fakeLocks();
+    const { prisma } = locks;
+    const [inside, goOn] = [gate(), gate()];
+    const works = prisma.$withLock('works', async () => {
+      inside.open();
+      await goOn.opened;
+    });
+    await inside.opened;
+    const elsewhere = await locks.hold('held');
+    const waits = codeOf(prisma.$withLock('held', () => {}));
+    await locks.waiting('held');
+    const handle = await prisma.$lock('handle');
+    let isClosed = false;
+    const closed = (how === '$disconnect' ? prisma['$disconnect']() : prisma['$locks'].close()).then(() => {
+      isClosed = true;
+    });
+    expect(await waits).toBe('CLOSED');
+    expect(handle.signal.reason).toMatchObject({ code: 'CLOSED' });
+    await new Promise(setImmediate);
+    expect(isClosed).toBe(false);
+    goOn.open();
+    await Promise.all([works, closed]);
+    elsewhere.release();
+    expect(await prisma.$withLock('handle', () => 'anew')).toBe('anew');
+  });
+
+  test('calls `$connect` and `$disconnect` of the mock, the latter when no work runs any more', async () => {
+    const seen: unknown[] = [];
+    class Client {
+      readonly #name = 'mine';
+      async $connect() {
+        seen.push(`${this.#name} connects`);
+      }
+      async $disconnect() {
+        seen.push(`${this.#name} disconnects`);
+      }
+    }
+    const { prisma } = fakeLocks(new Client());
+    await prisma['$connect']();
+    const inside = gate();
+    const works = prisma.$withLock('k', async () => {
+      inside.open();
+      await undefined;
+      seen.push('works');
+    });
+    await inside.opened;
+    await prisma['$disconnect']();
+    await works;
+    await prisma.$withLock('k', async () => void (await codeOf(prisma['$disconnect']())));
+    expect(seen).toEqual(['mine connects', 'works', 'mine disconnects']);
+    await fakeLocks({}).prisma['$connect']();
+    await fakeLocks().prisma['$disconnect']();
+  });
+
+  test('is refused inside a lock, and so is forceRelease of its key', async () => {
+    const { prisma } = fakeLocks();
+    await prisma.$withLock('stock:1', async () => {
+      expect(await codeOf(prisma['$locks'].close())).toBe('INSIDE_TRANSACTION');
+      expect(await codeOf(prisma['$disconnect']())).toBe('INSIDE_TRANSACTION');
+      expect(await codeOf(prisma['$locks'].forceRelease('stock:1'))).toBe('INSIDE_TRANSACTION');
+      expect(await prisma['$locks'].forceRelease('stock:2')).toBe(false);
+    });
+    expect(await prisma['$locks'].history('stock:1')).toEqual({ key: 'stock:1', turns: 1n, recorded: false, last: [] });
+  });
+});
+
+test('a conflict that the script has is retried as `retries` says', async () => {
+  const locks = fakeLocks();
+  let runs = 0;
+  locks.next().conflicts();
+  expect(await locks.prisma.$withLock('stock:1', () => ++runs, { retries: 1 })).toBe(2);
+  locks.next().conflicts();
+  const conflict = locks.prisma.$withLock('stock:1', () => ++runs, { retries: 0 });
+  await expect(conflict).rejects.toBeInstanceOf(Prisma.PrismaClientKnownRequestError);
+  await expect(conflict).rejects.toMatchObject({ code: 'P2034' });
+});
+
+test('conflicts of one call use up its retries, and no call behind it has one', async () => {
+  const locks = fakeLocks();
+  let runs = 0;
+  locks.next().conflicts({ times: 3 });
+  const call = locks.prisma.$withLock('stock:1', () => ++runs, { retries: 2 });
+  await expect(call).rejects.toMatchObject({ code: 'P2034' });
+  expect([runs, locks.unused]).toEqual([3, 0]);
+  locks.next().conflicts({ times: 2 });
+  expect(await locks.prisma.$withLock('stock:1', () => ++runs, { retries: 2 })).toBe(6);
+  expect(await locks.prisma.$withLock('stock:1', () => ++runs)).toBe(7);
+});
+
+test('a function that throws nothing in particular is not run again', async () => {
+  let runs = 0;
+  const fails = () => {
+    runs++;
+    return Promise.reject();
+  };
+  await expect(fakeLocks().prisma.$withLock('stock:1', fails, { retries: 2 })).rejects.toBeUndefined();
+  expect(runs).toBe(1);
+});
+
+test('a run of $oncePer that is done is refused inside a lock of its key', async () => {
+  const { prisma } = fakeLocks();
+  await prisma.$oncePer('report', 60_000, () => {});
+  await prisma.$withLock('report', async () => {
+    expect(await codeOf(prisma.$oncePer('report', 60_000, () => {}))).toBe('REENTRY');
+  });
+});
+
+test('an operation that is in flight when the function returns is refused, as by the real locks', async () => {
+  const slow = gate();
+  const { prisma, calls } = fakeLocks({ stock: { count: async () => 1, update: () => slow.opened } });
+  const forgotten = prisma.$withLock('stock:1', async (tx) => {
+    void tx['stock'].update().then(() => {});
+    return await tx['stock'].count();
+  });
+  await expect(forgotten).rejects.toMatchObject({
+    code: 'TRANSACTION_ABORTED',
+    message: expect.stringContaining('`stock.update` was still in flight'),
+  });
+  expect(calls.at(-1)?.outcome).toBe('rolled back');
+  slow.open();
+  await prisma.$withLock('stock:1', (tx) => Promise.all([tx['stock'].update(), tx['stock'].count()]));
+});
+
+test('a frozen mock of a model can be used', async () => {
+  const stock = Object.freeze({ find: async () => 1 });
+  expect(await fakeLocks({ stock }).prisma.$withLock('stock:1', (tx) => tx['stock'].find())).toBe(1);
+});
+
+test('mocks are seen through the client and through tx as the test made them, a frozen client too', async () => {
+  const stock = { create: vi.fn(async (id: number) => ({ id })), find: vi.fn(() => 1) };
+  const { prisma } = fakeLocks(Object.freeze({ stock }));
+  expect(vi.isMockFunction(prisma['stock'].create)).toBe(true);
+  expect(prisma['stock'].create).toBe(prisma['stock'].create);
+  prisma['stock'].create.mockResolvedValueOnce({ id: 7 });
+  expect(await prisma['stock'].create(1)).toEqual({ id: 7 });
+  expect(prisma['stock'].create).toHaveBeenCalledWith(1);
+  expect([Object.keys(prisma), Object.keys(prisma['stock'])]).toEqual([['stock'], ['create', 'find']]);
+  const spy = vi.spyOn(prisma['stock'], 'create').mockResolvedValue({ id: 8 });
+  expect(await prisma.$withLock('stock:1', (tx) => tx['stock'].create(2))).toEqual({ id: 8 });
+  spy.mockRestore();
+  expect(await prisma['stock'].create(3)).toEqual({ id: 3 });
+});
+
+test('a function that is found by the descriptor of its property is watched too', async () => {
+  const stock = { update: vi.fn(async () => {}), count: vi.fn(async () => 1) };
+  const { prisma } = fakeLocks({ stock });
+  const ofDescriptor = (of: object, name: string) => Object.getOwnPropertyDescriptor(of, name)?.value;
+  const call = prisma.$withLock('k', async (tx) => {
+    expect(await codeOf(ofDescriptor(prisma['stock'], 'update')())).toBe('INSIDE_TRANSACTION');
+    expect(await codeOf(ofDescriptor(ofDescriptor(prisma, 'stock'), 'update')())).toBe('INSIDE_TRANSACTION');
+    void ofDescriptor(tx['stock'], 'update')();
+  });
+  expect(await codeOf(call)).toBe('TRANSACTION_ABORTED');
+  expect(stock.update).not.toHaveBeenCalled();
+});
+
+test('a spy that is taken away, or a function that is put back, leaves the function of the mock in its place', async () => {
+  const { update, count } = { update: async () => 1, count: async () => 2 };
+  const stock = { update, count };
+  const { prisma } = fakeLocks({ stock });
+  await prisma.$withLock('k', async (tx) => {
+    const spy = vi.spyOn(tx['stock'], 'update');
+    await tx['stock'].update();
+    spy.mockRestore();
+    const before = tx['stock'].count;
+    tx['stock'].count = async () => 3;
+    tx['stock'].count = before;
+  });
+  expect([stock.update, stock.count]).toEqual([update, count]);
+  expect([await prisma['stock'].update(), await prisma['stock'].count()]).toEqual([1, 2]);
+});
+
+test('a method of Prisma that the mock does not have says so when it is called', async () => {
+  const { prisma } = fakeLocks({ stock: {} });
+  for (const name of ['$transaction', '$on', '$queryRaw', '$executeRawUnsafe']) {
+    expect(() => prisma[name]()).toThrow(`has no ${name}: give fakeLocks({ ${name}: … })`);
+    expect(name in prisma).toBe(false);
+  }
+  expect(prisma['$extends']).toBeUndefined();
+  const call = prisma.$withLock('stock:1', (tx) => tx['$queryRaw']`SELECT 1`);
+  await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'prisma' });
+});
+
+test('a model that the mock does not have says so when an operation of it is called, and how to give it', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  const says = 'has no order.create: give fakeLocks({ order: { create: … } }) what the function works on.';
+  expect(() => prisma['order'].create({})).toThrow(says);
+  const call = prisma.$withLock('k', (tx) => tx['order'].create({}));
+  await expect(call).rejects.toMatchObject({
+    code: 'INVALID_OPTION',
+    option: 'prisma',
+    message: expect.stringContaining(says),
+  });
+});
+
+test('a model that the mock does not have looks to others as if it were not there', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  await prisma.$withLock('k', async (tx) => {
+    for (const client of [prisma, tx]) {
+      expect('order' in client).toBe(false);
+      expect(Object.keys(client)).not.toContain('order');
+      for (const name of ['then', 'toJSON', '$extends', '$$typeof', '@@__IMMUTABLE_MAP__@@', '_isMockFunction']) {
+        expect(client[name]).toBeUndefined();
+      }
+      expect(client['order']?.sellAll).toBeUndefined();
+      expect(JSON.stringify(client['order'])).toBe('{}');
+      expect(await client['order']).toEqual({});
+    }
+  });
+});
+
+test('what the mock does not have says so where it is used as text or as a number', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  const says = 'has no tenantId: give fakeLocks({ tenantId: … }) what the function works on.';
+  expect(() => `stock:${prisma['tenantId']}`).toThrow(says);
+  await expect(prisma.$withLock('k', (tx) => tx['tenantId'] + 1)).rejects.toThrow(says);
+});
+
+test('what the mock has as undefined is undefined, also for code that asks whether it is there', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} }, audit: undefined, $queryRaw: undefined });
+  const found = (client: AnyClient | Record<string, unknown>) => [client['audit'], client['$queryRaw']];
+  expect(found(prisma)).toEqual([undefined, undefined]);
+  expect(await prisma.$withLock('k', found)).toEqual([undefined, undefined]);
+});
+
+test('an operation of Prisma that the mock of a model does not have says so when it is called', async () => {
+  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+  const says = 'has no stock.create: give fakeLocks({ stock: { create: … } })';
+  expect(() => prisma['stock'].create()).toThrow(says);
+  const call = prisma.$withLock('k', (tx) => tx['stock'].create());
+  await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(says) });
+  expect('create' in prisma['stock']).toBe(false);
+  // Prisma has no such operation, so it may be looked for.
+  expect(prisma['stock'].sellOne).toBeUndefined();
+});
+
+test('a relation that the result of a mock does not have says how the mock gives it', async () => {
+  const row = { id: 1 };
+  const withOrders = () => Object.assign(Promise.resolve(row), { orders: async () => ['order'] });
+  const orders = (findUnique: () => unknown) =>
+    fakeLocks({ stock: { findUnique } }).prisma.$withLock('k', (tx) => tx['stock'].findUnique().orders());
+  await expect(orders(async () => row)).rejects.toThrow(
+    'Object.assign(Promise.resolve(row), { orders: async () => … })',
+  );
+  expect(await orders(withOrders)).toEqual(['order']);
+});
+
+test('a mock of `$transaction` has the client with its locks as `this`', async () => {
+  const { prisma } = fakeLocks({
+    $transaction() {
+      return this;
+    },
+  });
+  expect(prisma['$transaction']()).toBe(prisma);
+});
+
+test('the function of a plain `$transaction` gets the models of the mock, and resolves with its result', async () => {
+  const tx = { stock: { update: vi.fn(async () => 1) }, $withLock: () => 'of a deep mock' };
+  const { prisma } = fakeLocks({ $transaction: (work: (tx?: object) => unknown, given = tx) => work(given) });
+  const helper = vi.fn(async (on: AnyClient) => await on['stock'].update());
+  expect(await prisma['$transaction'](helper)).toBe(1);
+  expect(helper.mock.lastCall?.[0]['stock']).toBe(tx.stock);
+  expect(await codeOf(prisma['$transaction']((on: AnyClient) => on.$withLock('k', () => {})))).toBe(
+    'INSIDE_TRANSACTION',
+  );
+  expect(await prisma['$transaction']((on: unknown) => on, null)).toBeNull();
+  const plain = { stock: tx.stock };
+  await prisma['$transaction'](helper, plain);
+  expect(helper).toHaveBeenLastCalledWith(plain);
+});
+
+test('a property of the client that is no model is the one that the test gave', async () => {
+  const settings = { pageSize: 20 };
+  const cache = new Map([['a', 1]]);
+  const { prisma } = fakeLocks({ settings, cache });
+  expect(prisma['settings']).toBe(settings);
+  expect(prisma['cache'].get('a')).toBe(1);
+});
+
+test('a property of tx that is no model is the one that the test gave, and is no operation', async () => {
+  const settings = { pageSize: 20, get: () => 20 };
+  const list = [1, 2];
+  const label = () => 'label';
+  const stock = { findMany: vi.fn(async () => list), label };
+  const locks = fakeLocks({ settings, list, stock });
+  locks.next().isLost({ after: 2 });
+  const seen: unknown[] = [];
+  const call = locks.prisma.$withLock('k', async (tx) => {
+    expect(tx['settings']).toBe(settings);
+    expect(Array.isArray(tx['list'])).toBe(true);
+    seen.push(tx['settings'].get(), tx['stock'].label(), await tx['stock'].findMany());
+    seen.push(tx['settings'].get(), tx['stock'].label(), await tx['stock'].findMany());
+    seen.push(tx['settings'].get(), tx['stock'].label(), await codeOf(tx['stock'].findMany()));
+  });
+  expect(await codeOf(call)).toBe('LOCK_LOST');
+  expect(seen).toEqual([20, 'label', list, 20, 'label', list, 20, 'label', 'LOCK_LOST']);
+  expect(stock.findMany).toHaveBeenCalledTimes(2);
+});
+
+test('a function of an extension on tx counts if it returns a promise, and rejects behind the loss', async () => {
+  const stock = { update: async () => {}, sellOne: vi.fn(async (code: string) => Promise.reject(new Error(code))) };
+  const locks = fakeLocks({ stock });
+  locks.next().isLost({ after: 1 });
+  const seen: unknown[] = [];
+  const call = locks.prisma.$withLock('k', async (tx) => {
+    seen.push(await tx['stock'].sellOne('sold out').catch((error: Error) => error.message));
+    seen.push(await codeOf(tx['stock'].sellOne('sold out')));
+  });
+  expect(await codeOf(call)).toBe('LOCK_LOST');
+  expect(seen).toEqual(['sold out', 'LOCK_LOST']);
+});
+
+test('a strict mock, which throws for each name that it does not have, can be used', async () => {
+  const strict = <T extends object>(of: T) =>
+    new Proxy(of, {
+      get(_, name) {
+        if (typeof name === 'symbol' || name in of) return Reflect.get(of, name);
+        throw new Error(`unexpected: ${name}`);
+      },
+    });
+  const { prisma } = fakeLocks(strict({ stock: strict({ count: async () => 3 }) }));
+  expect(await prisma['stock'].count()).toBe(3);
+  expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(3);
+  expect(() => prisma['stock'].update()).toThrow('unexpected: update');
+});
+
+test('a deep mock, which makes each function when it is read, is a client with models', async () => {
+  const called: string[] = [];
+  const deep = (path: string): object =>
+    new Proxy(() => {}, {
+      get: (_, name) => (typeof name === 'symbol' || name === 'then' ? undefined : deep(`${path}.${name}`)),
+      apply: () => called.push(path),
+    });
+  const { prisma } = fakeLocks(deep('client'));
+  await prisma.$withLock('k', async (tx) => {
+    await tx['stock'].update();
+    expect(await codeOf(prisma['stock'].update())).toBe('INSIDE_TRANSACTION');
+  });
+  expect(called).toEqual(['client.stock.update']);
+});
+
+test('a spy of the test runner on a method sees the calls, and can be taken away', async () => {
+  const { prisma, calls } = fakeLocks();
+  const spy = vi.spyOn(prisma, '$withLock');
+  expect(await prisma.$withLock('key', () => 'done')).toBe('done');
+  expect(spy).toHaveBeenCalledWith('key', expect.any(Function));
+  spy.mockRejectedValueOnce(new Error('of the test'));
+  await expect(prisma.$withLock('key', () => 'done')).rejects.toThrow('of the test');
+  spy.mockRestore();
+  expect(await prisma.$withLock('key', () => 'done')).toBe('done');
+  expect(spy).toHaveBeenCalledTimes(0);
+  expect(calls).toHaveLength(2);
+});
