@@ -47,9 +47,8 @@ export class QuorumStore implements LeaseStore {
 
   async acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<AcquireResult> {
     const ballot = this.#ask((node) => {
-      const time = Math.min(atMost, node.timeFor(claim));
-      const look = { enter: enter > 0 ? PLACE_TIME : 0, atMost: time };
-      return node.ask((store) => store.acquire(withDrift(claim), look), time);
+      const look = { enter: enter > 0 ? PLACE_TIME : 0, atMost: Math.min(atMost, node.timeFor(claim)) };
+      return node.acquire(withDrift(claim), look);
     }, true);
     const states = () => ballot.answers.map((answer) => stateBy(claim, answer));
     await ballot.until(() => ballot.isClear(states()));
