@@ -25,7 +25,6 @@ import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
-import { Outage } from './transaction/outage.js';
 
 /** Creates what the calls of one extended client share. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
@@ -52,7 +51,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     lookout: lookout.query,
     emit,
     commitTimes: new MovingAverage(),
-    outage: new Outage(),
   };
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
