@@ -1,5 +1,5 @@
-import { sleep } from '../../base/clock.js';
-import type { Emit } from '../../base/events.js';
+import { sleep } from '../base/clock.js';
+import type { Emit } from '../base/events.js';
 import {
   type AcquireResult,
   type Claim,
@@ -11,7 +11,7 @@ import {
   type Look,
   type WakeUp,
   type Watch,
-} from '../store.js';
+} from '../lease/store.js';
 import { Ballot, majorityOf, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
 import { QuorumWatch } from './quorum-watch.js';
