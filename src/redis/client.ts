@@ -1,5 +1,5 @@
 /** The part of an ioredis client that is used here. ioredis 5 and 6 both have it. */
-interface Commands {
+interface AnyClient {
   readonly status: string;
   readonly options?: { readonly keyPrefix?: string | undefined; readonly enableOfflineQueue?: boolean | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;
@@ -11,8 +11,8 @@ type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end' | 'error
 type ClusterEvent = 'connecting' | 'connect' | 'ready' | 'end' | 'error' | 'refresh' | '+node';
 
 /** A client of one server or of a Sentinel group. Wake-ups use one duplicate of it. */
-export interface RedisClient extends Commands {
-  readonly options?: NonNullable<Commands['options']> & {
+export interface RedisClient extends AnyClient {
+  readonly options?: NonNullable<AnyClient['options']> & {
     readonly sentinels?: readonly unknown[] | null | undefined;
     readonly failoverDetector?: boolean | undefined;
   };
@@ -35,7 +35,7 @@ export interface RedisClient extends Commands {
 /**
  * A client of a Cluster. Wake-ups use one duplicate of the client of each node that has a key with a waiting caller.
  */
-export interface ClusterClient extends Commands {
+export interface ClusterClient extends AnyClient {
   readonly isCluster: true;
   /** The addresses of the nodes that serve a slot, its master first. */
   readonly slots: ReadonlyArray<readonly string[] | undefined>;

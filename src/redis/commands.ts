@@ -17,11 +17,10 @@ const REFUSING = ['wait', 'connect', ...UNCONNECTED];
 const LEAST_TIME = 250;
 
 /** Sends commands and bounds the wait for their answers. */
-export class CommandSender {
+export class Commands {
   readonly #redis: RedisClient | ClusterClient;
   readonly #nodes: Nodes;
   readonly #longest: number;
-  readonly #connection: RedisConnection;
   /**
    * The scripts that were answered since one was lacking; `undefined` if none has been. A server that lacks one was started,
    * flushed or promoted, and may lack all: each is sent with its text first, so that it is not executed behind later commands.
@@ -34,7 +33,6 @@ export class CommandSender {
     this.#redis = redis;
     this.#nodes = nodes;
     this.#longest = longest;
-    this.#connection = new RedisConnection(redis);
   }
 
   get reach(): Reach {
@@ -43,11 +41,9 @@ export class CommandSender {
     return { connecting: CONNECTING.includes(status), says };
   }
 
-  /** While the client has no connection: resolves when it has one, or soon if it has ended. */
-  get connection(): Promise<void> | undefined {
-    if (this.#redis.status === 'ready') return undefined;
-    // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.
-    return this.#nodes.ended ? turnOfLoop() : this.#connection.awaited;
+  /** Whether a command goes out at once. */
+  get isConnected(): boolean {
+    return this.#redis.status === 'ready';
   }
 
   /**
@@ -55,12 +51,17 @@ export class CommandSender {
    * wait, ioredis would queue the look and the command that undoes it, and send both after nobody waits any more. Rejects
    * at once if the server has just refused the login, and if the client was closed: only its owner can connect it again.
    */
-  async connected(connection: Promise<void>, atMost = this.#longest): Promise<number> {
+  async connected(atMost = this.#longest): Promise<number> {
     const time = Math.min(atMost, this.#longest);
+    const awaited = this.#nodes.ended ? undefined : this.#awaitedEvent();
+    if (awaited === undefined && !this.#nodes.ended) return time;
     const { failure } = this.#nodes;
     if (isDenial(failure)) throw new NotAsked(failure?.message, { cause: failure });
     const since = now();
-    const isOverdue = (await within(connection, time)) === OVERDUE;
+    let isOverdue = false;
+    if (awaited) isOverdue = !(await this.#emits([awaited, 'end'], time));
+    // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.
+    else await turnOfLoop();
     if (!isOverdue && !this.#nodes.ended) return Math.max(LEAST_TIME, time - (now() - since));
     // Connects a client again that ioredis itself has ended.
     this.#nodes.refreshTopology();
@@ -71,6 +72,32 @@ export class CommandSender {
     }
     const closed = new Denied(`the client is closed${this.#nodes.suspicion}`);
     throw new NotAsked(closed.message, { cause: closed });
+  }
+
+  /**
+   * The event from which on the client takes commands; `undefined` if it does. A client that queues need not be ready:
+   * queued commands get the error of a refused login.
+   */
+  #awaitedEvent(): 'connect' | 'ready' | undefined {
+    const { status, options } = this.#redis;
+    const queues = options?.enableOfflineQueue !== false;
+    if (!(queues ? UNCONNECTED : REFUSING).includes(status)) return undefined;
+    // Its first command, with which a lazy client begins to connect, would be refused.
+    if (status === 'wait') this.#redis.connect().catch(() => {});
+    return queues ? 'connect' : 'ready';
+  }
+
+  /** Resolves to whether the client emits one of them in time. */
+  async #emits(events: ReadonlyArray<'connect' | 'ready' | 'end'>, time: number): Promise<boolean> {
+    let ends: Array<() => void> = [];
+    const emitted = new Promise<void>((resolve) => {
+      ends = events.map((event) => listen(this.#redis, event, () => resolve()));
+    });
+    try {
+      return (await within(emitted, time)) !== OVERDUE;
+    } finally {
+      for (const end of ends) end();
+    }
   }
 
   /**
@@ -144,50 +171,7 @@ export class CommandSender {
     );
   }
 
-  close(): void {
-    this.#connection.close();
-  }
-
   #silence(time: number): string {
     return `it did not answer a command within ${Math.round(time)} ms; ${this.reach.says}`;
-  }
-}
-
-/** Waits for a client's connection, with one listener for all waiting callers. */
-class RedisConnection {
-  readonly #redis: RedisClient | ClusterClient;
-  #awaited: Promise<void> | undefined;
-  #settle = () => {};
-
-  constructor(redis: RedisClient | ClusterClient) {
-    this.#redis = redis;
-  }
-
-  /**
-   * While the client has no connection and would queue commands, or refuse them: resolves when it has one, or never will
-   * again. A client that queues need not be ready: queued commands get the error of a refused login.
-   */
-  get awaited(): Promise<void> | undefined {
-    const queues = this.#redis.options?.enableOfflineQueue !== false;
-    if (!(queues ? UNCONNECTED : REFUSING).includes(this.#redis.status)) return undefined;
-    // Its first command, with which a lazy client begins to connect, would be refused.
-    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});
-    this.#awaited ??= new Promise((resolve) => {
-      const ends = [
-        listen(this.#redis, queues ? 'connect' : 'ready', () => this.#settle()),
-        listen(this.#redis, 'end', () => this.#settle()),
-      ];
-      this.#settle = () => {
-        this.#awaited = undefined;
-        for (const end of ends) end();
-        resolve();
-      };
-    });
-    return this.#awaited;
-  }
-
-  /** Removes the listeners from the client. */
-  close(): void {
-    this.#settle();
   }
 }

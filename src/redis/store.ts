@@ -14,13 +14,12 @@ import {
   type Watch,
 } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
-import { CommandSender } from './commands.js';
+import { Commands } from './commands.js';
 import { isRedirection, isReply, presentable } from './errors.js';
 import { escaped, keyOf, type Names, namesOf } from './names.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber/subscriber.js';
-import type { PubSub } from './subscriber/subscriber-connection.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
 
 export interface RedisStoreOptions {
@@ -36,11 +35,6 @@ export interface RedisStoreOptions {
    * process that looks gets the key. Default: 1 000.
    */
   readonly offerTime?: number;
-  /**
-   * The commands for wake-ups. All clients of the same locks must use the same. Default: `sharded` on a Cluster, else
-   * `classic`.
-   */
-  readonly pubsub?: PubSub;
 }
 
 const OFFER_TIME = 1_000;
@@ -52,8 +46,7 @@ const SCAN_STEP = '1000';
 /** The parts that hold listeners and connections, from creation to `close`. */
 interface OpenParts {
   readonly nodes: Nodes;
-  readonly pubsub: PubSub;
-  readonly sender: CommandSender;
+  readonly sender: Commands;
   readonly subscriber: Subscriber;
 }
 
@@ -93,20 +86,15 @@ export class RedisStore implements LeaseStore {
 
   #openParts(): OpenParts {
     const nodes = nodesOf(this.#redis);
-    const pubsub = this.#options.pubsub ?? nodes.pubsub;
-    const sender = new CommandSender(this.#redis, nodes, this.#options.commandTimeout);
-    return { nodes, pubsub, sender, subscriber: new Subscriber(nodes, pubsub, this.#receiver, this.#emit) };
+    const sender = new Commands(this.#redis, nodes, this.#options.commandTimeout);
+    return { nodes, sender, subscriber: new Subscriber(nodes, this.#receiver, this.#emit) };
   }
 
   get #nodes(): Nodes {
     return this.#opened.nodes;
   }
 
-  get #pubsub(): PubSub {
-    return this.#opened.pubsub;
-  }
-
-  get #sender(): CommandSender {
+  get #sender(): Commands {
     return this.#opened.sender;
   }
 
@@ -119,15 +107,14 @@ export class RedisStore implements LeaseStore {
     { enter = 0, former = '', atMost }: Look = {},
   ): Promise<AcquireResult> {
     // Keep these references: the connection may come after `close`, and must not open the store again.
-    const { sender, pubsub } = this.#opened;
+    const { sender, nodes } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
-    const { connection } = sender;
-    const time = connection ? await sender.connected(connection, atMost) : atMost;
+    const time = sender.isConnected ? atMost : await sender.connected(atMost);
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
     const [reply, present, process] = await sender.runScript(
       scripts.acquire,
       [lease, queue],
-      [...args, this.#offerTime, pubsub, this.#name, former],
+      [...args, this.#offerTime, nodes.pubsub, this.#name, former],
       time,
       (answer) => this.#onLate(holder, answer),
     );
@@ -163,16 +150,22 @@ export class RedisStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    const kept = (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
-    if (!kept && this.#late.has(claim.holder)) this.release(claim).catch(() => {});
-    return kept;
+    return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
   }
 
   async release({ key, holder, told = '' }: Claim, quietly = false): Promise<void> {
     // Keep these references: a late answer may come after `close`, and must not open the store again.
-    const { sender, pubsub } = this.#opened;
+    const { sender, nodes } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, pubsub, this.#name, told] as const;
+    const args = [
+      holder,
+      this.#receiver,
+      quietly ? '' : wake,
+      this.#offerTime,
+      nodes.pubsub,
+      this.#name,
+      told,
+    ] as const;
     const send = () => sender.runScript(scripts.release, [lease, queue], [...args]);
     this.#late
       .get(holder)
@@ -194,15 +187,18 @@ export class RedisStore implements LeaseStore {
 
   readonly #hint = async ({ key, holder }: Claim, attempt: string): Promise<string | undefined> => {
     const { lease, queue, wake } = this.#names(key);
-    const told = await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
+    const told = await this.#sender.runScript(
+      scripts.hint,
+      [lease, queue],
+      [holder, attempt, wake, this.#nodes.pubsub],
+    );
     return told === '' ? undefined : told;
   };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const { sender } = this.#opened;
     const { lease } = this.#names(key);
-    const { connection } = sender;
-    if (connection) await sender.connected(connection);
+    if (!sender.isConnected) await sender.connected();
     return (await this.#number(scripts.transfer, [lease], [holder, successor, String(leaseTime), this.#name])) === 1;
   }
 
@@ -251,7 +247,9 @@ export class RedisStore implements LeaseStore {
 
   async force(key: string, holder: string): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    return (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#pubsub])) === 1;
+    return (
+      (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#nodes.pubsub])) === 1
+    );
   }
 
   serverOf(key: string): string {
@@ -265,7 +263,6 @@ export class RedisStore implements LeaseStore {
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
-    open?.sender.close();
     open?.subscriber.close();
     open?.nodes.close();
   }
@@ -293,7 +290,7 @@ export class RedisStore implements LeaseStore {
     holder,
     leaseTime,
   }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string] {
-    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#pubsub, this.#name];
+    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#nodes.pubsub, this.#name];
   }
 
   /** Extends the leases in one pipeline. */

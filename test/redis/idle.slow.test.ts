@@ -45,8 +45,8 @@ describeWithShop('behind what cuts idle connections', () => {
     expect(seen(contender)).toEqual([]);
     await holder.release(turn);
     const { lease } = await waiting;
-    // The look is that of a subscription on a new connection, because the client has connected again.
-    expect(contender.store.wakeUps).toEqual(['look', { turn: lease.holder, expiresIn: 1_000 }]);
+    // The looks are those of a connection for wake-ups that is made anew, because the client has connected again.
+    expect(contender.store.wakeUps).toEqual(['look', 'look', { turn: lease.holder, expiresIn: 1_000 }]);
   });
 
   test('connections that are forgotten without a word: socketTimeout replaces them', async () => {

@@ -2,6 +2,7 @@ import { AnswerTimer, after, now, stop, type Timer } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
 import type { RedisSubscriberClient } from '../client.js';
 import { presentable } from '../errors.js';
+import type { Nodes } from '../topology/nodes.js';
 
 /** How long the server may take to answer SUBSCRIBE, UNSUBSCRIBE or PING; milliseconds. */
 const ANSWER_TIME = 1_000;
@@ -12,25 +13,13 @@ const CONNECT_TIME = 3_500;
  */
 const LINGER = 2_000;
 
-/** The commands for wake-ups: `sharded` (SSUBSCRIBE, SPUBLISH) if the server has them, else `classic`. */
-export type PubSub = 'sharded' | 'classic';
-
-/** Settings that depend on the topology. */
-export interface SubscriberSettings {
-  readonly pubsub: PubSub;
-  /** Milliseconds between two pings. */
-  readonly pingEvery: number;
-}
-
 /** Callbacks of a subscriber connection. */
 export interface SubscriberHooks {
   heard(channel: string, message: string): void;
   /** The connection is ready. It has no subscriptions yet. */
   up(): void;
-  /** All subscriptions of the connection are lost. */
-  down(): void;
-  /** Some channels have moved to another node. The server does not say which. */
-  moved(): void;
+  /** All subscriptions of the connection are lost, or some have moved to another node: the server does not say which. */
+  lost(): void;
   /** The connection is closed and does not come back. */
   ended(): void;
 }
@@ -59,26 +48,23 @@ export class SubscriberConnection {
   readonly #hooks: SubscriberHooks;
   readonly #emit: Emit;
   readonly #names = new Set<string>();
-  readonly #pingEvery: number;
-  #sharded: boolean;
+  readonly #nodes: Pick<Nodes, 'pubsub' | 'pingEvery'>;
   #up = false;
   #connectingSince = now();
   #closed = false;
-  #retired = false;
   #pinging: Timer | undefined;
   #closing: Timer | undefined;
 
   constructor(
     client: RedisSubscriberClient,
-    { pubsub, pingEvery }: SubscriberSettings,
+    nodes: Pick<Nodes, 'pubsub' | 'pingEvery'>,
     emit: Emit,
     hooks: SubscriberHooks,
   ) {
     this.#client = client;
     this.#hooks = hooks;
     this.#emit = emit;
-    this.#sharded = pubsub === 'sharded';
-    this.#pingEvery = pingEvery;
+    this.#nodes = nodes;
     client.on('message', hooks.heard);
     client.on('smessage', hooks.heard);
     // ioredis emits `error` at each failed connect, and Node throws it if there is no listener.
@@ -86,16 +72,14 @@ export class SubscriberConnection {
       if (this.#closed) return;
       emit({ type: 'subscriber-down', error: presentable(error) });
       // After a moved slot, ioredis 5 may match answers to the wrong commands, so close the connection.
-      if (this.#up) this.#destroyStream();
+      if (this.#up) this.connectAgain();
     });
     client.on('ready', () => {
       if (this.#closed) return;
       this.#up = true;
-      // Another server of another version may have taken its place.
-      this.#sharded = pubsub === 'sharded';
       hooks.up();
     });
-    client.on('moved', hooks.moved);
+    client.on('moved', hooks.lost);
     client.on('close', () => this.#down());
     client.on('end', () => this.#end());
     this.#schedulePing();
@@ -114,36 +98,28 @@ export class SubscriberConnection {
 
   /** Resolves with the server's confirmation. All channels of one call must be in one slot. */
   async subscribe(...channels: string[]): Promise<void> {
-    if (this.#sharded) {
-      try {
-        await this.#watched(this.#client.ssubscribe(...channels));
-        return;
-      } catch (error) {
-        if (!isUnknownCommand(error)) throw error;
-        this.#sharded = false;
-      }
-    }
-    await this.#watched(this.#client.subscribe(...channels));
+    const isSharded = this.#nodes.pubsub === 'sharded';
+    await this.#watched(isSharded ? this.#client.ssubscribe(...channels) : this.#client.subscribe(...channels));
   }
 
   /** The unsubscribe is sent in order: a subscribe of a new listener comes after it. */
   leave(name: string, ...channels: string[]): void {
     this.#names.delete(name);
     if (this.#up) {
-      const left = this.#sharded ? this.#client.sunsubscribe(...channels) : this.#client.unsubscribe(...channels);
-      void this.#watched(left);
+      const isSharded = this.#nodes.pubsub === 'sharded';
+      void this.#watched(isSharded ? this.#client.sunsubscribe(...channels) : this.#client.unsubscribe(...channels));
     }
     if (this.#names.size > 0) return;
     // The process may exit if it has nothing else to do.
     this.#client.stream?.unref();
-    if (this.#up && !this.#retired) this.#closing = after(LINGER, () => this.close()).unref();
+    if (this.#up) this.#closing = after(LINGER, () => this.close()).unref();
     else this.close();
   }
 
-  /** Closes the connection as soon as it is not used any more. */
-  retire(): void {
-    this.#retired = true;
-    if (this.#names.size === 0) this.close();
+  /** Connects to the server that the address leads to now. The `disconnect` of ioredis would wait for the present one. */
+  connectAgain(): void {
+    this.#connectingSince = now();
+    this.#client.stream?.destroy();
   }
 
   close(): void {
@@ -159,7 +135,7 @@ export class SubscriberConnection {
     if (!this.#up) return;
     this.#up = false;
     this.#connectingSince = now();
-    this.#hooks.down();
+    this.#hooks.lost();
   }
 
   #end(): void {
@@ -169,11 +145,6 @@ export class SubscriberConnection {
     stop(this.#pinging);
     stop(this.#closing);
     this.#hooks.ended();
-  }
-
-  /** The `disconnect` of ioredis waits for the server, which may be the one that does not answer. */
-  #destroyStream(): void {
-    this.#client.stream?.destroy();
   }
 
   /** A connection that died silently emits no event. A command without an answer shows it, whoever has left meanwhile. */
@@ -191,7 +162,7 @@ export class SubscriberConnection {
 
   /** Not stopped or restarted by those who come and go: they would put the next ping off without end. */
   #schedulePing(): void {
-    this.#pinging = after(this.#pingEvery, () => {
+    this.#pinging = after(this.#nodes.pingEvery, () => {
       this.#schedulePing();
       if (this.#up) void this.#watched(this.#client.ping());
       else if (now() - this.#connectingSince > CONNECT_TIME) this.#replace();
@@ -200,11 +171,6 @@ export class SubscriberConnection {
 
   #replace(): void {
     this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
-    this.#connectingSince = now();
-    this.#destroyStream();
+    this.connectAgain();
   }
-}
-
-function isUnknownCommand(error: unknown): boolean {
-  return error instanceof Error && /unknown command/i.test(error.message);
 }

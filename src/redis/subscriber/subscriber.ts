@@ -3,7 +3,7 @@ import type { Emit, FencedLockEvent } from '../../base/events.js';
 import type { WakeUp, Watch } from '../../lease/store.js';
 import { isRedirection, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
-import { type PubSub, SubscriberConnection, type SubscriberSettings } from './subscriber-connection.js';
+import { SubscriberConnection } from './subscriber-connection.js';
 
 /** How long a server may take to confirm a subscription; milliseconds. */
 const ANSWER_TIME = 2_000;
@@ -12,28 +12,20 @@ const REPAIR_EVERY = 250;
 
 type WakeListener = (wakeUp: WakeUp) => void;
 
+/** A channel is `at` a connection, is `asked` for there, and is `heard` from the server's confirmation until the connection is lost. */
 interface Channel {
   readonly listeners: Set<WakeListener>;
+  at: SubscriberConnection | undefined;
+  /** Identifies the subscription in flight. The answer to an older one is ignored. */
+  asked: object | undefined;
+  heard: boolean;
   /** Settles with the first confirmation or refusal of a server. */
   readonly confirmed: Promise<void>;
   confirm(): void;
   refuse(error: unknown): void;
-  /** The connection on which the channel is or will be subscribed. */
-  at: SubscriberConnection | undefined;
-  /**
-   * The connection on which the subscription is confirmed, so that a message published now would arrive. While `at` is a
-   * new connection, this is the one before it.
-   */
-  heardOn: SubscriberConnection | undefined;
-  /** Identifies the subscription in flight. The answer to an older one is ignored. */
-  asked: object | undefined;
   /** Whether it was ever confirmed. */
   known: boolean;
-  /** Whether the listeners were woken because a new connection does not come about: a message may not arrive meanwhile. */
-  warned: boolean;
 }
-
-const UNSUBSCRIBED = { at: undefined, heardOn: undefined, asked: undefined };
 
 /**
  * The channels of a client and their listeners, each on a connection to the server that has the channel. There is one
@@ -41,39 +33,29 @@ const UNSUBSCRIBED = { at: undefined, heardOn: undefined, asked: undefined };
  *
  * A channel whose subscription is lost (its connection broke, or its slot has moved) is subscribed to again on the
  * right server. Its listeners are called when it is lost and when it is subscribed again, because messages in between
- * are lost. A connection whose client has connected again is replaced: its server may be up and no longer be the one that
- * the address leads to. If it is, the process must stay subscribed there, because a release passes over one that is not. So
- * a channel leaves its former connection when the subscription on the new one is confirmed.
+ * are lost. When the client has connected again, its connections for wake-ups do, too: the address may lead to another
+ * server now, while the former one is up and keeps them.
  */
 export class Subscriber {
   readonly #nodes: Nodes;
-  readonly #settings: SubscriberSettings;
-  /**
-   * The suffix of the channel that only this process subscribes to. The subscription shows that the process is alive.
-   */
+  /** The channel that only this process subscribes to has this suffix. The subscription shows that the process is alive. */
   readonly #receiverSuffix: string;
   readonly #emit: Emit;
   readonly #channels = new Map<string, Channel>();
   readonly #connections = new Map<string, SubscriberConnection>();
-  /**
-   * Addresses of servers that were already reported as failed: each retry and each new caller would report them again.
-   */
+  /** Addresses of servers that were reported as failed: each retry and each new caller would report them again. */
   readonly #reported = new Set<string>();
   #repairing: Timer | undefined;
   #stopListening: (() => void) | undefined;
   readonly #stopFollowing: () => void;
 
-  constructor(nodes: Nodes, pubsub: PubSub, receiver: string, emit: Emit) {
+  constructor(nodes: Nodes, receiver: string, emit: Emit) {
     this.#nodes = nodes;
-    this.#settings = { pubsub, pingEvery: nodes.pingEvery };
     this.#receiverSuffix = `:${receiver}`;
     this.#emit = emit;
-    // As long as there are connections: an unused one may be used again.
+    // Also for an unused connection, which may be used again.
     this.#stopFollowing = nodes.onReconnect(() => {
-      const former = [...this.#connections.values()];
-      this.#connections.clear();
-      for (const connection of former) connection.retire();
-      this.#placeAll();
+      for (const connection of this.#connections.values()) connection.connectAgain();
     });
   }
 
@@ -95,7 +77,7 @@ export class Subscriber {
     return {
       close,
       get hears() {
-        return isSettled(channel);
+        return channel.heard;
       },
     };
   }
@@ -119,15 +101,8 @@ export class Subscriber {
       refuse = reject;
     });
     confirmed.catch(() => {});
-    const channel: Channel = {
-      listeners: new Set<WakeListener>(),
-      confirmed,
-      confirm,
-      refuse,
-      known: false,
-      warned: false,
-      ...UNSUBSCRIBED,
-    };
+    const unsubscribed = { at: undefined, asked: undefined, heard: false, known: false };
+    const channel: Channel = { listeners: new Set<WakeListener>(), confirmed, confirm, refuse, ...unsubscribed };
     this.#stopListening ??= this.#nodes.onChange(() => this.#placeAll());
     this.#channels.set(name, channel);
     this.#place(name, channel);
@@ -158,13 +133,11 @@ export class Subscriber {
   #place(name: string, channel: Channel): void {
     const connection = this.#connectionFor(name);
     if (channel.at !== connection) {
-      const former = channel.at;
+      this.#leave(name, channel);
       channel.at = connection;
-      channel.asked = undefined;
       connection?.use(name);
-      if (former !== channel.heardOn) this.#leaveConnection(name, former);
     }
-    if (isSettled(channel)) return;
+    if (channel.heard) return;
     this.#scheduleRepair();
     if (connection?.up && channel.asked === undefined) void this.#subscribe(name, channel, connection);
   }
@@ -186,49 +159,28 @@ export class Subscriber {
     }
     if (channel.asked !== asked) return;
     channel.asked = undefined;
-    const former = channel.heardOn;
-    channel.heardOn = connection;
-    if (former !== connection) this.#leaveConnection(name, former);
+    channel.heard = true;
     for (const address of this.#reported) {
       if (this.#connections.get(address) === connection) this.#reported.delete(address);
     }
     channel.confirm();
     if (channel.known) this.#wake(name);
     channel.known = true;
-    channel.warned = false;
   }
 
   #leave(name: string, channel: Channel): void {
-    const connections = new Set([channel.at, channel.heardOn]);
-    Object.assign(channel, UNSUBSCRIBED);
-    for (const connection of connections) this.#leaveConnection(name, connection);
-  }
-
-  #leaveConnection(name: string, connection: SubscriberConnection | undefined): void {
-    connection?.leave(name, name, name + this.#receiverSuffix);
+    channel.at?.leave(name, name, name + this.#receiverSuffix);
+    Object.assign(channel, { at: undefined, asked: undefined, heard: false });
   }
 
   /** Tries again until all channels are subscribed: no event may tell that the topology has changed. */
   #scheduleRepair(): void {
     this.#repairing ??= after(REPAIR_EVERY, () => {
       this.#repairing = undefined;
-      if ([...this.#channels.values()].every(isSettled)) return;
+      if ([...this.#channels.values()].every(({ heard }) => heard)) return;
       this.#nodes.refreshTopology();
       this.#placeAll();
-      this.#warn();
     }).unref();
-  }
-
-  /**
-   * Wakes, once, the callers of channels that are still subscribed on a connection that was to be replaced: its server may
-   * not be the one that has the key now.
-   */
-  #warn(): void {
-    for (const [name, channel] of this.#channels) {
-      if (isSettled(channel) || channel.heardOn === undefined || channel.warned) continue;
-      channel.warned = true;
-      this.#wake(name);
-    }
   }
 
   #connectionFor(name: string): SubscriberConnection | undefined {
@@ -243,13 +195,12 @@ export class Subscriber {
     if (client === undefined) return undefined;
     const connection: SubscriberConnection = new SubscriberConnection(
       client,
-      this.#settings,
+      this.#nodes,
       (event) => this.#report(address, event),
       {
         heard: (channel, message) => this.#wake(channel, message),
         up: () => this.#placeAll(),
-        down: () => this.#lost(connection),
-        moved: () => this.#lost(connection),
+        lost: () => this.#lost(connection),
         ended: () => {
           if (this.#connections.get(address) === connection) this.#connections.delete(address);
           this.#lost(connection);
@@ -276,27 +227,18 @@ export class Subscriber {
    * can be reached.
    */
   #lost(connection: SubscriberConnection): void {
-    const affected = [...this.#channels].filter(([, { at, heardOn }]) => at === connection || heardOn === connection);
-    for (const [name, channel] of affected) {
-      if (channel.heardOn === connection) channel.heardOn = undefined;
-      if (channel.at === connection) channel.asked = undefined;
-      else this.#leaveConnection(name, connection);
-    }
+    const affected = [...this.#channels].filter(([, { at }]) => at === connection);
     if (affected.length === 0) return;
+    for (const [, channel] of affected) Object.assign(channel, { asked: undefined, heard: false });
     this.#nodes.refreshTopology();
     this.#scheduleRepair();
-    for (const [name, { known, heardOn }] of affected) if (known && heardOn === undefined) this.#wake(name);
+    for (const [name, { known }] of affected) if (known) this.#wake(name);
   }
 
   #wake(name: string, message = 'look'): void {
     const wakeUp = wakeUpOf(message);
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener(wakeUp);
   }
-}
-
-/** Whether it is subscribed where it should be. */
-function isSettled({ at, heardOn }: Channel): boolean {
-  return heardOn !== undefined && heardOn === at;
 }
 
 /** More characters than a message of this package has. */

@@ -1,9 +1,7 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../client.js';
+import { handleAsking, isClosedByOwner, Reconnector } from '../ioredis-bugs.js';
 import { listen } from '../shared-listeners.js';
-import type { PubSub } from '../subscriber/subscriber-connection.js';
-import { handleAsking } from './asking.js';
 import { ConnectFailures } from './connect-failures.js';
-import { Reconnector } from './reconnector.js';
 import { slotOf } from './slot.js';
 
 /** Statuses of a client that is making its first connection. */
@@ -11,8 +9,8 @@ const FIRST_CONNECTION = ['wait', 'connecting', 'connect'];
 
 /** The servers behind a client, and which of them has which name. */
 export interface Nodes {
-  /** The commands for wake-ups on these servers. */
-  readonly pubsub: PubSub;
+  /** The commands for wake-ups on these servers: `sharded` are SSUBSCRIBE and SPUBLISH. */
+  readonly pubsub: 'sharded' | 'classic';
   /** How often a connection for wake-ups is pinged; milliseconds. */
   readonly pingEvery: number;
   /**
@@ -153,11 +151,10 @@ class ClusterNodes implements Nodes {
   }
 
   get ended(): boolean {
-    // `manuallyClosing` is a private field of ioredis, set by a `disconnect` or `quit` of the owner until the client is
-    // connected again. It also tells of an end before this store was opened.
-    const { status, manuallyClosing } = this.#redis as { readonly status: string; readonly manuallyClosing?: boolean };
-    // When the last of its nodes closes after the client has ended, ioredis 5 and 6 call it `close` again.
-    return status === 'end' || (status === 'close' && (this.#hasEnded || manuallyClosing === true));
+    const { status } = this.#redis;
+    // When the last of its nodes closes after the client has ended, ioredis calls it `close` again. The field also tells of
+    // an end before this store was opened.
+    return status === 'end' || (status === 'close' && (this.#hasEnded || isClosedByOwner(this.#redis)));
   }
 
   get failure(): Error | undefined {

@@ -98,8 +98,8 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     (await closed.acquire(key)).end();
   });
 
-  test.for(['sharded', 'classic'] as const)('two hand a key over 200 times (%s pub/sub)', async (pubsub) => {
-    const actors = [actor({ store: { pubsub } }), actor({ store: { pubsub } })] as const;
+  test('two hand a key over 200 times', async () => {
+    const actors = [actor(), actor()] as const;
     const key = someKey();
     let turn = await actors[0].acquire(key);
     for (let index = 1; index <= 200; index++) {

@@ -3,7 +3,6 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
 import type { Turn } from '../../../src/lease/lease.js';
 import { namesOf } from '../../../src/redis/names.js';
-import type { PubSub } from '../../../src/redis/subscriber/subscriber-connection.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
 import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
 import { eventually } from '../../support/eventually.js';
@@ -46,14 +45,10 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
     },
   };
 
-  for (const { pubsub, protocol } of [
-    { pubsub: 'sharded', protocol: 3 },
-    { pubsub: 'sharded', protocol: 2 },
-    { pubsub: 'classic', protocol: 2 },
-  ] as const) {
-    describe(`${pubsub} pub/sub, RESP${protocol}`, () => {
+  for (const protocol of [3, 2] as const) {
+    describe(`RESP${protocol}`, () => {
       async function stage(client: ClientOptions, key = someKey()) {
-        const options = { client: { ...client, redisOptions: { ...SOON, protocol } }, store: { pubsub } };
+        const options = { client: { ...client, redisOptions: { ...SOON, protocol } } };
         const make = () => new ClusterActor(cluster(), options);
         const [holder, first, second] = [make(), make(), make()];
         const held = await holder.acquire(key, LEASE);
@@ -77,7 +72,7 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
         const { key, holder, held, waiters, owner } = await stage(ALERT);
         await cluster().replicated(leaseName(key));
         const mend = mending(await fault(key, owner));
-        await eventually('both listen there', () => bothListen(key, owner, pubsub), HEALS);
+        await eventually('both listen there', () => bothListen(key, owner), HEALS);
         // The first may be one that is sent to where the key was.
         const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
         await eventually('it is renewed', renewed);
@@ -134,15 +129,14 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
     await eventually('it is whole', cluster().isWhole, HEALS);
   });
 
-  async function bothListen(key: string, before: RedisServer, pubsub: PubSub): Promise<boolean> {
+  async function bothListen(key: string, before: RedisServer): Promise<boolean> {
     const { wake } = namesOf(PREFIX, key);
     // In the middle of a failover nobody is.
     const owner = await cluster()
       .ownerOf(leaseName(key))
       .catch(() => before);
     if (owner.port === before.port) return false;
-    const verb = pubsub === 'sharded' ? 'SHARDNUMSUB' : 'NUMSUB';
-    const [, count] = (await ask(owner.url, (node) => node.call('PUBSUB', verb, wake))) as [string, number];
+    const [, count] = (await ask(owner.url, (node) => node.call('PUBSUB', 'SHARDNUMSUB', wake))) as [string, number];
     return count === 2;
   }
 });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import type { ClusterClient } from '../../../src/redis/client.js';
-import { RedisStore, type RedisStoreOptions } from '../../../src/redis/store.js';
+import { RedisStore } from '../../../src/redis/store.js';
 import { leaseName, PREFIX, queueName } from '../../lease/actors.js';
 import type { StoreActor } from '../../lease/claims.js';
 import { describeOrder } from '../../lease/order-contract.js';
@@ -15,14 +15,11 @@ import type { ClientOptions } from './cluster-actor.js';
 interface Setting {
   readonly name: string;
   readonly options?: ClientOptions;
-  readonly pubsub?: RedisStoreOptions['pubsub'];
 }
 
 const SETTINGS: readonly Setting[] = [
   { name: 'RESP3', options: { redisOptions: { protocol: 3 } } },
   { name: 'RESP2', options: { redisOptions: { protocol: 2 } } },
-  { name: 'RESP3, classic pub/sub', options: { redisOptions: { protocol: 3 } }, pubsub: 'classic' },
-  { name: 'RESP2, classic pub/sub', options: { redisOptions: { protocol: 2 } }, pubsub: 'classic' },
   // What an application may have set for its own use of the client.
   {
     name: 'lazy, with a prefix that decides on the slot, a time limit and automatic pipelines',
@@ -37,7 +34,7 @@ const SETTINGS: readonly Setting[] = [
 ];
 
 describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
-  for (const { name, options = {}, pubsub } of SETTINGS) {
+  for (const { name, options = {} } of SETTINGS) {
     const makeActor = (process?: string): StoreActor => {
       const { nodes } = cluster();
       const connectionName = randomUUID();
@@ -46,12 +43,7 @@ describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
         { ...options, redisOptions: { ...options.redisOptions, connectionName } },
       );
       redis.on('error', () => {});
-      const settings = {
-        keyPrefix: PREFIX,
-        commandTimeout: 10_000,
-        ...(pubsub && { pubsub }),
-        ...(process && { name: process }),
-      };
+      const settings = { keyPrefix: PREFIX, commandTimeout: 10_000, ...(process && { name: process }) };
       const store = new RedisStore(redis as unknown as ClusterClient, settings, () => {});
       const close = () => {
         void store.close();
