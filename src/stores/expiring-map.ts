@@ -1,12 +1,14 @@
 import { now } from '../base/clock.js';
 
-/** The number of values from which on those that have ended are deleted. */
-const SWEEP_AT = 1_024;
+interface Entry<V> {
+  readonly value: V;
+  readonly ends: number;
+}
 
 /** Values that end by themselves, as the keys of Redis do that have an expiry. */
 export class ExpiringMap<V> {
-  readonly #entries = new Map<string, { readonly value: V; readonly ends: number }>();
-  #sweepAt = SWEEP_AT;
+  readonly #entries = new Map<string, Entry<V>>();
+  #sweep = this.#entries.entries();
 
   /** The value, unless it has ended. */
   get(key: string): V | undefined {
@@ -21,8 +23,13 @@ export class ExpiringMap<V> {
 
   /** @param time milliseconds for which the value is kept. */
   set(key: string, value: V, time: number): void {
-    if (this.#entries.size >= this.#sweepAt) this.#sweep();
     this.#entries.set(key, { value, ends: now() + time });
+    // No timer deletes what has ended: each new value looks at the next two, round and round.
+    for (let each = 0; each < 2; each++) {
+      const next = this.#sweep.next();
+      if (next.done) this.#sweep = this.#entries.entries();
+      else if (this.get(next.value[0]) === undefined) this.#entries.delete(next.value[0]);
+    }
   }
 
   delete(key: string): void {
@@ -36,12 +43,5 @@ export class ExpiringMap<V> {
   /** The keys of all values, and of some that have ended. */
   keys(): Iterable<string> {
     return this.#entries.keys();
-  }
-
-  /** Deletes the values that have ended: no timer does. */
-  #sweep(): void {
-    for (const key of this.#entries.keys()) if (this.get(key) === undefined) this.#entries.delete(key);
-    // The next sweep comes when the map has doubled, so the cost for each `set` stays constant.
-    this.#sweepAt = Math.max(SWEEP_AT, 2 * this.#entries.size);
   }
 }

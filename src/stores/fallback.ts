@@ -26,8 +26,6 @@ interface Outage {
   /** A key of that server, by which a probe asks for it. */
   readonly key: string;
   probePause: Deadline;
-  /** Leases that the server may still have, to be released when it can be reached. */
-  readonly pendingReleases: Claim[];
 }
 
 /**
@@ -44,10 +42,8 @@ export class FallbackStore implements LeaseStore {
   readonly #emit: Emit;
   /** By server. The masters of a Cluster fail one by one. */
   readonly #outages = new Map<string, Outage>();
-  /**
-   * Holders that were granted without the store, and whether the store may have granted them a lease in a lost reply.
-   */
-  readonly #grantedWithout = new Map<string, { inDoubt: boolean }>();
+  /** Holders that were granted without the store, and whether the store may have granted them a lease in a lost reply. */
+  readonly #grantedWithout = new Map<string, boolean>();
 
   constructor(store: LeaseStore, emit: Emit) {
     this.#store = store;
@@ -77,7 +73,7 @@ export class FallbackStore implements LeaseStore {
         outage = this.#noteOutage(claim.key, error);
       }
     }
-    this.#grantedWithout.set(claim.holder, { inDoubt });
+    this.#grantedWithout.set(claim.holder, inDoubt);
     return { taken: true, shared: outage.error };
   }
 
@@ -108,14 +104,11 @@ export class FallbackStore implements LeaseStore {
   }
 
   async release(claim: Claim, quietly = false): Promise<void> {
-    const without = this.#grantedWithout.get(claim.holder);
+    const inDoubt = this.#grantedWithout.get(claim.holder);
     this.#grantedWithout.delete(claim.holder);
-    const outage = this.#outageOf(claim.key);
-    if (without === undefined || outage === undefined) return await this.#store.release(claim, quietly);
-    if (!without.inDoubt) return;
-    // Send the release on the same connection, after the acquire that it undoes: a frozen server executes both in
-    // order.
-    this.#store.release(claim).catch(() => outage.pendingReleases.push(claim));
+    if (inDoubt === undefined || !this.isKnownAway(claim.key)) return await this.#store.release(claim, quietly);
+    // Nobody waits for it. A frozen server executes it behind the acquire; where it is lost, the lease ends by itself.
+    if (inDoubt) this.#store.release(claim).catch(() => {});
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -171,7 +164,7 @@ export class FallbackStore implements LeaseStore {
   #noteOutage(key: string, error: unknown): Outage {
     const known = this.#outageOf(key);
     if (known) return known;
-    const outage = { error: asError(error), key, probePause: new Deadline(PROBE_PAUSE), pendingReleases: [] };
+    const outage = { error: asError(error), key, probePause: new Deadline(PROBE_PAUSE) };
     this.#outages.set(this.#serverOf(key), outage);
     this.#emit({ type: 'redis-passed-by', error });
     return outage;
@@ -186,7 +179,6 @@ export class FallbackStore implements LeaseStore {
         () => {
           this.#outages.delete(server);
           this.#emit({ type: 'redis-back' });
-          for (const claim of outage.pendingReleases) this.#store.release(claim).catch(() => {});
         },
         (error: unknown) => {
           outage.error = asError(error);

@@ -1,5 +1,5 @@
 import { asError } from '../base/errors.js';
-import type { KeyState } from '../lease/store.js';
+import { isForeignValue, type KeyState } from '../lease/store.js';
 
 /** How many nodes make a majority: more than half of all, whether they answer or not. */
 export function majorityOf(nodes: number): number {
@@ -54,6 +54,17 @@ export class Ballot<Answer extends object | boolean> {
   isClear(states: readonly KeyState[]): boolean {
     const most = Math.max(0, ...[...timesOf(states).values()].map(({ length }) => length));
     return this.isKnown && (most >= this.majority || most + this.left < this.majority);
+  }
+
+  /** Why the votes do not decide. @param part the part of an answer that is asked about, which may be an error, too. */
+  undecided(part: (answer: Answer) => unknown = (answer) => answer): Error {
+    const votes = this.cast.map((vote) => (vote === undefined || vote instanceof Error ? vote : part(vote)));
+    const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
+    const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
+    const answered = `${votes.length - failures.length} of ${votes.length} nodes answered, which does not decide`;
+    // A foreign value on one node is not why the others have not answered.
+    const cause = failures.find(({ vote }) => !isForeignValue(vote)) ?? failures[0];
+    return new Error(why ? `${answered}: ${why}` : answered, { cause: cause?.vote });
   }
 }
 

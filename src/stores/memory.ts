@@ -1,17 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomInt } from 'node:crypto';
-import {
-  type AcquireResult,
-  type Claim,
-  type Extension,
-  isInUse,
-  type KeyState,
-  type LeaseStore,
-  type Look,
-  MOST_WAITERS,
-  type WakeUp,
-  type Watch,
-} from '../lease/store.js';
+import type { AcquireResult, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../lease/store.js';
 import { MemoryLeases, type Receiver } from './memory-leases.js';
 
 /**
@@ -55,15 +44,15 @@ interface Watcher {
 
 /** One client of the leases. Each method does what a script of lua/ does in Redis, and awaits nothing, so it is atomic, too. */
 class MemoryClient implements LeaseStore, Receiver {
+  readonly name: string | undefined;
   readonly #leases: MemoryLeases;
-  readonly #name: string | undefined;
   readonly #watchers = new Map<string, Set<Watcher>>();
   /** Wake-ups run in the async context in which the client was made. That of the caller that releases holds a lock. */
   readonly #context = new AsyncResource('FencedLockMemoryStore');
 
   constructor(leases: MemoryLeases, name: string | undefined) {
     this.#leases = leases;
-    this.#name = name;
+    this.name = name;
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, former }: Look = {}): Promise<AcquireResult> {
@@ -72,26 +61,26 @@ class MemoryClient implements LeaseStore, Receiver {
     if (isBehind) {
       leases.leave(key, holder);
       // The others sleep to the end of the former lease.
-      if (leases.leftOf(key) > leaseTime) leases.tell(key, { turn: holder, expiresIn: leaseTime });
+      if (leases.stateOf(key).expiresIn > leaseTime) leases.tell(key, { turn: holder, expiresIn: leaseTime });
     }
     // A key that lost its holder told nobody, so whoever looks makes the offer.
     const isFree = leases.holderOf(key) === undefined;
-    const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { own: holder }));
+    const isOwn = isFree && [undefined, holder].includes(leases.offer(key, { own: holder }));
     if (isBehind || isOwn || leases.holderOf(key) === holder) {
-      leases.put(key, holder, leaseTime, this.#name);
-      return { taken: true, contended: leases.waiting(key) > 0 };
+      leases.put(key, holder, leaseTime, this.name);
+      return { taken: true, contended: leases.stateOf(key).waiting > 0 };
     }
-    if (enter > 0) leases.enter(key, holder, this, enter, this.#name);
-    const present = { holder: leases.holderOf(key) ?? '', ...this.#holderNamed(key) };
-    return { taken: false, expiresIn: Math.max(1, leases.leftOf(key)), ...present };
+    if (enter > 0) leases.enter(key, holder, this, enter);
+    const { holder: present = '', expiresIn, process } = leases.stateOf(key);
+    return { taken: false, expiresIn: Math.max(1, expiresIn), holder: present, ...(process && { process }) };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     return claims.map(({ key, holder, leaseTime }) => {
       const present = this.#leases.holderOf(key);
-      if (present === holder) this.#leases.put(key, holder, leaseTime, this.#name);
+      if (present === holder) this.#leases.put(key, holder, leaseTime, this.name);
       // Those who wait do not know that nobody has it, and would sleep to the end of the lost lease.
-      else if (present === undefined) this.#passOn(key);
+      else if (present === undefined) this.#leases.passOn(key);
       return present === holder ? 'extended' : 'gone';
     });
   }
@@ -99,16 +88,16 @@ class MemoryClient implements LeaseStore, Receiver {
   async yield({ key, holder, leaseTime }: Claim): Promise<boolean> {
     const present = this.#leases.holderOf(key);
     if (present !== undefined && present !== holder) return false;
-    if (this.#leases.passOn(key) !== undefined) return false;
+    if (this.#leases.offer(key) !== undefined) return false;
     if (present === undefined) this.#leases.tell(key, 'look');
-    else this.#leases.put(key, holder, leaseTime, this.#name);
+    else this.#leases.put(key, holder, leaseTime, this.name);
     return present !== undefined;
   }
 
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
     this.#leases.leave(key, holder);
     const present = this.#leases.holderOf(key);
-    if (present === undefined || present === holder) this.#passOn(key, quietly);
+    if (present === undefined || present === holder) this.#leases.passOn(key, quietly);
   }
 
   async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -134,31 +123,21 @@ class MemoryClient implements LeaseStore, Receiver {
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const present = this.#leases.holderOf(key);
     if (present !== holder && present !== successor) return false;
-    this.#leases.put(key, successor, leaseTime, this.#name);
+    this.#leases.put(key, successor, leaseTime, this.name);
     return true;
   }
 
-  async inspect(key: string, names = 0): Promise<KeyState> {
-    const [holder, waiting] = [this.#leases.holderOf(key), this.#leases.waiting(key)];
-    const waiters = this.#leases.waiters(key).slice(0, names);
-    return {
-      key,
-      holder,
-      expiresIn: this.#leases.leftOf(key),
-      waiting,
-      ...(waiters.length > 0 && { waiters }),
-      ...this.#holderNamed(key),
-    };
+  async inspect(key: string, names?: number): Promise<KeyState> {
+    return this.#leases.stateOf(key, names);
   }
 
   async list(): Promise<readonly KeyState[]> {
-    const states = await Promise.all(this.#leases.keys().map((key) => this.inspect(key, MOST_WAITERS)));
-    return states.filter(isInUse);
+    return this.#leases.states();
   }
 
   async force(key: string, holder: string): Promise<boolean> {
     if (this.#leases.holderOf(key) !== holder) return false;
-    this.#passOn(key);
+    this.#leases.passOn(key);
     return true;
   }
 
@@ -176,25 +155,12 @@ class MemoryClient implements LeaseStore, Receiver {
   }
 
   tell(key: string, wakeUp: WakeUp): void {
-    const watchers = this.#watchers.get(key);
-    if (watchers === undefined) return;
-    for (const watcher of watchers) {
+    for (const watcher of this.#watchers.get(key) ?? []) {
       // As over a network: the one that tells goes on first. By a promise, because fake timers may hold up microtasks.
       void Promise.resolve().then(() => {
         if (watcher.open) this.#context.runInAsyncScope(watcher.wake, undefined, wakeUp);
       });
     }
-  }
-
-  #holderNamed(key: string): { readonly process?: string } {
-    const process = this.#leases.nameOf(key);
-    return process === undefined ? {} : { process };
-  }
-
-  #passOn(key: string, quietly = false): void {
-    if (this.#leases.passOn(key, { quietly }) !== undefined) return;
-    this.#leases.free(key);
-    if (!quietly) this.#leases.tell(key, 'look');
   }
 
   #close(key: string, watcher: Watcher): void {

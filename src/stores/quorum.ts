@@ -4,7 +4,6 @@ import {
   type AcquireResult,
   type Claim,
   type Extension,
-  isForeignValue,
   isInUse,
   type KeyState,
   type LeaseStore,
@@ -59,7 +58,7 @@ export class QuorumStore implements LeaseStore {
       // Quietly: the other processes look again by themselves, and a wake-up would make all of them ask at the same time again.
       if (!isRefused) this.#nodes[node]?.release(claim, true).catch(() => {});
     });
-    if (!ballot.isKnown) throw undecided(ballot.cast);
+    if (!ballot.isKnown) throw ballot.undecided();
     if (holder === undefined) return { taken: false, expiresIn: LONGEST_PAUSE, split: true };
     const named = process === undefined ? {} : { process };
     return { taken: false, expiresIn, lookIn: Math.min(expiresIn, LONGEST_PAUSE), holder, ...named };
@@ -74,10 +73,7 @@ export class QuorumStore implements LeaseStore {
     const answerFor = (index: number) =>
       (['extended', 'gone'] as const).find((wanted) => ballot.isMajority((answer) => answer[index] === wanted));
     await ballot.until(() => claims.every((_, index) => answerFor(index)));
-    return claims.map(
-      (_, index) =>
-        answerFor(index) ?? undecided(ballot.cast.map((vote) => (vote instanceof Error ? vote : vote?.[index]))),
-    );
+    return claims.map((_, index) => answerFor(index) ?? ballot.undecided((answer) => answer[index]));
   }
 
   async yield(claim: Claim): Promise<boolean> {
@@ -92,7 +88,7 @@ export class QuorumStore implements LeaseStore {
   async release(claim: Claim, quietly = false): Promise<void> {
     const ballot = new Ballot(this.#nodes.map((node) => node.release(claim, quietly)));
     await ballot.until(() => ballot.isKnown);
-    if (!ballot.isKnown) throw undecided(ballot.cast);
+    if (!ballot.isKnown) throw ballot.undecided();
   }
 
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
@@ -111,7 +107,7 @@ export class QuorumStore implements LeaseStore {
   async inspect(key: string, names?: number): Promise<KeyState> {
     const ballot = this.#ask((node) => node.ask((store) => store.inspect(key, names)));
     await ballot.until(() => ballot.isClear(ballot.answers));
-    if (!ballot.isKnown) throw undecided(ballot.cast);
+    if (!ballot.isKnown) throw ballot.undecided();
     return stateOf(key, ballot.answers, ballot.majority);
   }
 
@@ -119,7 +115,7 @@ export class QuorumStore implements LeaseStore {
     const ballot = this.#ask((node) => node.ask((store) => store.list()));
     const states = () => byKey(ballot.answers.flat());
     await ballot.until(() => ballot.isKnown && [...states().values()].every((each) => ballot.isClear(each)));
-    if (!ballot.isKnown) throw undecided(ballot.cast);
+    if (!ballot.isKnown) throw ballot.undecided();
     return [...states()].map(([key, each]) => stateOf(key, each, ballot.majority)).filter(isInUse);
   }
 
@@ -157,17 +153,8 @@ async function decide(ballot: Ballot<boolean>): Promise<boolean> {
   const isYes = () => ballot.isMajority((answer) => answer);
   const isNo = () => ballot.answers.filter((answer) => !answer).length > ballot.cast.length - ballot.majority;
   await ballot.until(() => isYes() || isNo());
-  if (!isYes() && !isNo()) throw undecided(ballot.cast);
+  if (!isYes() && !isNo()) throw ballot.undecided();
   return isYes();
-}
-
-function undecided(votes: readonly unknown[]): Error {
-  const failures = votes.flatMap((vote, node) => (vote instanceof Error ? [{ node, vote }] : []));
-  const why = failures.map(({ node, vote }) => `node ${node}: ${vote.message}`).join('; ');
-  const answered = `${votes.length - failures.length} of ${votes.length} nodes answered, which does not decide`;
-  // A foreign value on one node is not why the others have not answered.
-  const cause = failures.find(({ vote }) => !isForeignValue(vote)) ?? failures[0];
-  return new Error(why ? `${answered}: ${why}` : answered, { cause: cause?.vote });
 }
 
 /** @throws Error if it has none of the answers, so that the node counts as failed. */
