@@ -3,7 +3,6 @@ import { nearest } from './base/check-names.js';
 import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
-import { MovingAverage } from './base/moving-average.js';
 import { RunningHooks } from './call/hooks.js';
 import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
@@ -51,7 +50,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     fencing,
     lookout: lookout.query,
     emit,
-    commitTimes: new MovingAverage(),
     outage: new Outage(),
   };
   const observed: Observed = {
