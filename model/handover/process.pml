@@ -60,11 +60,7 @@ proctype process(byte me) {
       heard[me] = 0; timer[me] = UNARMED; state[me] = LOOK }
   /* Its transaction is admitted, so it need not look. */
   :: d_step { well(me) && state[me] == ASLEEP && (heard[me] & YOUR_TURN) ->
-      heard[me] = 0; timer[me] = UNARMED; state[me] = HOLDING;
-#ifndef OFFER_NOT_RENEWED
-      trusts[me] = true
-#endif
-    }
+      heard[me] = 0; timer[me] = UNARMED; state[me] = HOLDING; trusts[me] = true }
   :: d_step { well(me) && state[me] == ASLEEP && (heard[me] & OTHERS_TURN) ->
       heard[me] = heard[me] & (YOUR_TURN | LOOK_AGAIN); timer[me] = SOON }
   :: d_step { well(me) && state[me] == ASLEEP && may_fire(me) ->

@@ -77,7 +77,7 @@ inline take(p) {
   served_in_order(p);
   for (i : 0 .. PROCESSES - 1) {
     /* Two may believe that they hold the key only where time or FLUSHALL has ended the lease of one. */
-    if :: i != p && state[i] == HOLDING && !trusts[i] && !excused[i] -> violated(two_holders) :: else fi
+    if :: i != p && state[i] == HOLDING && !excused[i] -> violated(two_holders) :: else fi
   }
   i = 0;
   excused[p] = false
