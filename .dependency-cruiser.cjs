@@ -28,9 +28,10 @@ const ROOMS = {
 };
 /** The files at the top. */
 const TOP = {
-  index: ['extension', 'current', 'call/', 'options/', 'lease/stores/memory'],
-  current: ['extension', 'call/lock', 'prisma/client'],
-  extension: ['assemble', 'call/', 'options/', 'prisma/'],
+  index: ['client', 'extension', 'current', 'call/', 'options/', 'lease/stores/memory'],
+  current: ['client', 'call/lock', 'prisma/client'],
+  extension: ['assemble', 'client', 'call/', 'options/', 'prisma/'],
+  client: ['call/', 'options/', 'lease/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
   assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
 const file = (name) => `^src/${name}[.]ts$`;

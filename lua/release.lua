@@ -9,7 +9,7 @@
 -- a process that misses it looks when the lease would have expired. LREM comes first, because a server whose memory is
 -- full refuses a script whose first write may need memory, and then no key could be released.
 
-if may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6])) end
+if may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6], ARGV[4])) end
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then

@@ -1,13 +1,9 @@
 import { createHash } from 'node:crypto';
 import { nearest } from './base/check-names.js';
-import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
-import { RunningHooks } from './call/hooks.js';
 import type { Observed } from './call/observed.js';
-import { OpenHandles } from './call/open-handles.js';
 import { look } from './call/operators.js';
-import type { Parts } from './call/parts.js';
 import { Fencing } from './fencing/fencing.js';
 import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
 import { WaitingRoom } from './lease/queue/waiting-room.js';
@@ -24,9 +20,8 @@ import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
-import { Outage } from './transaction/outage.js';
 
-/** Creates what the calls of one extended client share. Opens no connection. */
+/** Creates what the locks of one Prisma client stand on. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
@@ -38,20 +33,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const store = storeOf(options, emit);
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
-  const handles = new OpenHandles();
-  const hooks = new RunningHooks();
-  const fencing = fencingOf(client, options);
-  const parts: Parts = {
-    name: options.name,
-    room,
-    roomId: roomIdOf(options),
-    handles,
-    hooks,
-    fencing,
-    lookout: lookout.query,
-    emit,
-    outage: new Outage(),
-  };
   const observed: Observed = {
     look: (recent) => look(store, lookout.query, recent),
     callers: () => room.waitingByKey(),
@@ -59,32 +40,18 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     redis: options.redis,
   };
   return {
-    parts,
     store,
+    renewal,
+    room,
+    roomId: roomIdOf(options),
+    fencing: fencingOf(client, options),
+    emit,
+    lookout: lookout.query,
     observed,
     databaseOf: prismaDatabases(rescue.query),
-    /** `last` runs at the end, while calls are still turned away. */
-    async close(last: () => Promise<void> = async () => {}): Promise<void> {
-      const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
-      await givenBack();
-      // A call gives its lease back when its COMMIT is answered, and its hooks begin some microtasks later.
-      await turnOfLoop();
-      // Hooks may have taken locks since.
-      while (await hooks.idle()) await givenBack();
-      const open = room.shut();
-      try {
-        // Leases and handles of calls that began in between.
-        await givenBack();
-        await turnOfLoop();
-        await hooks.idle();
-        renewal.close();
-        await store.close();
-        rescue.close();
-        lookout.close();
-        await last();
-      } finally {
-        open();
-      }
+    close(): void {
+      rescue.close();
+      lookout.close();
     },
   };
 }

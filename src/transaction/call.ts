@@ -6,7 +6,6 @@ import type { LazyAbort } from '../base/lazy-abort.js';
 import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission, BuiltRequest, Opening } from './admission.js';
-import type { Outage } from './outage.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
 export interface HeldLeases {
@@ -86,7 +85,6 @@ interface Handover {
 /** What the transactions of one client share. */
 export interface TransactionParts {
   readonly fencing: Fencing;
-  readonly outage: Outage;
   readonly emit: Emit;
   /** The id of the waiting room in Postgres: a signed 32-bit number. */
   readonly roomId: number;

@@ -15,7 +15,6 @@ import {
   requestOf,
 } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
-import { Outage } from '../../src/transaction/outage.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
@@ -62,7 +61,6 @@ describe.each([
     const room = { untilAdmitted: () => () => {} };
     const parts = {
       fencing,
-      outage: new Outage(),
       emit: () => {},
       roomId: 0,
       room,
