@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { checkNames } from '../base/check-names.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { hasInvisible } from '../base/invisible.js';
-import type { MemoryStore } from '../lease/stores/memory.js';
+import type { MemoryStore } from '../stores/memory.js';
 import { BUILT_IN, DEFAULTS, type FencedLockOptions, type RedisLike, type ResolvedOptions } from './options.js';
 import { choice, is, OF_A_CALL, OPTION_NAMES, resolveLockOptions, time } from './validate-call.js';
 
