@@ -9,6 +9,7 @@ import type { Observed } from './call/observed.js';
 import { OpenHandles } from './call/open-handles.js';
 import { look } from './call/operators.js';
 import type { Parts } from './call/parts.js';
+import type { Query } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
 import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
 import { WaitingRoom } from './lease/queue/waiting-room.js';
@@ -29,19 +30,34 @@ import { Outage } from './transaction/outage.js';
 
 /** Creates what the calls of one extended client share. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
-  const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
   fenceFactory(adapter);
   rejectSkipped(client);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
   // A connection of its own: looks, such as those of a board, must not keep an outcome waiting.
   const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
+  const locks = assembleLocks(options, fencingOf(client, options), lookout.query);
+  return {
+    ...locks,
+    databaseOf: prismaDatabases(rescue.query),
+    /** `last` runs at the end, while calls are still turned away. */
+    close: (last: () => Promise<void> = async () => {}): Promise<void> =>
+      locks.close(async () => {
+        rescue.close();
+        lookout.close();
+        await last();
+      }),
+  };
+}
+
+/** The same without a client of Prisma, as the command needs it. `lookout`: a connection for looks. */
+export function assembleLocks(options: ResolvedOptions, fencing: Fencing, lookout: Query) {
+  const emit = toEmit(options.onEvent);
   const store = storeOf(options, emit);
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
   const handles = new OpenHandles();
   const hooks = new RunningHooks();
-  const fencing = fencingOf(client, options);
   const parts: Parts = {
     name: options.name,
     room,
@@ -49,23 +65,21 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
     handles,
     hooks,
     fencing,
-    lookout: lookout.query,
+    lookout,
     emit,
     commitTimes: new MovingAverage(),
     outage: new Outage(),
   };
   const observed: Observed = {
-    look: (recent) => look(store, lookout.query, recent),
+    look: (recent) => look(store, lookout, recent),
     callers: () => room.waitingByKey(),
-    query: lookout.query,
+    query: lookout,
     redis: options.redis,
   };
   return {
     parts,
     store,
     observed,
-    databaseOf: prismaDatabases(rescue.query),
-    /** `last` runs at the end, while calls are still turned away. */
     async close(last: () => Promise<void> = async () => {}): Promise<void> {
       const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
       await givenBack();
@@ -81,8 +95,6 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
         await hooks.idle();
         renewal.close();
         await store.close();
-        rescue.close();
-        lookout.close();
         await last();
       } finally {
         open();
@@ -94,7 +106,8 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
 /** How long waiting processes may take to look at a key after a wake-up; milliseconds. */
 const HEARD = 50;
 
-function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
+/** Leases and queues, wherever the options say. */
+export function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
   if (options.memory) return options.memory.connect(options.keyPrefix, options.name);
   const redis = redisStoreOf(options, emit);
   return options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;

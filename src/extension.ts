@@ -9,7 +9,7 @@ import { whereAnswered } from './call/installed.js';
 import type { Lock, Work } from './call/lock.js';
 import { makeObservable } from './call/observed.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
-import { forceRelease, inspect, type LockState, list } from './call/operators.js';
+import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type {
@@ -241,7 +241,8 @@ function extensionOf(resolved: ResolvedOptions) {
             const checked = checkKey(key);
             const checkedSeen = checkSeen(seen);
             refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-            return await forceRelease(parts, store, databaseOf(base), checked, defaults, checkedSeen);
+            const taken = await take(parts, store, databaseOf(base), checked, defaults, checkedSeen);
+            return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
           },
           /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
           async close(): Promise<void> {
