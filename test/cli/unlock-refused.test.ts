@@ -47,11 +47,8 @@ describeWithShop('unlock, where it is refused', () => {
     return { ran, before, after, work: await work };
   }
 
-  test.each([
-    ['may not even look', ''],
-    ['may look', 'pg_read_all_stats'],
-  ])('a role that %s is told what it lacks, and has changed nothing', async (_, grants) => {
-    const { ran, before, after, work } = await granted(grants, () => beside(new Operator(shop), stranger()));
+  test('a role that may not end the holder is told what it lacks, and has changed nothing', async () => {
+    const { ran, before, after, work } = await beside(new Operator(shop), stranger());
     expect(ran.code).toBe(1);
     expect(ran.json).toEqual({
       ok: false,
@@ -93,7 +90,6 @@ describeWithShop('unlock, where it is refused', () => {
       code: 1,
       err: expect.stringMatching(/Redis at \S+: .*user.* the token raised, but the lease stays/),
     });
-    expect(ran.err).toContain(`is ${after.token} now`);
     expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
     expect(after.token).toBeGreaterThan(before.token ?? 0n);
     expect(work).toBe('ended');

@@ -130,8 +130,9 @@ function defectOf({ table, kind, triggers }: Relation, expected: Guard, migrates
   }
   // A foreign table needs no TRUNCATE trigger: its rows are on another server, where they can be truncated in any case.
   if (row === undefined || (truncate === undefined && kind !== 'foreign table')) {
-    const missing = row === undefined ? GUARD : GUARD_TRUNCATE;
-    return fault(`of the guard's two triggers, ${missing} is missing on ${where}.`, again);
+    // A partition has the trigger of its rows from its parent, so it is not made again there.
+    const [missing, remedy] = row === undefined ? [GUARD, make[0]] : [GUARD_TRUNCATE, make[1]];
+    return fault(`of the guard's two triggers, ${missing} is missing on ${where}.`, `${remedy}`);
   }
   for (const trigger of truncate === undefined ? [row] : [row, truncate]) {
     const { name, enabled, whole, called } = trigger;
