@@ -28,9 +28,10 @@ const ROOMS = {
 };
 /** The files at the top. */
 const TOP = {
-  index: ['extension', 'current', 'call/', 'options/', 'lease/stores/memory'],
-  current: ['extension', 'call/lock', 'prisma/client'],
-  extension: ['assemble', 'call/', 'options/', 'prisma/'],
+  index: ['client', 'extension', 'current', 'call/', 'options/', 'lease/stores/memory'],
+  current: ['client', 'call/lock', 'prisma/client'],
+  extension: ['assemble', 'client', 'call/', 'options/', 'prisma/'],
+  client: ['call/', 'options/', 'lease/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
   assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
 const file = (name) => `^src/${name}[.]ts$`;
@@ -89,7 +90,7 @@ module.exports = {
       '^src/cli/',
       '^src/base/',
       '^src/options/',
-      '^src/(assemble|call/(operators|history|installed|observed)|connection/pool-database)[.]ts$',
+      '^src/(assemble|client|call/(operators|history|observed)|connection/pool-database)[.]ts$',
       '^src/(fencing/fencing|lease/store|redis/keys|redis/topology/slot)[.]ts$',
       '^src/addons/board/(board|node-listener|options|client-source|source)[.]ts$',
     ),

@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto';
 import { nearest } from './base/check-names.js';
-import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
-import { MovingAverage } from './base/moving-average.js';
-import { RunningHooks } from './call/hooks.js';
 import type { Observed } from './call/observed.js';
-import { OpenHandles } from './call/open-handles.js';
 import { look } from './call/operators.js';
-import type { Parts } from './call/parts.js';
 import type { Query } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
 import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
@@ -26,9 +21,8 @@ import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
-import { Outage } from './transaction/outage.js';
 
-/** Creates what the calls of one extended client share. Opens no connection. */
+/** Creates what the locks of one Prisma client stand on. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const adapter = checkClient(client);
   fenceFactory(adapter);
@@ -36,71 +30,30 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
   // A connection of its own: looks, such as those of a board, must not keep an outcome waiting.
   const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
-  const locks = assembleLocks(options, fencingOf(client, options), lookout.query);
   return {
-    ...locks,
+    ...assembleLocks(options, lookout.query),
+    fencing: fencingOf(client, options),
     databaseOf: prismaDatabases(rescue.query),
-    /** `last` runs at the end, while calls are still turned away. */
-    close: (last: () => Promise<void> = async () => {}): Promise<void> =>
-      locks.close(async () => {
-        rescue.close();
-        lookout.close();
-        await last();
-      }),
+    close(): void {
+      rescue.close();
+      lookout.close();
+    },
   };
 }
 
-/** The same without a client of Prisma, as the command needs it. `lookout`: a connection for looks. */
-export function assembleLocks(options: ResolvedOptions, fencing: Fencing, lookout: Query) {
+/** What locks stand on whatever the database client is, as the command has none. `lookout`: a connection for looks. */
+export function assembleLocks(options: ResolvedOptions, lookout: Query) {
   const emit = toEmit(options.onEvent);
   const store = storeOf(options, emit);
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
-  const handles = new OpenHandles();
-  const hooks = new RunningHooks();
-  const parts: Parts = {
-    name: options.name,
-    room,
-    roomId: roomIdOf(options),
-    handles,
-    hooks,
-    fencing,
-    lookout,
-    emit,
-    commitTimes: new MovingAverage(),
-    outage: new Outage(),
-  };
   const observed: Observed = {
     look: (recent) => look(store, lookout, recent),
     callers: () => room.waitingByKey(),
     query: lookout,
     redis: options.redis,
   };
-  return {
-    parts,
-    store,
-    observed,
-    async close(last: () => Promise<void> = async () => {}): Promise<void> {
-      const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
-      await givenBack();
-      // A call gives its lease back when its COMMIT is answered, and its hooks begin some microtasks later.
-      await turnOfLoop();
-      // Hooks may have taken locks since.
-      while (await hooks.idle()) await givenBack();
-      const open = room.shut();
-      try {
-        // Leases and handles of calls that began in between.
-        await givenBack();
-        await turnOfLoop();
-        await hooks.idle();
-        renewal.close();
-        await store.close();
-        await last();
-      } finally {
-        open();
-      }
-    },
-  };
+  return { store, renewal, room, roomId: roomIdOf(options), emit, lookout, observed };
 }
 
 /** How long waiting processes may take to look at a key after a wake-up; milliseconds. */

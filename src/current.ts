@@ -1,7 +1,7 @@
 import { InvalidOptionError, OutsideLockError } from './base/errors.js';
 import { innermostHeld, innermostHeldOn } from './base/held-keys.js';
 import type { Lock } from './call/lock.js';
-import type { LockTx } from './extension.js';
+import type { LockTx } from './client.js';
 import { shareAdapter } from './prisma/client.js';
 
 export interface CurrentTxOptions {

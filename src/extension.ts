@@ -1,57 +1,15 @@
 import { Prisma } from '@prisma/client/extension';
 import { assemble } from './assemble.js';
-import { withCaller } from './base/caller.js';
 import { InvalidOptionError } from './base/errors.js';
-import { heldKey, holds } from './base/held-keys.js';
-import { type LockHandle, lock, resume } from './call/handle.js';
-import { history, type LockHistory } from './call/history.js';
-import { whereAnswered } from './call/installed.js';
-import type { Lock, Work } from './call/lock.js';
 import { makeObservable } from './call/observed.js';
-import { type OnceResult, oncePer } from './call/once-per.js';
-import { inspect, type LockState, list, take } from './call/operators.js';
-import type { LockCall } from './call/parts.js';
-import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
-import type {
-  FencedLockOptions,
-  HandleState,
-  LockOptions,
-  OnceOptions,
-  ResolvedOptions,
-  SeenState,
-} from './options/options.js';
-import {
-  checkKey,
-  checkKeys,
-  checkParts,
-  checkSeen,
-  checkState,
-  checkWork,
-  resolveLockOptions,
-  resolveSchedule,
-  type Verb,
-} from './options/validate-call.js';
+import { lockClient } from './client.js';
+import type { FencedLockOptions, LockOptions, ResolvedOptions } from './options/options.js';
+import { resolveLockOptions } from './options/validate-call.js';
 import { resolveOptions } from './options/validate-options.js';
 import { isolationLevelOf } from './prisma/client.js';
-import { refuseInsideLock, refuseInsideTransaction, refuseTransactionClient } from './prisma/inside-transaction.js';
+import { refuseTransactionClient } from './prisma/inside-transaction.js';
 import type { PrismaInternals } from './prisma/internals.js';
 import { detectOutsideWrites } from './prisma/outside.js';
-import type { NOT_ON_TX } from './prisma/tx.js';
-
-/**
- * The client of a lock's transaction: the caller's client with its extensions, without the methods that would leave the
- * transaction.
- */
-export type LockTx<Client> = Omit<Client, (typeof NOT_ON_TX)[number]>;
-
-/** `$tryWithLock` does not wait, so it takes no `waitTime`. */
-export type TryLockOptions = Omit<LockOptions, 'waitTime'>;
-
-/** A resumed handle keeps its lease time. */
-export type ResumeOptions = Omit<LockOptions, 'leaseTime'>;
-
-/** One object for all calls without options, because it exists as long as a caller waits. */
-const NONE = Object.freeze({});
 
 /**
  * A client whose models have the field. Applying the extension to another client does not compile. Names that are only
@@ -79,192 +37,30 @@ export function fencedLock<const Model extends string = never, const Field exten
 function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
     const base = client as unknown as PrismaInternals;
-    const { parts, store, observed, databaseOf, close } = assemble(base, resolved);
+    const { databaseOf, observed, ...ports } = assemble(base, resolved);
     const isolationLevel = resolved.defaults.isolationLevel ?? isolationLevelOf(base);
     const defaults = resolveLockOptions({ isolationLevel } as LockOptions, resolved.defaults);
     let own: unknown;
-    const keysOf = (key: unknown, verb?: Verb): readonly string[] => {
-      const keys = checkKeys(key, verb);
-      if (resolved.unsetKeyParts === 'throw') checkParts(keys);
-      return keys;
-    };
-    const rescue = (key?: string) => whereAnswered(databaseOf(base).rescue, databaseOf(base), key);
-    const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
-      const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
-      if (outermost === undefined) {
-        throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
-      }
-      if (typeof outermost.$extends !== 'function') refuseTransactionClient(method, keys[0]);
-      const options = resolveLockOptions(given, defaults);
-      // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
-      // only cost time.
-      const database = databaseOf(outermost === own ? base : outermost);
-      // The search of the call stack costs as much as the rest of this function.
-      const mayBeInside = options.nested === 'throw' && database.mayBeInsideTransaction?.() !== false;
-      if (mayBeInside && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);
-      return { client: outermost, database, keys, options, given };
-    };
+    const { methods } = lockClient(resolved, {
+      ...ports,
+      database: databaseOf(base),
+      calledOn(self, method, key) {
+        const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
+        if (outermost === undefined) {
+          throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
+        }
+        if (typeof outermost.$extends !== 'function') refuseTransactionClient(method, key);
+        // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
+        // only cost time.
+        return { client: outermost, database: databaseOf(outermost === own ? base : outermost) };
+      },
+      resolve: (given) => resolveLockOptions(given, defaults),
+      disconnect: () => base.$disconnect(),
+    });
     const extended = client.$extends({
       name: 'fenced-lock',
       query: detectOutsideWrites(base),
-      client: {
-        /**
-         * Runs `fn` alone under `key`, in one transaction whose updates cannot be lost. Several keys are all taken or
-         * none, in sorted order.
-         *
-         * @returns the result of `fn`, only if its transaction has committed. A call inside another one of the same
-         *   keys joins its transaction and resolves when `fn` has ended.
-         * @throws LockTimeoutError, LockUnavailableError if the lock was not acquired; nothing was done.
-         * @throws LockLostError, StaleTokenError, TransactionAbortedError if the transaction was rolled back.
-         * @throws CommitUnknownError if it cannot be found out whether the transaction has committed.
-         * @throws HookFailedError, with `hookErrors: 'throw'` alone, if a hook has failed; the transaction has committed.
-         * @throws InsideTransactionError, NestedError, ReentryError, InvalidOptionError, NotInstalledError, ClosedError if the call was
-         *   refused; nothing was done.
-         * @throws the error of `fn`, unchanged; the transaction was rolled back.
-         */
-        $withLock<T, R>(
-          this: T,
-          key: string | readonly string[],
-          fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
-          options: LockOptions = NONE,
-        ): Promise<R> {
-          // Not an async function, because its promise would exist as long as the caller waits.
-          try {
-            const keys = keysOf(key, '$withLock');
-            checkWork(fn, '$withLock');
-            return withLock(parts, check(this, '$withLock', keys, options), fn as Work<object, R>);
-          } catch (error) {
-            return Promise.reject(error);
-          }
-        },
-
-        /**
-         * `$withLock` without waiting. Resolves to `{ acquired: false }` if another caller has one of the keys.
-         *
-         * @throws the errors of `$withLock`, except LockTimeoutError.
-         */
-        async $tryWithLock<T, R>(
-          this: T,
-          key: string | readonly string[],
-          fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
-          options: TryLockOptions = NONE,
-        ): Promise<TryResult<R>> {
-          const keys = keysOf(key, '$tryWithLock');
-          checkWork(fn, '$tryWithLock');
-          const call = check(this, '$tryWithLock', keys, options);
-          if ('waitTime' in options) {
-            throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
-          }
-          return await tryWithLock(parts, call, fn as Work<object, R>);
-        },
-
-        /**
-         * Runs `fn` as `$withLock` does, if no run of this key has been committed in the present interval. For jobs that
-         * a timer starts on many machines: whoever comes first runs. Does not wait.
-         *
-         * @param interval milliseconds, 100 to 2^31 - 1. Intervals begin at its multiples since the Unix epoch (UTC), by the
-         *   clock of Postgres.
-         * @returns `{ ran: true, value }`, and only if its transaction has committed. `{ ran: false, next }` if a run of this
-         *   interval has been committed, or somebody has the key right now (`busy`).
-         * @throws as `$tryWithLock`; ReentryError inside a lock of the same key.
-         */
-        async $oncePer<T, R>(
-          this: T,
-          key: string,
-          interval: number,
-          fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
-          options: OnceOptions = NONE,
-        ): Promise<OnceResult<R>> {
-          const keys = keysOf(checkKey(key));
-          checkWork(fn, '$oncePer');
-          const { schedule, rest } = resolveSchedule(interval, options);
-          const call = check(this, '$oncePer', keys, rest);
-          return await oncePer(parts, call, schedule, fn as Work<object, R>);
-        },
-
-        /**
-         * Returns a handle: a lock that is held until it is released, for work of more than one transaction.
-         *
-         * @throws LockTimeoutError, LockUnavailableError if the lock was not acquired.
-         */
-        async $lock<T>(
-          this: T,
-          key: string | readonly string[],
-          options: LockOptions = NONE,
-        ): Promise<LockHandle<LockTx<T>>> {
-          try {
-            const handle = await lock(parts, check(this, '$lock', keysOf(key, '$lock'), options));
-            return handle as unknown as LockHandle<LockTx<T>>;
-          } catch (error) {
-            throw withCaller(error);
-          }
-        },
-
-        /**
-         * Continues, in this process, the handle whose `toJSON()` gave `state`. The old handle loses the lock.
-         *
-         * @throws StaleTokenError if another holder has been admitted since, or the key's row is gone; LockLostError if
-         *   the lease has ended.
-         */
-        async $resumeLock<T>(this: T, state: HandleState, options: ResumeOptions = {}): Promise<LockHandle<LockTx<T>>> {
-          const checked = checkState(state);
-          const call = check(this, '$resumeLock', checked.keys, options);
-          if ('leaseTime' in options)
-            throw new InvalidOptionError('leaseTime', 'cannot be changed by $resumeLock. Leave it out.');
-          try {
-            const handle = await resume(parts, call, checked);
-            return handle as unknown as LockHandle<LockTx<T>>;
-          } catch (error) {
-            throw withCaller(error);
-          }
-        },
-
-        /** For operators. */
-        $locks: {
-          /** What both servers know of a key. @throws LockUnavailableError if one of them gives no answer. */
-          async inspect(key: string): Promise<LockState> {
-            const checked = checkKey(key);
-            return await inspect(store, rescue(checked), checked);
-          },
-          /** The keys that somebody has or waits for now. @throws as `inspect`. */
-          async list(): Promise<readonly LockState[]> {
-            return await list(store, rescue());
-          },
-          /**
-           * Takes a key from whoever has it: ends the transaction at work under it, and makes what its holder still has
-           * in hand stale. `false` if nobody was in the way.
-           *
-           * @param seen the state that was seen, as by `inspect`: if another holder has the key by now, nothing is done, and
-           *   the result is `false`. Default: takes it from whoever has it.
-           */
-          async forceRelease(key: string, seen?: SeenState): Promise<boolean> {
-            const checked = checkKey(key);
-            const checkedSeen = checkSeen(seen);
-            refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-            const taken = await take(parts, store, databaseOf(base), checked, defaults, checkedSeen);
-            return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
-          },
-          /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
-          async close(): Promise<void> {
-            refuseInsideLock('$locks.close', heldKey());
-            await close();
-          },
-          /**
-           * The last turns of a key, newest first: up to 16 that Postgres remembers, and what this process has recorded of its
-           * own since `recordLockHistory()`.
-           */
-          async history(key: string): Promise<LockHistory> {
-            const checked = checkKey(key);
-            return await history(whereAnswered(parts.lookout, databaseOf(base), checked), parts.roomId, checked);
-          },
-        },
-
-        /** Closes the locks as `$locks.close()` does, then the client. */
-        async $disconnect(): Promise<void> {
-          refuseInsideLock('$disconnect', heldKey());
-          await close(() => base.$disconnect());
-        },
-      },
+      client: methods,
     });
     makeObservable(extended.$locks, observed);
     own = extended;

@@ -42,8 +42,9 @@ export type { OnceResult } from './call/once-per.js';
 export type { LockState } from './call/operators.js';
 export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
 export type { TryResult } from './call/with-lock.js';
+export type { LockTx, ResumeOptions, TryLockOptions } from './client.js';
 export { type CurrentTxOptions, currentLock, currentTx } from './current.js';
-export { fencedLock, type LockTx, type ResumeOptions, type TryLockOptions } from './extension.js';
+export { fencedLock } from './extension.js';
 export { type MemoryStore, memoryStore } from './lease/stores/memory.js';
 export type {
   AdapterLike,

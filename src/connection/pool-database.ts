@@ -1,7 +1,7 @@
 import type { ClientTransactionOptions, Database, Place, Query, Row } from '../database/database.js';
 import type { PgPool, PgResult } from './pg.js';
 import { PgConnection } from './pg-connection.js';
-import { PooledConnection } from './pool.js';
+import { PooledConnection } from './pooled-connection.js';
 
 /** What the work does to the database: statements over its one connection. */
 export interface PlainTx {

@@ -67,11 +67,6 @@ export interface Connection {
   conductor: Conductor | undefined;
   /** Whether BEGIN was sent with the COMMIT of another transaction, and that COMMIT has no answer yet. */
   readonly isBehindCommit: boolean;
-  /**
-   * Backends whose connections the pool has lost: they may still be inside transactions, which nobody will end. Their
-   * process ids, and when each was there, by the monotonic clock. Behind a pooler the ids mean nothing.
-   */
-  readonly lostBackends: ReadonlyMap<number, number>;
   /** Whether the server says that there is no transaction any more; `false` if the driver does not tell. */
   readonly isOver: boolean;
   /** Whether the next transaction may begin in one flight with this COMMIT. */

@@ -187,7 +187,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   async #admitted(connection: Connection): Promise<Admission> {
     const { database, abort, leases, registered } = this.#call;
     this.#limitOpening(connection);
-    const blockers = this.#blocked ? new BlockerEnd(this.#call, connection, this.#opening.before.at(-1)) : undefined;
+    const blockers = this.#blocked ? new BlockerEnd(this.#call, this.#opening.before.at(-1)) : undefined;
     try {
       const admission = await this.#opening.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.

@@ -15,7 +15,7 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   OWN_XID: [],
   IS_STANDBY: [],
   SERVER_TIME: [],
-  END_BLOCKERS: [1, 5, '5', 7, 5, '{}', '{}'],
+  END_BLOCKERS: [1, 5, '5', 7, 5],
   END_BACKEND: [1, '5', ID],
   EVIDENCE: ['stock:1', '5'],
   START_EPOCH: [],

@@ -97,10 +97,7 @@ function compile(modules: ReadonlyMap<string, string>, file?: string): string[] 
   const lax = { noPropertyAccessFromIndexSignature: false };
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
-    'prisma-extension-fenced-lock/*': [join(ROOT, 'src/*/index.ts')],
-    'prisma-extension-fenced-lock/board': [join(ROOT, 'src/addons/board/index.ts')],
-    'prisma-extension-fenced-lock/otel': [join(ROOT, 'src/addons/otel/index.ts')],
-    'prisma-extension-fenced-lock/testing': [join(ROOT, 'src/addons/testing/index.ts')],
+    'prisma-extension-fenced-lock/*': [join(ROOT, 'src/addons/*/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };
   const decorated = { experimentalDecorators: true, emitDecoratorMetadata: true };

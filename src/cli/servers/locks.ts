@@ -1,9 +1,8 @@
 import { assembleLocks, storeOf } from '../../assemble.js';
 import { LockTimeoutError, LockUnavailableError, NotInstalledError } from '../../base/errors.js';
-import { history, type LockHistory } from '../../call/history.js';
-import { whereAnswered } from '../../call/installed.js';
 import type { Observed } from '../../call/observed.js';
-import { inspect, type LockState, list, type Taken, TOKEN_RAISED, take } from '../../call/operators.js';
+import { type Taken, TOKEN_RAISED, take } from '../../call/operators.js';
+import { lockClient } from '../../client.js';
 import { poolDatabase, queryOver } from '../../connection/pool-database.js';
 import { Fencing } from '../../fencing/fencing.js';
 import type { LeaseStore } from '../../lease/store.js';
@@ -30,11 +29,9 @@ export interface ServerOptions extends DatabaseOptions, RedisOptions {
 }
 
 /** The operators of the client, over connections of the command's own. They reject with a Problem if a server refuses. */
-export interface Locks {
-  inspect(key: string): Promise<LockState>;
-  list(): Promise<readonly LockState[]>;
+export interface Locks
+  extends Pick<ReturnType<typeof lockClient>['methods']['$locks'], 'inspect' | 'list' | 'history'> {
   take(key: string, seen?: SeenState): Promise<Taken | undefined>;
-  history(key: string): Promise<LockHistory>;
   readonly observed: Observed;
   close(): Promise<void>;
 }
@@ -58,13 +55,22 @@ export async function openLocks(context: Context, options: ServerOptions, lastin
     const clients = redis.map(({ client }) => client);
     const resolved = optionsOf(clients, options.keyPrefix ?? DEFAULTS.keyPrefix);
     const query = queryOver(server.pool);
-    const { parts, store, observed, close } = assembleLocks(
-      resolved,
-      new Fencing('fence', new Set(), new Map()),
-      query,
-    );
     const database = poolDatabase(server.pool, query);
-    const look = whereAnswered(query, database);
+    const { observed, ...ports } = assembleLocks(resolved, query);
+    const close = async () => {
+      await Promise.all([closeRedis(), server.close()]);
+    };
+    const resolve = () => resolved.defaults;
+    const { parts, methods } = lockClient(resolved, {
+      ...ports,
+      fencing: new Fencing('fence', new Set(), new Map()),
+      database,
+      calledOn: (client) => ({ client: client as object, database }),
+      resolve,
+      close: () => {},
+      disconnect: close,
+    });
+    const { inspect, list, history } = methods.$locks;
     const told =
       <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) =>
       (...args: Args) =>
@@ -72,15 +78,12 @@ export async function openLocks(context: Context, options: ServerOptions, lastin
           throw explained(error, server, redis);
         });
     return {
-      inspect: told((key) => inspect(store, look, key)),
-      list: told(() => list(store, look)),
-      take: told((key, seen) => take(parts, store, database, key, resolved.defaults, seen)),
-      history: told((key) => history(look, parts.roomId, key)),
+      inspect: told(inspect),
+      list: told(list),
+      history: told(history),
+      take: told((key, seen) => take(parts, ports.store, database, key, resolve(), seen)),
       observed: { ...observed, look: told(observed.look) },
-      async close() {
-        await close();
-        await Promise.all([closeRedis(), server.close()]);
-      },
+      close: () => methods.$disconnect(),
     };
   } catch (error) {
     await closeRedis();
