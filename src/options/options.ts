@@ -1,5 +1,5 @@
 import type { FencedLockEvent } from '../base/events.js';
-import type { MemoryStore } from '../lease/stores/memory.js';
+import type { MemoryStore } from '../stores/memory.js';
 
 /** The options of `fencedLock`. */
 export interface FencedLockOptions {

@@ -1,6 +1,6 @@
 import { checkNames } from '../base/check-names.js';
 import { InvalidOptionError } from '../base/errors.js';
-import type { MemoryStore } from '../lease/stores/memory.js';
+import type { MemoryStore } from '../stores/memory.js';
 import {
   BUILT_IN,
   DEFAULTS,

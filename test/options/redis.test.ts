@@ -1,9 +1,9 @@
 import { type RedisOptions as AnyOptions, Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
-import { memoryStore } from '../../src/lease/stores/memory.js';
 import type { FencedLockOptions } from '../../src/options/options.js';
 import { resolveOptions } from '../../src/options/validate-options.js';
+import { memoryStore } from '../../src/stores/memory.js';
 
 type RedisOptions = Omit<AnyOptions, 'replyMapping'>;
 

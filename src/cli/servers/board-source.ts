@@ -1,5 +1,5 @@
 import { sourceOf } from '../../addons/board/client-source.js';
-import type { BoardSource, Finding } from '../../addons/board/source.js';
+import type { BoardSource, Health } from '../../addons/board/source.js';
 import { makeObservable } from '../../call/observed.js';
 import type { Asked, Context } from '../context.js';
 import { advised, messageOf } from '../problem.js';
@@ -27,8 +27,11 @@ export function boardSource(context: Context, options: ServerOptions, asked: Ask
     holderOf: async (key) => (await source()).holderOf(key),
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
-    health: () => source().then((open) => open.health(), notOpened),
-    database: () => asked.postgres.address,
+    health: async () => ({
+      ...(await source().then((open) => open.health(), notOpened)),
+      // From the URL: it is known also where the server cannot be reached.
+      database: asked.postgres.address,
+    }),
     topology: () => last?.topology() ?? [],
     rest() {
       const open = opened;
@@ -50,10 +53,9 @@ async function open(context: Context, options: ServerOptions): Promise<Opened> {
   return { source: sourceOf({ $locks }), close };
 }
 
-function notOpened(error: unknown): Finding[] {
-  const message = messageOf(error);
+function notOpened(error: unknown): Health {
+  const message = `${messageOf(error)}.`;
   const server = message.startsWith('PostgreSQL') ? 'postgres' : 'redis';
-  return [
-    { server, check: 'connection', status: 'fault', message: `${message}.`, remedy: 'Check the server and its URL.' },
-  ];
+  const remedy = 'Check the server and its URL.';
+  return { findings: [{ server, check: 'connection', status: 'fault', message, remedy }] };
 }

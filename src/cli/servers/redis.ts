@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { namesOf } from '../../redis/keys.js';
+import { namesOf } from '../../redis/names.js';
 import { slotOf } from '../../redis/topology/slot.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
