@@ -108,18 +108,6 @@ describeWithShop('several keys', () => {
     expect(left).toEqual([...expected]);
   }, 90_000);
 
-  test('are in the order of their bytes in UTF-8, where that of UTF-16 is another one', async () => {
-    const { key } = await shop.product(1);
-    // An astral character is a pair of surrogates in UTF-16, which are lower than U+FF5A, but four bytes in UTF-8.
-    const inOrder = ['', '-', 'z', 'é', 'ｚ', '｡', '\u{10000}', '😀'].map((end) => `${key}${end}`);
-    expect(inOrder.toSorted()).not.toEqual(inOrder);
-    const shuffled = [inOrder[6], inOrder[4], inOrder[7], inOrder[0], inOrder[5], inOrder[2], inOrder[1], inOrder[3]];
-    const { keys } = await prisma.$withLock(shuffled as string[], (_, lock) => lock);
-    expect(keys).toEqual(inOrder);
-    const tokens = await tokensOf(inOrder);
-    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-  });
-
   /** What Postgres has registered, in the order in which they are named. */
   async function tokensOf(keys: readonly string[]): Promise<bigint[]> {
     const { rows } = await shop.admin.query<{ key: string; token: string }>(

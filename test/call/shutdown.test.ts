@@ -160,23 +160,4 @@ describeWithShop('the end of a client', () => {
       { within: 800 },
     );
   });
-
-  test.each(Object.entries(WAYS))(
-    '%s inside the function of a lock is refused, instead of waiting for its end',
-    async (_, close) => {
-      const { id, key } = await shop.product(10);
-      const { prisma } = shop.client({ defaults: { timeout: 2_000 } });
-      await prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-        await expect(close(prisma)).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-      });
-      const lock = await prisma.$lock(key);
-      await lock.$transaction(async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 8 } });
-        await expect(close(prisma)).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-      });
-      expect((await shop.row(id))?.quantity).toBe(8);
-      await lock.release();
-    },
-  );
 });

@@ -24,8 +24,6 @@ const UNREADABLE: Record<string, () => unknown> = {
 /** Each runs a function under the lock that throws. */
 const CALLS: Record<string, (prisma: ShopClient, key: string, work: () => never) => Promise<unknown>> = {
   $withLock: (prisma, key, work) => prisma.$withLock(key, work),
-  '$withLock with retries': (prisma, key, work) => prisma.$withLock(key, work, { retries: 1 }),
-  $tryWithLock: (prisma, key, work) => prisma.$tryWithLock(key, work),
   $oncePer: (prisma, key, work) => prisma.$oncePer(key, 60_000, work),
   'a handle': async (prisma, key, work) => {
     await using handle = await prisma.$lock(key);
