@@ -64,6 +64,4 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
       await eventually('the key is free', async () => (await prisma.$locks.inspect(key)).holder === undefined);
     },
   );
-
-  const elsewhereNow = (key: string) => shop.client().prisma.$withLock(key, () => {}, { waitTime: 0 });
 });

@@ -129,35 +129,4 @@ describeWithShop('the end of a client', () => {
     await close(prisma);
     expect(await bystander.keys(`*${key}*`)).toEqual([]);
   });
-
-  test('closes the connections that were opened for it, to Redis and to Postgres', async () => {
-    const { key } = await shop.product(10);
-    const name = `leaver-${key.split(':')[2]}`;
-    const redis = new Redis(inject('redis').url as string, { connectionName: name });
-    shop.closeLater(() => redis.disconnect());
-    const { prisma } = shop.client({ redis, pool: { application_name: name } });
-    const bystander = shop.redis();
-    const connections = async () => {
-      const list = String(await bystander.client('LIST'));
-      const sessions = await shop.admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name]);
-      return { redis: list.split(`name=${name} `).length - 1, postgres: sessions.rowCount };
-    };
-    const lock = await shop.client().prisma.$lock(key);
-    const waiting = prisma.$withLock(key, () => {});
-    await eventually('it listens', async () => (await connections()).redis === 2);
-    await lock.release();
-    await waiting;
-    // Over the rescue connection.
-    await prisma.$locks.inspect(key);
-    expect((await connections()).postgres).toBeGreaterThanOrEqual(2);
-    await prisma.$disconnect();
-    await eventually(
-      'only the connection that was given is left',
-      async () => {
-        const { redis: left, postgres } = await connections();
-        return left === 1 && postgres === 0;
-      },
-      { within: 800 },
-    );
-  });
 });
