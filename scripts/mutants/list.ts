@@ -342,9 +342,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'release that passes nothing on',
     file: 'lua/release.lua',
-    change: [
-      ['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then', 'if ARGV[4] and ARGV[7] then'],
-    ],
+    change: [['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then', 'if ARGV[4] and ARGV[7] then']],
     tests: ['test/redis/store'],
     why: 'The key would go to whoever looks first.',
   },
