@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { PREFIX, queueName, receivers, someKey } from '../actors.js';
@@ -16,7 +16,8 @@ describeWithShop('an offer', () => {
   /** What becomes of what a turn begins with. */
   function noting() {
     const noted: string[] = [];
-    const preopen = { open: () => void noted.push('opened'), discard: () => void noted.push('discarded') };
+    const discard = () => void noted.push('discarded');
+    const preopen = { open: () => void noted.push('opened'), wait: discard, discard };
     return { noted, preopen };
   }
 
