@@ -131,8 +131,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'nested writes let through',
     file: 'src/fencing/fence.ts',
     change: [['if (unguarded !== undefined) {', 'if (unguarded === null) {']],
-    tests: ['test/fencing/writes/cells'],
-    only: 'nothing of it is written',
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'no guard',
     why: 'Prisma writes the rows that it finds, by statements without the condition.',
   },
   {
