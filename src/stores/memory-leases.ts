@@ -1,4 +1,4 @@
-import { isInUse, type KeyState, MOST_WAITERS, type WakeUp } from '../lease/store.js';
+import { isInUse, type KeyState, MOST_WAITERS, type WakeUp } from '../waiting/store.js';
 import { ExpiringMap } from './expiring-map.js';
 
 /** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomInt } from 'node:crypto';
-import type { AcquireResult, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../lease/store.js';
+import type { AcquireResult, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../waiting/store.js';
 import { MemoryLeases, type Receiver } from './memory-leases.js';
 
 /**
@@ -55,18 +55,12 @@ class MemoryClient implements LeaseStore, Receiver {
     this.name = name;
   }
 
-  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, former }: Look = {}): Promise<AcquireResult> {
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0 }: Look = {}): Promise<AcquireResult> {
     const leases = this.#leases;
-    const isBehind = former !== undefined && leases.holderOf(key) === former;
-    if (isBehind) {
-      leases.leave(key, holder);
-      // The others sleep to the end of the former lease.
-      if (leases.stateOf(key).expiresIn > leaseTime) leases.tell(key, { turn: holder, expiresIn: leaseTime });
-    }
     // A key that lost its holder told nobody, so whoever looks makes the offer.
     const isFree = leases.holderOf(key) === undefined;
     const isOwn = isFree && [undefined, holder].includes(leases.offer(key, { own: holder }));
-    if (isBehind || isOwn || leases.holderOf(key) === holder) {
+    if (isOwn || leases.holderOf(key) === holder) {
       leases.put(key, holder, leaseTime, this.name);
       return { taken: true, contended: leases.stateOf(key).waiting > 0 };
     }
@@ -113,11 +107,9 @@ class MemoryClient implements LeaseStore, Receiver {
     };
   }
 
-  async hint({ key, holder }: Claim, attempt: string): Promise<string | undefined> {
+  async hint({ key, holder }: Claim): Promise<void> {
     const next = this.#leases.firstOf(key);
-    if (next === undefined || this.#leases.holderOf(key) !== holder) return undefined;
-    this.#leases.tell(key, { next, former: { holder, attempt } });
-    return next;
+    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { next });
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
