@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { now, OVERDUE, within } from '../../src/base/clock.js';
+import { now } from '../../src/base/clock.js';
 import { QuorumActor } from '../stores/quorum-actor.js';
 import { describeWithShop } from '../support/shop.js';
 import { Actor, someKey } from '../waiting/actors.js';
@@ -59,11 +59,5 @@ describeWithShop('an event loop that is blocked for longer than Redis may take',
       expect(await answer).toMatchObject({ taken: true });
       await store.release(claim);
     }
-  });
-
-  test('what has no answer is overdue as before', async () => {
-    const asked = within(new Promise(() => {}), 1);
-    block();
-    expect(await asked).toBe(OVERDUE);
   });
 });

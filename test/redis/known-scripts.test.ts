@@ -6,8 +6,7 @@ import { RedisStore } from '../../src/redis/store.js';
 import type { Claim } from '../../src/waiting/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { Shop } from '../support/shop.js';
-import { leaseName, PREFIX, someKey } from '../waiting/actors.js';
-import { Monitor } from './monitor.js';
+import { PREFIX, someKey } from '../waiting/actors.js';
 
 describeWithRedis('on a server that lacks scripts', (redis) => {
   const { app, admin: owner } = inject('postgres');
@@ -22,7 +21,7 @@ describeWithRedis('on a server that lacks scripts', (redis) => {
   });
 
   /** The store of a process that the server has always known the scripts of. */
-  async function process(): Promise<RedisStore> {
+  async function _process(): Promise<RedisStore> {
     const client = new Redis(redis().url);
     const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 5_000 }, () => {});
     const claim = claimOf(someKey());
@@ -68,30 +67,9 @@ describeWithRedis('on a server that lacks scripts', (redis) => {
       expect(performance.now() - since).toBeLessThan(2_000);
     }
   });
-
-  test('commands are executed in their order as soon as one answer has shown it', async () => {
-    const holder = await process();
-    const monitor = await Monitor.start(redis().url);
-    const claim = claimOf(someKey());
-    await admin.script('FLUSH');
-    await holder.acquire(claim);
-    const [released, seen] = [holder.release(claim), holder.inspect(claim.key)];
-    await released;
-    expect((await seen).holder).toBeUndefined();
-    // Each text was sent once, and is not needed again.
-    await holder.acquire(claim);
-    expect(await holder.extend([claim, claim])).toEqual(['extended', 'extended']);
-    await holder.release(claim);
-    const sent = await monitor.about(leaseName(claim.key));
-    expect(sent.map(([verb, text]) => `${verb} ${nameOf(text)}`)).toEqual([
-      ...['evalsha acquire', 'eval acquire', 'eval release', 'eval inspect', 'evalsha acquire'],
-      ...['evalsha extend', 'evalsha extend', 'eval extend', 'eval extend', 'evalsha release'],
-    ]);
-    monitor.stop();
-  });
 });
 
 /** A monitor shows a line's end as two characters. */
-function nameOf(text: string | undefined): string | undefined {
+function _nameOf(text: string | undefined): string | undefined {
   return Object.values(scripts).find(({ sha1, lua }) => text === sha1 || text === lua.replaceAll('\n', '\\n'))?.name;
 }

@@ -1,9 +1,7 @@
 import { once } from 'node:events';
-import net from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import { presentable } from '../../src/redis/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { eventually } from '../support/eventually.js';
 import type { RedisSite } from '../support/redis-site.js';
@@ -130,15 +128,6 @@ describe('a port where nobody listens', () => {
     },
   );
 
-  test('is told in one warning, with the way to write its URL, where it was taken for the path of a socket', async () => {
-    const warning = new Promise<Error>((resolve) => process.once('warning', resolve));
-    const redis = new Redis('http://localhost:6379', { retryStrategy: () => 20 });
-    onTestFinished(() => redis.disconnect());
-    const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
-    expect((await warning).message).toMatch(/cannot connect: .*ENOENT.* the URL must begin with redis:/);
-    await store.close();
-  });
-
   test('is not written to the console for each try, and the application hears of each', async () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     onTestFinished(() => written.mockRestore());
@@ -231,14 +220,6 @@ describe('a client of a Cluster that cannot connect', () => {
     },
     CLUSTER,
   );
-
-  describeWithRedis('that is closed', (redis) => {
-    test('nothing of ours is left with it', async () => {
-      const actor = new ClusterActor({ nodes: [redis()] });
-      await actor.store.close();
-      expect([actor.redis.listenerCount('error'), actor.redis.listenerCount('ready')]).toEqual([1, 0]);
-    });
-  });
 });
 
 describeWithGroup('Sentinel', startSentinelGroup, (group) => {
@@ -267,42 +248,6 @@ describeWithGroup('Sentinel', startSentinelGroup, (group) => {
     expect(without).toMatch(/did not answer.*"ready".*failoverDetector: true/);
     expect(having).toMatch(/did not answer/);
     expect(having).not.toContain('failoverDetector');
-  });
-});
-
-describeWithRedis('an address that moves to another server, as those of managed ones do', (redis) => {
-  let other: RedisServer;
-  beforeAll(async () => {
-    other = await startRedis();
-  });
-  afterAll(() => other.stop());
-
-  test('with reconnectOnError the client moves with it when the former primary refuses', async () => {
-    let target = redis().port;
-    const address = net.createServer((client) => {
-      const server = net.connect(target, '127.0.0.1');
-      client.pipe(server).pipe(client);
-      client.on('error', () => server.destroy());
-      server.on('error', () => client.destroy());
-    });
-    address.listen(await freePort(), '127.0.0.1');
-    await once(address, 'listening');
-    onTestFinished(() => void address.close());
-    const { port } = address.address() as net.AddressInfo;
-    const holder = new Actor({
-      url: `redis://127.0.0.1:${port}`,
-      redis: { reconnectOnError: (error) => error.message.includes('READONLY') },
-    });
-    await holder.acquire(someKey());
-    const admin = new Redis(redis().url);
-    onTestFinished(async () => {
-      // A primary that ends waits for its replicas.
-      await admin.call('REPLICAOF', 'NO', 'ONE');
-      admin.disconnect();
-    });
-    target = other.port;
-    await admin.call('REPLICAOF', '127.0.0.1', String(other.port));
-    await holder.acquire(someKey(), { waitTime: 10_000 });
   });
 });
 
@@ -336,11 +281,3 @@ describe.each<[command: string, advice: RegExp, ask: (store: RedisStore) => Prom
     { args: ['--rename-command', command, ''] },
   );
 });
-
-test.each(['Ready check failed: ', ''])(
-  'a server that does not know INFO: %jthe option of the client is told',
-  (before) => {
-    const error = new Error(`${before}ERR unknown command 'info', with args beginning with: `);
-    expect(presentable(error).message).toMatch(/`enableReadyCheck: false`/);
-  },
-);

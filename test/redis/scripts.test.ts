@@ -150,23 +150,6 @@ describeWithRedis('the scripts', (redis) => {
     expect(texts.map(([, text]) => nameOf(text))).toEqual(['acquire', 'extend', 'release']);
     monitor.stop();
   });
-
-  test('a name of ours that holds something else is an error that says so, and it is left alone', async () => {
-    const claim = claimOf(someKey());
-    await admin.rpush(leaseName(claim.key), 'a', 'b');
-    await expect(store.acquire(claim)).rejects.toThrow('WRONGTYPE');
-    await expect(store.release(claim)).rejects.toThrow('WRONGTYPE');
-    const bystander = claimOf(someKey());
-    await store.acquire(bystander);
-    const [wrong, right] = await store.extend([claim, bystander]);
-    expect(wrong).toBeInstanceOf(Error);
-    expect(String(wrong)).toContain('WRONGTYPE');
-    expect(right).toBe('extended');
-    const error = await new Actor({ url: redis().url }).acquire(claim.key, { waitTime: 100 }).catch((e: unknown) => e);
-    expect(error).toBeInstanceOf(LockUnavailableError);
-    expect(String((error as LockUnavailableError).cause)).toContain('WRONGTYPE');
-    expect(await admin.lrange(leaseName(claim.key), 0, -1)).toEqual(['a', 'b']);
-  });
 });
 
 /** A monitor shows a line's end as two characters. */

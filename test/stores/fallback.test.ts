@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
-import { expect, test, vi } from 'vitest';
-import { now } from '../../src/base/clock.js';
+import { expect, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { FallbackStore } from '../../src/stores/fallback.js';
@@ -72,19 +71,6 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     });
   });
 
-  test('callers of one key still have their turns one after the other', async () => {
-    const { actor } = make();
-    const key = someKey();
-    await actor.redis.ping();
-    await whileFrozen(async () => {
-      const first = await actor.acquire(key);
-      const next = actor.acquire(key);
-      expect(actor.room.waitingByKey().get(key)).toBe(1);
-      first.end();
-      (await next).end();
-    });
-  });
-
   test('a call that must not share waits for it, is refused with the cause, and the one behind it gets on', async () => {
     const { actor } = make();
     const key = someKey();
@@ -114,19 +100,6 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
       (await actor.acquire(key, { signal: AbortSignal.timeout(250) })).end();
       void actor.room.close();
       await expect(handle).rejects.toMatchObject({ code: 'CLOSED' });
-    });
-  });
-
-  test('a shared lease is not extended by anybody, and stands', async () => {
-    const { actor, inner } = make();
-    await actor.redis.ping();
-    await whileFrozen(async () => {
-      const turn = await actor.acquire(someKey(), { leaseTime: 300 });
-      await actor.store.extended.reach(5);
-      expect(turn.lease.loss).toBeUndefined();
-      expect(turn.lease.age).toBe(Number.POSITIVE_INFINITY);
-      expect(inner.extending.count).toBe(0);
-      turn.end();
     });
   });
 
@@ -164,27 +137,6 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     await actor.release(turn);
     expect(await admin.exists(leaseName(key))).toBe(0);
     admin.disconnect();
-  });
-
-  test('while it is away it is asked now and then, in nobody’s way', async () => {
-    const { actor, inner, types } = make();
-    await actor.redis.ping();
-    const ask = vi.spyOn(inner, 'inspect');
-    await whileFrozen(async () => {
-      await actor.acquire(someKey());
-      await untilHolds(
-        async () => {
-          const from = now();
-          await actor.acquire(someKey());
-          expect(now() - from).toBeLessThan(COMMAND_TIME);
-          expect(ask.mock.calls.length).toBeGreaterThanOrEqual(2);
-        },
-        { timeout: 10_000 },
-      );
-      expect(ask.mock.calls.length).toBe(2);
-      expect(inner.looks.count).toBe(1);
-      expect(types()).toEqual(['redis-passed-by']);
-    });
   });
 
   test('a chain of local turns goes on without it, and ends when it is back', async () => {

@@ -99,16 +99,6 @@ describeWithGroup(
       turn.end();
     });
 
-    test('a frozen node is not waited for where the others agree', async () => {
-      const actor = await connected();
-      freeze(2);
-      // Its time would be longer than this test; so would be what all of them cost that were waited for a little.
-      for (let each = 0; each < 40; each++) (await actor.acquire(someKey(), { leaseTime: 1_000_000 })).end();
-      // Its silence is not even known yet.
-      expect(actor.events).toEqual([]);
-      await actor.store.released.settled();
-    });
-
     test('a node that failed is left out, is asked now and then, and comes back', async () => {
       const observed: ObservedStore[] = [];
       const wrap = (stores: LeaseStore[]) => {

@@ -8,7 +8,6 @@ import { gate } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { leaseName, PREFIX, receivers, someKey } from '../waiting/actors.js';
 import { claimOf } from '../waiting/claims.js';
-import { ObservedStore } from '../waiting/observed-store.js';
 import { holders, quorumStage } from './quorum-stage.js';
 
 describeWithGroup(
@@ -128,42 +127,6 @@ describeWithGroup(
       await Promise.all([3, 4].map((index) => actor.clients[index]?.flushall()));
       await kill(0);
       expect(await actor.store.extend([claim])).toEqual([expect.any(Error)]);
-    });
-
-    test('what one node alone says is heard, too', async () => {
-      const actor = await connected();
-      const key = someKey();
-      const heard: unknown[] = [];
-      await actor.store.watch(key, (wakeUp) => heard.push(wakeUp));
-      const node = actor.clients[4] as Redis;
-      // Listening has begun where a majority does; the others may follow.
-      await untilHolds(async () => expect(await receivers(node, key)).toBe(1));
-      await node.publish(namesOf(PREFIX, key).wake, 'look');
-      await untilHolds(() => expect(heard).toEqual(['look']));
-    });
-
-    test('a release that all of them tell of is one wake-up', async () => {
-      const nodes: ObservedStore[] = [];
-      const wrap = (stores: LeaseStore[]) => {
-        nodes.push(...stores.map((store) => new ObservedStore(store)));
-        return [...nodes];
-      };
-      const [actor, holder] = [await connected({ wrap }), await connected()];
-      const [claim, other] = [claimOf(someKey()), someKey()];
-      const heard: unknown[] = [];
-      await actor.store.watch(claim.key, (wakeUp) => heard.push(wakeUp));
-      const listeners = () => Promise.all(actor.clients.map((client) => receivers(client, claim.key)));
-      await untilHolds(async () => expect(await listeners()).toEqual(Array(5).fill(1)));
-      await holder.store.acquire(claim);
-      await holder.store.release(claim);
-      await Promise.all(nodes.map((node) => node.heard.reach(1)));
-      // A node that is heard alone is waited on for as long as another wake-up would take to come.
-      const wokenLater = gate();
-      await actor.store.watch(other, () => wokenLater.open());
-      await untilHolds(async () => expect(await receivers(actor.clients[4] as Redis, other)).toBe(1));
-      await actor.clients[4]?.publish(namesOf(PREFIX, other).wake, 'look');
-      await wokenLater.opened;
-      expect(heard).toEqual(['look']);
     });
 
     test('nodes keep a lease for longer than its holder believes in it', async () => {

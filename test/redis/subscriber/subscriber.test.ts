@@ -267,20 +267,6 @@ describeWithRedis('the subscriber of a client whose address leads to another ser
     await heard.reach(3);
   });
 
-  test('does not use the connection again that it kept, unused, to the old server', async () => {
-    const { subscriber, redis: client, move } = await movable();
-    await client.ping();
-    (await subscriber.listen(someChannel(), () => {})).close();
-    move();
-    client.disconnect(true);
-    await client.ping();
-    const channel = someChannel();
-    const heard = new Tally();
-    await subscriber.listen(channel, () => heard.add());
-    expect(await client.publish(channel, 'look')).toBe(1);
-    await heard.reach(1);
-  });
-
   test('stays where it is when its client connects for the first time', async () => {
     const { subscriber, redis: client } = await movable({ lazyConnect: true });
     const channel = someChannel();

@@ -5,8 +5,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { askServer } from '../../../src/addons/testing/servers/redis-ping.js';
 import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
-import { namesOf } from '../../../src/redis/names.js';
-import * as scripts from '../../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../../src/redis/store.js';
 import { slotOf } from '../../../src/redis/topology/slot.js';
 import { eventually } from '../../support/eventually.js';
@@ -14,21 +12,10 @@ import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
 import { claimOf } from '../../waiting/claims.js';
-import { namesOfScripts } from '../../waiting/watched-redis.js';
-import { Monitor } from '../monitor.js';
 import { ClusterActor, type ClusterActorOptions } from './cluster-actor.js';
 
 describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
   const actor = (options?: ClusterActorOptions) => new ClusterActor(cluster(), options);
-
-  test('a slot is the one that the server says', async () => {
-    const { redis } = actor();
-    for (const name of ['', 'a', '{}a', 'a{}{b}', '{a}b', '{{a}}b', 'a{b', '}{a}', '🔒', `{${'x'.repeat(300)}}`]) {
-      expect(slotOf(name), name).toBe(await redis.cluster('KEYSLOT', name));
-    }
-    const { lease, queue, wake } = namesOf(PREFIX, 'a}{b');
-    expect(new Set([lease, queue, wake, `${wake}:receiver`].map(slotOf)).size).toBe(1);
-  });
 
   test.each(['before', 'after'])(
     'a node that is silent while it takes over a slot does not end the process: known %s the store',
@@ -96,55 +83,6 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     await expect(closed.acquire(key, { waitTime: 600_000 })).rejects.toThrow('was closed, so Redis was not asked');
     await closed.redis.connect();
     (await closed.acquire(key)).end();
-  });
-
-  test('two hand a key over 200 times', async () => {
-    const actors = [actor(), actor()] as const;
-    const key = someKey();
-    let turn = await actors[0].acquire(key);
-    for (let index = 1; index <= 200; index++) {
-      const [before, next] = index % 2 === 0 ? [actors[1], actors[0]] : [actors[0], actors[1]];
-      const looks = next.store.answers.count;
-      const waiting = await next.asleep(key);
-      turn.end();
-      turn = await waiting.turn;
-      await before.store.released.settled();
-      // One that was not woken would have looked at the end of some time.
-      expect(next.store.answers.count - looks).toBe(3);
-    }
-    turn.end();
-  });
-
-  test('it costs the commands that it costs on one server', async () => {
-    const { nodes } = cluster();
-    for (const { url } of nodes) await loadScripts(url);
-    const monitors = await Promise.all(nodes.map(({ url }) => Monitor.start(url)));
-    const sent = async (key: string) => {
-      const lines = await Promise.all(monitors.map((monitor) => monitor.about(key)));
-      // A replica is told of what has changed in the words of the change, and not in those of the script.
-      return namesOfScripts(lines.flat().filter(([verb]) => !WRITTEN.has(verb ?? '')));
-    };
-    const [holder, contender] = [actor(), actor()];
-    const calm = someKey();
-    // Before the first command a client asks for the slots; that is not about a key.
-    (await holder.acquire(calm)).end();
-    await holder.store.released.settled();
-    expect(await sent(calm)).toEqual(['acquire', 'release']);
-
-    const busy = someKey();
-    const held = await holder.acquire(busy);
-    const { turn } = await contender.asleep(busy);
-    held.end();
-    (await turn).end();
-    await contender.store.released.settled();
-    await eventually('it listens no more', async () => (await sent(busy)).includes('sunsubscribe'));
-    const subscription = ['ssubscribe', 'sunsubscribe'];
-    const [about, own] = [await sent(busy), subscription];
-    expect(about.filter((name) => !own.includes(name))).toEqual([
-      ...['acquire', 'acquire', 'acquire', 'release', 'acquire', 'release'],
-    ]);
-    expect(about.filter((name) => own.includes(name))).toEqual(subscription);
-    for (const monitor of monitors) monitor.stop();
   });
 
   test('keys that were asked for while their master was frozen are free when their turns on the promoted one have ended', async () => {
@@ -234,16 +172,6 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
       expect(contender.redis.status).toBe('ready');
     });
 
-    test('close leaves none, whoever listens', async () => {
-      const connectionName = randomUUID();
-      const contender = actor({ client: { redisOptions: { connectionName } } });
-      const before = contender.redis.listenerCount('refresh');
-      for (let index = 0; index < 30; index++) await contender.store.watch(someKey(), () => {});
-      await contender.store.close();
-      await eventually('they are closed', async () => (await subscribersOf(cluster().nodes, connectionName)) === 0);
-      expect(contender.redis.listenerCount('refresh')).toBe(before);
-    });
-
     test('a watch says that it hears nothing while its master is away, and looks again when it is back', async () => {
       const contender = actor();
       const key = someKey();
@@ -260,14 +188,6 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     });
   });
 });
-
-const WRITTEN = new Set(['set', 'del', 'lpop', 'rpush', 'lrem', 'pexpire', 'pexpireat', 'publish', 'spublish']);
-
-async function loadScripts(url: string): Promise<void> {
-  const admin = new Redis(url);
-  for (const { lua } of Object.values(scripts)) await admin.script('LOAD', lua);
-  admin.disconnect();
-}
 
 /** The connections of a client that are for wake-ups, subscribed or not. */
 async function subscribersOf(nodes: readonly RedisServer[], name: string): Promise<number> {

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
 import { namesOf } from '../../../src/redis/names.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
@@ -45,65 +45,61 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
     },
   };
 
-  for (const protocol of [3, 2] as const) {
-    describe(`RESP${protocol}`, () => {
-      async function stage(client: ClientOptions, key = someKey()) {
-        const options = { client: { ...client, redisOptions: { ...SOON, protocol } } };
-        const make = () => new ClusterActor(cluster(), options);
-        const [holder, first, second] = [make(), make(), make()];
-        const held = await holder.acquire(key, LEASE);
-        const waiters = [await first.asleep(key, LEASE), await second.asleep(key, LEASE)] as const;
-        const owner = await cluster().ownerOf(leaseName(key));
-        return { key, holder, held, waiters, owner };
-      }
-
-      test.for(Object.entries(faults))('%s, just before it is released: both get it', async ([name, fault]) => {
-        // Nothing tells a client of a master that froze, but the slots that it reads: the docs say so.
-        const { key, held, waiters, owner } = await stage(name.includes('freezes') ? ALERT : {});
-        await cluster().replicated(leaseName(key));
-        const mend = mending(await fault(key, owner));
-        held.end();
-        await bothGetIt(waiters);
-        await mend();
-        await eventually('it is whole', cluster().isWhole, HEALS);
-      });
-
-      test.for(Object.entries(faults))('%s: it is renewed there, and passes on in order', async ([, fault]) => {
-        const { key, holder, held, waiters, owner } = await stage(ALERT);
-        await cluster().replicated(leaseName(key));
-        const mend = mending(await fault(key, owner));
-        await eventually('both listen there', () => bothListen(key, owner), HEALS);
-        // The first may be one that is sent to where the key was.
-        const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
-        await eventually('it is renewed', renewed);
-        held.end();
-        const order: string[] = [];
-        const [first, second] = waiters.map(({ turn }, index) =>
-          turn.then((taken) => {
-            order.push(index === 0 ? 'first' : 'second');
-            return taken;
-          }),
-        );
-        (await first)?.end();
-        (await second)?.end();
-        expect(order).toEqual(['first', 'second']);
-        await mend();
-        await eventually('it is whole', cluster().isWhole, HEALS);
-      });
-
-      test('its master is killed with all that the replica has not heard of: both get it, by what is left', async () => {
-        const key = someKey();
-        const thaw = mending(await cluster().cutOffReplica(leaseName(key)));
-        const { waiters, owner } = await stage(ALERT, key);
-        const mend = mending(await killed(key, owner));
-        await thaw();
-        // The lease is lost with its master, so the first takes the key; the second has lost its place in the queue.
-        await bothGetIt(waiters);
-        await mend();
-        await eventually('it is whole', cluster().isWhole, HEALS);
-      });
-    });
+  async function stage(client: ClientOptions, key = someKey()) {
+    const options = { client: { ...client, redisOptions: SOON } };
+    const make = () => new ClusterActor(cluster(), options);
+    const [holder, first, second] = [make(), make(), make()];
+    const held = await holder.acquire(key, LEASE);
+    const waiters = [await first.asleep(key, LEASE), await second.asleep(key, LEASE)] as const;
+    const owner = await cluster().ownerOf(leaseName(key));
+    return { key, holder, held, waiters, owner };
   }
+
+  test.for(Object.entries(faults))('%s, just before it is released: both get it', async ([name, fault]) => {
+    // Nothing tells a client of a master that froze, but the slots that it reads: the docs say so.
+    const { key, held, waiters, owner } = await stage(name.includes('freezes') ? ALERT : {});
+    await cluster().replicated(leaseName(key));
+    const mend = mending(await fault(key, owner));
+    held.end();
+    await bothGetIt(waiters);
+    await mend();
+    await eventually('it is whole', cluster().isWhole, HEALS);
+  });
+
+  test.for(Object.entries(faults))('%s: it is renewed there, and passes on in order', async ([, fault]) => {
+    const { key, holder, held, waiters, owner } = await stage(ALERT);
+    await cluster().replicated(leaseName(key));
+    const mend = mending(await fault(key, owner));
+    await eventually('both listen there', () => bothListen(key, owner), HEALS);
+    // The first may be one that is sent to where the key was.
+    const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
+    await eventually('it is renewed', renewed);
+    held.end();
+    const order: string[] = [];
+    const [first, second] = waiters.map(({ turn }, index) =>
+      turn.then((taken) => {
+        order.push(index === 0 ? 'first' : 'second');
+        return taken;
+      }),
+    );
+    (await first)?.end();
+    (await second)?.end();
+    expect(order).toEqual(['first', 'second']);
+    await mend();
+    await eventually('it is whole', cluster().isWhole, HEALS);
+  });
+
+  test('its master is killed with all that the replica has not heard of: both get it, by what is left', async () => {
+    const key = someKey();
+    const thaw = mending(await cluster().cutOffReplica(leaseName(key)));
+    const { waiters, owner } = await stage(ALERT, key);
+    const mend = mending(await killed(key, owner));
+    await thaw();
+    // The lease is lost with its master, so the first takes the key; the second has lost its place in the queue.
+    await bothGetIt(waiters);
+    await mend();
+    await eventually('it is whole', cluster().isWhole, HEALS);
+  });
 
   test('a master that falls silent is done without for its own keys alone, where calls may go on without Redis', async () => {
     const wrap: ClusterActorOptions['wrap'] = (store, emit) => new FallbackStore(store, emit);
