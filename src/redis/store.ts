@@ -50,6 +50,12 @@ interface OpenParts {
   readonly subscriber: Subscriber;
 }
 
+/** The keys and arguments of `extend` and `yield`. */
+type ExtendArguments = [
+  keys: [lease: string, queue: string],
+  args: [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string],
+];
+
 /** Leases and queues on one Redis server, a Sentinel group, or a Cluster. */
 export class RedisStore implements LeaseStore {
   readonly #redis: RedisClient | ClusterClient;
@@ -90,16 +96,8 @@ export class RedisStore implements LeaseStore {
     return { nodes, sender, subscriber: new Subscriber(nodes, this.#receiver, this.#emit) };
   }
 
-  get #nodes(): Nodes {
-    return this.#opened.nodes;
-  }
-
-  get #sender(): Commands {
-    return this.#opened.sender;
-  }
-
   get reach(): Reach {
-    return this.#sender.reach;
+    return this.#opened.sender.reach;
   }
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
@@ -124,7 +122,7 @@ export class RedisStore implements LeaseStore {
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     const groups = new Map<string, Array<[index: number, claim: Claim]>>();
     claims.forEach((claim, index) => {
-      const name = this.#nodes.groupOf(this.#names(claim.key).wake);
+      const name = this.#opened.nodes.groupOf(this.#names(claim.key).wake);
       const group = groups.get(name) ?? [];
       group.push([index, claim]);
       groups.set(name, group);
@@ -147,7 +145,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    return (await this.#number(scripts.yield_, this.#extendKeys(claim), this.#extendArgs(claim))) === 1;
+    return await this.#says(scripts.yield_, ...this.#forExtend(claim));
   }
 
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
@@ -176,19 +174,19 @@ export class RedisStore implements LeaseStore {
 
   readonly #hint = async ({ key, holder }: Claim): Promise<void> => {
     const { lease, queue, wake } = this.#names(key);
-    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, wake, this.#nodes.pubsub]);
+    await this.#opened.sender.runScript(scripts.hint, [lease, queue], [holder, wake, this.#opened.nodes.pubsub]);
   };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
     const { sender } = this.#opened;
     const { lease } = this.#names(key);
     if (!sender.isConnected) await sender.connected();
-    return (await this.#number(scripts.transfer, [lease], [holder, successor, String(leaseTime), this.#name])) === 1;
+    return await this.#says(scripts.transfer, [lease], [holder, successor, String(leaseTime), this.#name]);
   }
 
   async inspect(key: string, names = 0): Promise<KeyState> {
     const { lease, queue } = this.#names(key);
-    const [holder, expiresIn, waiting, alien, process, waiters] = await this.#sender.runScript(
+    const [holder, expiresIn, waiting, alien, process, waiters] = await this.#opened.sender.runScript(
       scripts.inspect,
       [lease, queue],
       [String(names)],
@@ -213,11 +211,11 @@ export class RedisStore implements LeaseStore {
     const own = this.#redis.options?.keyPrefix ?? '';
     const seen = new Set<string>();
     const states: KeyState[] = [];
-    for (const master of await this.#sender.bounded(this.#nodes.masters())) {
+    for (const master of await this.#opened.sender.bounded(this.#opened.nodes.masters())) {
       let cursor = '0';
       do {
         const scan = master.scan(cursor, 'MATCH', `${escaped(own + keyPrefix)}{*`, 'COUNT', SCAN_STEP);
-        const [next, names] = await this.#sender.bounded(scan);
+        const [next, names] = await this.#opened.sender.bounded(scan);
         const found = new Set(names.map((name) => keyOf(keyPrefix, name.slice(own.length))));
         const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
         for (const key of fresh) seen.add(key);
@@ -231,17 +229,15 @@ export class RedisStore implements LeaseStore {
 
   async force(key: string, holder: string): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    return (
-      (await this.#number(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#nodes.pubsub])) === 1
-    );
+    return await this.#says(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#opened.nodes.pubsub]);
   }
 
   serverOf(key: string): string {
-    return this.#nodes.groupOf(this.#names(key).wake);
+    return this.#opened.nodes.groupOf(this.#names(key).wake);
   }
 
   onReturn(listener: () => void): () => void {
-    return this.#nodes.onReturn(listener);
+    return this.#opened.nodes.onReturn(listener);
   }
 
   async close(): Promise<void> {
@@ -261,20 +257,16 @@ export class RedisStore implements LeaseStore {
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */
   #names(key: string): Names {
     const names = namesOf(this.#options.keyPrefix, key);
-    return { ...names, wake: this.#options.wakeUps === false ? '' : this.#nodes.channelPrefix + names.wake };
+    return { ...names, wake: this.#options.wakeUps === false ? '' : this.#opened.nodes.channelPrefix + names.wake };
   }
 
-  #extendKeys({ key }: Claim): [lease: string, queue: string] {
-    const { lease, queue } = this.#names(key);
-    return [lease, queue];
-  }
-
-  #extendArgs({
-    key,
-    holder,
-    leaseTime,
-  }: Claim): [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string] {
-    return [holder, String(leaseTime), this.#names(key).wake, this.#offerTime, this.#nodes.pubsub, this.#name];
+  #forExtend({ key, holder, leaseTime }: Claim): ExtendArguments {
+    const { lease, queue, wake } = this.#names(key);
+    const { pubsub } = this.#opened.nodes;
+    return [
+      [lease, queue],
+      [holder, String(leaseTime), wake, this.#offerTime, pubsub, this.#name],
+    ];
   }
 
   /** Extends the leases in one pipeline. */
@@ -282,8 +274,8 @@ export class RedisStore implements LeaseStore {
     try {
       const pipeline = this.#redis.pipeline();
       const { sha1, keys } = scripts.extend;
-      for (const claim of claims) pipeline.evalsha(sha1, keys, ...this.#extendKeys(claim), ...this.#extendArgs(claim));
-      const replies = await this.#sender.bounded(pipeline.exec(), atMost);
+      for (const claim of claims) pipeline.evalsha(sha1, keys, ...this.#forExtend(claim).flat());
+      const replies = await this.#opened.sender.bounded(pipeline.exec(), atMost);
       return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
     } catch (error) {
       return claims.map(() => presentable(error));
@@ -298,20 +290,19 @@ export class RedisStore implements LeaseStore {
     if (!isReply(error)) this.#open?.nodes.refreshTopology();
     if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
     try {
-      const again = await this.#number(scripts.extend, this.#extendKeys(claim), this.#extendArgs(claim));
-      return again === 1 ? 'extended' : 'gone';
+      return (await this.#says(scripts.extend, ...this.#forExtend(claim))) ? 'extended' : 'gone';
     } catch (failure) {
       return presentable(failure);
     }
   }
 
-  /** Converts the reply: with the client option `stringNumbers`, numbers arrive as strings. */
-  async #number<Keys extends string[], Args extends string[]>(
+  /** Whether the script replies 1. With the client option `stringNumbers`, numbers arrive as strings. */
+  async #says<Keys extends string[], Args extends string[]>(
     script: Script<Keys, Args, number>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
-  ): Promise<number> {
-    return Number(await this.#sender.runScript(script, keys, args));
+  ): Promise<boolean> {
+    return Number(await this.#opened.sender.runScript(script, keys, args)) === 1;
   }
 }
 
